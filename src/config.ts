@@ -5,13 +5,12 @@ import { Constants, Secrets, Settings } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The names of all variables that the service reads. */
 export const VARIABLE_NAMES: readonly string[] = Object.keys({ ...Secrets.shape, ...Settings.shape });
 
-/** The names of variables of earlier versions. */
+/** The names of earlier versions' variables, which are constants now. */
 export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
-/** The variables that select the chain and the network. If none is set, the sandbox starts, but never in production. */
+/** The variables that select the upstreams. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
 /** A newcomer who follows the README sends more requests a minute than a caller in production may. */
 const SANDBOX_DEFAULTS: Environment = { RATE_LIMIT_MAX: "200" };
@@ -26,7 +25,6 @@ export class ConfigError extends Error {
   }
 }
 
-/** True if the environment names no upstream and is not production. */
 export function wantsSandbox(env: Environment): boolean {
   return env.NODE_ENV !== "production" && UPSTREAM_VARIABLES.every((name) => !env[name]);
 }
@@ -37,7 +35,7 @@ type CamelCase<Name> = Name extends `${infer Word}_${infer Rest}`
   : Lowercase<Name & string>;
 type InCamelCase<Values> = { readonly [Name in keyof Values as CamelCase<Name>]: Values[Name] };
 
-/** The gateway's configuration: the value of each variable, under its name in camel case. */
+/** The value of each variable, under its name in camel case. */
 export type Config = InCamelCase<z.output<typeof Settings> & z.output<typeof Constants>> & {
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
@@ -51,12 +49,7 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
   ];
 }
 
-/**
- * Reads and checks every variable; an empty one counts as absent. `sandbox`: the variables of a sandbox in
- * this process; they replace those of `env`.
- *
- * @throws {ConfigError} with all problems in one message.
- */
+/** Reads and checks all variables; empty ones count as absent. `sandbox` overrides `env`. Throws ConfigError. */
 export function readConfig(env: Environment, sandbox?: Environment): Config {
   const given = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
   const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(given) };
@@ -81,7 +74,6 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
   };
 }
 
-/** Renames variables to their names in the configuration. */
 export function inCamelCase<Values extends object>(values: Values): InCamelCase<Values> {
   const entries = Object.entries(values).map(([name, value]) => [
     name.toLowerCase().replace(/_(.)/g, (_, letter: string) => letter.toUpperCase()),

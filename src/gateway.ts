@@ -35,13 +35,10 @@ import { createRedis } from "./store/redis.ts";
 const FORGOTTEN_PROXY =
   "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
 
-/** How long shutdown waits until Redis has the outcomes of all collects. */
+/** How long shutdown waits for Redis to receive the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
 
-/**
- * Builds the gateway from its parts. It does not listen: `main.ts` serves `api` and `admin`. With a `sandbox`, the
- * pages show its accounts, and `POST /sandbox/fees` makes trades. Only tests pass `waits` and `redisAnswerTimeoutMs`.
- */
+/** Creates the gateway, which `main.ts` serves. Only tests pass `waits` and `redisAnswerTimeoutMs`. */
 export function createGateway(
   config: Config,
   {
@@ -161,7 +158,7 @@ export function createGateway(
   };
 
   return {
-    /** Resolves when Redis answers or its start timeout is over; at once without Redis. */
+    /** Resolves when Redis answers, when the start timeout for Redis is over, or at once without Redis. */
     ready: redis?.ready ?? Promise.resolve(),
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
@@ -183,7 +180,7 @@ export function createGateway(
     /** Answers on ADMIN_PORT. */
     admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
 
-    /** Makes `/readyz` return 503 from now on, and disconnects all streams: their callers then connect elsewhere. */
+    /** Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then connect elsewhere. */
     drain() {
       health.drain();
       streams.close();
@@ -196,7 +193,6 @@ export function createGateway(
     outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
     /** The number of collects whose outcome Redis does not have yet. */
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
-    /** Closes the connections to Redis, and stops the periodic checks. */
     close(): void {
       chain.deploys.stop();
       redis?.close();

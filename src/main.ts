@@ -33,15 +33,14 @@ const OPTIONS = {
   "social-port": { type: "string", default: "8898" },
 } as const;
 
-/** The parts of the process that a command uses. */
+/** What a command needs of the process. Tests pass their own. */
 interface Host {
-  /** Reads the environment variables and the file .env in the working directory. Warns about lines of the file. */
+  /** Reads the environment variables, and the working directory's file .env. Warns about lines of the file. */
   readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
   /** Default: standard output. */
   readonly logStream?: DestinationStream;
-  /** Calls `stop` whenever the command is asked to stop. */
   onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
 }
 
@@ -96,7 +95,7 @@ function readArguments(args: readonly string[]) {
   }
 }
 
-/** Runs the doctor. Returns 1 if a variable is at fault. `id`: a social id whose address to print. */
+/** Returns the exit code: 1 if a variable is at fault. `id`: a social id whose address to print. */
 async function runDoctor(
   env: Environment,
   { print }: Host,
@@ -157,7 +156,7 @@ async function serve(
   warnings: readonly string[],
 ): Promise<number> {
   using opened = new DisposableStack();
-  // Not awaited: requests may be in flight.
+  // Does not wait for the close: requests may still be in flight.
   const open = <T extends { close(): unknown }>(part: T) => opened.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
@@ -199,7 +198,6 @@ async function serve(
   onSignal((signal) => void stop(signal === "SIGINT" ? 0 : GRACE_MS));
 
   async function start(): Promise<void> {
-    // The server already answers; /readyz returns 503 until the preflight is done.
     await gateway.start();
     const url = server.url + config.basePath;
     if (sandbox) print(sandbox.describe(url));

@@ -40,7 +40,6 @@ import type { Redis } from "./store/redis.ts";
 /** Tests pass shorter waits. The defaults are production's. */
 export type Waits = ConfirmationWaits & DeployWaits & LiveWaits & MetricsWaits & ReportWaits;
 
-/** Dependencies that several services use. */
 export interface CommonNeeds {
   readonly config: Config;
   readonly registry: Registry;
@@ -52,7 +51,6 @@ export interface CommonNeeds {
   readonly waits?: Waits | undefined;
 }
 
-/** Creates the services that read the social network. */
 export function createSocialServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { registry, redis, budgetMetrics } = needs;
@@ -84,7 +82,6 @@ export function createSocialServices(needs: CommonNeeds) {
   return { client, accountLookup };
 }
 
-/** Creates the services that read and write the chain. Each takes what it needs from `common`. */
 export function createChainServices(needs: CommonNeeds) {
   const { secrets, ...config } = needs.config;
   const { registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
@@ -101,7 +98,7 @@ export function createChainServices(needs: CommonNeeds) {
   const createBalancesOf = (rpc: Rpc) =>
     createBalances({ ...common, readWallets: createReadWallets({ rpc, floors, decodeCoin }), findings });
   const balances = createBalancesOf(rpc);
-  /** Creates balances for live reads, which do not merge with lookups. */
+  /** For live reads, whose calls `onCall` counts: their batches do not merge with those of lookups. */
   const countedBalances = (onCall: () => void) =>
     createBalancesOf({ ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) });
   const landedSlots = createLandedSlots({ ...common, floors });

@@ -1,5 +1,5 @@
-// The command of production. JavaScript that older versions of Node can run, to say which one the service needs:
-// they end with ERR_UNKNOWN_FILE_EXTENSION at the first TypeScript file.
+// Starts the service in production. Plain JavaScript, so that an older Node can say which version the service needs.
+// With TypeScript it would end with ERR_UNKNOWN_FILE_EXTENSION.
 import { createRequire } from "node:module";
 
 const { engines } = createRequire(import.meta.url)("../package.json");

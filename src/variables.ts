@@ -26,7 +26,7 @@ export const Settings = z.object({
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
     .default(""),
-  /** The home page's URL for its visitors, with a trailing slash. */
+  /** The public URL of the home page, with a trailing slash. */
   PUBLIC_URL: z
     .string()
     .transform(parsedBy((text) => parseUrl(text.endsWith("/") ? text : `${text}/`)))
@@ -84,7 +84,7 @@ export const Settings = z.object({
   SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
 });
 
-/** Never in a log, error or metric. RPC URLs are here because they often contain a key. */
+/** Must not appear in a log, error or metric. RPC URLs are here because they often contain a key. */
 export const Secrets = z.object({
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
     /^[\x21-\x7e]+$/,
@@ -96,10 +96,7 @@ export const Secrets = z.object({
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
   ),
-  /**
-   * Where replicas share state: one server, or nodes of one cluster. Redis, or one that speaks its protocol, such as
-   * Valkey. Undefined: state stays in memory.
-   */
+  /** The Redis or Valkey that replicas share: one server, or nodes of one cluster. Undefined: state stays in memory. */
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
 });
 
@@ -117,7 +114,7 @@ export const Constants = z.object({
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
-  // The most rent that one collect pays for sweeps: that of two token accounts, and little of the hour's budget.
+  // The most rent that one collect pays for sweeps: the rent of two token accounts, a small part of the hour's budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
   // As many as a caller may open in a minute.
   STREAMS_PER_ADDRESS: constant(20),
@@ -130,7 +127,6 @@ function expected(format: string) {
   return { error: ({ input }: { input?: unknown }) => `expected ${format}, got ${JSON.stringify(input)}` };
 }
 
-/** A variable without a default. */
 function required(format: string) {
   return z.string(`missing. Expected ${format}`);
 }
@@ -143,7 +139,7 @@ function integer(min: number, max: number) {
     .transform(Number);
 }
 
-/** Hop counts are refused too: a client that bypasses a proxy could fake its address. */
+/** Refuses hop counts too: a client that bypasses a proxy could fake its address. */
 function addressRanges() {
   const areRanges = (text: string) => splitList(text).every(isAddressRange);
   return z
@@ -199,7 +195,7 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   return url;
 }
 
-/** Parses one URL of a list. The error names its position in the list. */
+/** Parses one URL of a list. The error names the URL's position. */
 function parseEntry(text: string, place: number, count: number): URL {
   try {
     return parseUrl(text);
@@ -209,7 +205,6 @@ function parseEntry(text: string, place: number, count: number): URL {
   }
 }
 
-/** Parses one URL, or the URLs of several nodes of one cluster. */
 function parseRedisUrls(text: string): URL[] {
   const urls = splitList(text).map((part) => parseUrl(part, ["redis:", "rediss:"]));
   for (const { hostname, pathname, search, hash } of urls) {

@@ -16,7 +16,6 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
   ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
 ]);
 
-/** The name of the cluster with this genesis hash. */
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
@@ -25,7 +24,6 @@ export function nameOfCluster(genesisHash: string | undefined): string {
 export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
-  /** Receives the fee payer's balance. */
   setFeePayerBalance?: (lamports: Lamports) => void;
   /** Runs further checks of an endpoint. The finding starts with `text`, which names the cluster. */
   examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;

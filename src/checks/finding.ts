@@ -1,14 +1,11 @@
-/**
- * The result of checking a variable. `poor`: the operator should look at it. `bad`: the service cannot work with it
- * now. `text`: what was found and, unless it is good, how to fix it.
- */
+/** The result of checking a variable. `poor`: the operator should look at it. `bad`: the service cannot work now. */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
   readonly variable: string;
   readonly text: string;
-  /** The service can never work with it. */
+  /** The service can never work with this value. */
   readonly isFatal?: boolean;
-  /** The running service warns about it elsewhere: see `observability/warnings.ts`. */
+  /** One of the running service's warnings (`observability/warnings.ts`) already shows the problem. */
   readonly isReported?: boolean;
 }
 

@@ -14,10 +14,8 @@ export class PreflightError extends Error {
 }
 
 /**
- * Checks the chain, the fee payer, the social network and Redis without spending anything, and logs the findings.
- * Problems are warnings, because they may go away while the process runs.
- *
- * @throws {PreflightError} for problems that never go away: a required program is missing on a public cluster, or
+ * Checks the upstreams without spending anything, and logs the findings. Most problems are only logged, because they
+ * may go away while the process runs. Throws PreflightError if a required program is missing on a public cluster, or if
  * Redis cannot be used as configured.
  */
 export async function checkUpstreams(needs: {

@@ -34,9 +34,8 @@ const LOW_QUOTA = 5;
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
- * Checks a configuration against its upstreams, without serving and without spending anything. Returns the lines to
- * print (`warnings`, then the checks in order), and the variables at fault. With `id`, the lines also show the address
- * of this social id.
+ * Checks a configuration against its upstreams without spending anything. Returns the lines to print and the variables
+ * at fault. With `id`, the lines also show the address of this social id.
  */
 export async function examine(
   config: Config,
@@ -105,7 +104,6 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
   ];
 }
 
-/** Checks that Redis answers and accepts writes, its version, and that it evicts no keys. */
 async function checkRedis({ secrets }: Config): Promise<Finding> {
   const { redisUrl: redisUrls } = secrets;
   if (!redisUrls) return good("REDIS_URL", "not set: right for one replica, wrong for several");

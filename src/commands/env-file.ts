@@ -2,15 +2,14 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
 
-/** An assignment as Node's parser reads it: a quoted value ends at its quote, maybe lines later; others at the line's end. */
+/** An assignment as Node's parser reads it. A quoted value may end on a later line; any other ends with its line. */
 const ASSIGNMENT =
   /^[^\S\n]*(?:export\s+)?(?<name>[^=\s:#][^=:\n]*?)[^\S\n]*=[^\S\n]*(?:(?<quote>["'`])[^]*?\k<quote>.*|(?<value>.*))/gm;
 
 /**
- * Adds the variables of a file to this process, whose own variables take precedence. Does nothing without a file.
- * Returns warnings about lines that may mean something else; no warning quotes a value.
- *
- * @throws {ConfigError} for a file that cannot be read, and for lines that Node would skip silently.
+ * Adds the variables of a file, if it exists, to this process, whose own variables take precedence. Returns warnings
+ * about ambiguous lines; no warning quotes a value. Throws ConfigError for a file that cannot be read, and for lines
+ * that Node would skip silently.
  */
 export function loadEnvFile(path: string): string[] {
   let text: string;
@@ -31,7 +30,7 @@ export function loadEnvFile(path: string): string[] {
   return warnings.map((warning) => `${path}, ${warning}`);
 }
 
-/** Returns the numbers of the lines that Node's parser ignores, and of lines in the form `NAME: value`; and warnings. */
+/** Returns warnings, and as `broken` the numbers of lines that Node ignores and of lines in the form `NAME: value`. */
 export function checkLines(text: string): { broken: number[]; warnings: string[] } {
   const names = new Set<string>();
   const warnings: string[] = [];

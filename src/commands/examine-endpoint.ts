@@ -12,10 +12,10 @@ import type { CallUpstream } from "../upstream/http.ts";
 /** As many accounts as the service reads in one call. Some plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted. STILL_MS applies without a new slot, because a leader may skip its four slots. */
+/** How long slots are counted; STILL_MS if no new slot appears, because a leader may skip its four slots. */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
-/** Endpoints that differ by more do not serve the same balances. */
+/** Endpoints that are further apart do not serve the same balances. */
 const MAX_APART_SECONDS = 5;
 const TRANSACTIONS = {
   version1: "takes transactions of version 1",
@@ -24,7 +24,7 @@ const TRANSACTIONS = {
 };
 const CONFIRMED = { commitment: "confirmed" };
 
-/** An endpoint's slot at a time (`performance.now()`), and its slots per second. */
+/** An endpoint's slot at the time `at` (`performance.now()`), and its slots per second. */
 interface Pace {
   readonly slot: number;
   readonly at: number;
@@ -33,10 +33,7 @@ interface Pace {
 
 type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
-/**
- * Examines endpoints beyond their cluster: the node's version, its rate of slots, the versions of transactions that it
- * takes, and whether it accepts the service's largest calls. `feePayer`: an address in base58, for a simulation.
- */
+/** Examines how well endpoints suit the service. `feePayer`: an address in base58, for a simulated transaction. */
 export function createExamineEndpoints(needs: {
   callUpstream: CallUpstream;
   rpcTimeoutMs: number;
@@ -47,7 +44,7 @@ export function createExamineEndpoints(needs: {
   const paces: Pace[] = [];
 
   return {
-    /** `text` names the endpoint's cluster, and starts the finding. */
+    /** The finding starts with `text`, which names the endpoint's cluster. */
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
@@ -71,7 +68,7 @@ export function createExamineEndpoints(needs: {
         `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
       ];
       const all = `${text}; it ${facts.join(", ")}`;
-      // The service splits a call only if the refusal looks like one for its size.
+      // The service splits a refused call only if the refusal may be about the call's size.
       if (refusal && !refusesSize(refusal))
         return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
       if (refusal) return poor("SOLANA_RPC_URL", `${all}: a larger plan needs fewer calls`);
@@ -80,7 +77,7 @@ export function createExamineEndpoints(needs: {
       return (pace ? good : poor)("SOLANA_RPC_URL", all);
     },
 
-    /** Reports how many slots the examined endpoints are apart; empty for fewer than two. */
+    /** Reports how many slots the examined endpoints are apart; empty for fewer than two endpoints. */
     distance(): Finding[] {
       const [first, ...others] = paces;
       if (!first || others.length === 0) return [];

@@ -24,7 +24,6 @@ ${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n
 `;
 }
 
-/** Formats a default: text, a number or an empty list. */
 function toText(value: unknown): string {
   if (value === undefined) return "unset";
   return Array.isArray(value) ? value.join() || "empty" : `${value as string | number}` || "empty";

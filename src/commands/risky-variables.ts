@@ -2,12 +2,12 @@ import { statSync } from "node:fs";
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
-/** The permission of a file's mode that lets every user of the machine read it. */
+/** The bit of a file's mode that lets every user of the machine read the file. */
 const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
 
-/** Warnings about variables that are valid but probably mistakes. No warning quotes a secret. */
+/** Returns warnings about variables that are valid but probably mistakes. No warning quotes a secret. */
 export function warnAboutRisks(env: Environment): string[] {
   const isProduction = env.NODE_ENV === "production";
   const warnings = Object.entries(LEAST_MS).flatMap(([name, leastMs]) =>
@@ -48,7 +48,6 @@ export function warnAboutRisks(env: Environment): string[] {
   return warnings;
 }
 
-/** The hosts of a list of URLs. */
 function hostsIn(urls = ""): Set<string | undefined> {
   return new Set(urls.split(",").map((url) => URL.parse(url.trim())?.hostname));
 }

@@ -1,6 +1,5 @@
 /**
- * Warns about each variable of `env` that the service does not read but that is probably a misspelled one of `known`: it
- * begins with the same word and has another one in common. No warning quotes a value. `ignored`: names without warning.
+ * Warns about probable misspellings: names that share their first and another word with a `known` one. Quotes no value.
  */
 export function warnAboutUnknown(
   env: Readonly<Record<string, string | undefined>>,

@@ -4,7 +4,7 @@ import ipaddr from "ipaddr.js";
 /** The length of the IPv6 prefix ::ffff:0:0/96. A range of this length contains every IPv4 address. */
 const IPV4_MAPPED_BITS = 96;
 
-/** Whether a text is an address or a CIDR range, but not one with all addresses of IPv4 or IPv6. */
+/** Whether a text is an address or a CIDR range. Refuses ranges that contain all IPv4 or all IPv6 addresses. */
 export function isAddressRange(text: string): boolean {
   const [address = "", bits] = text.split("/");
   if (isIP(address) === 0 || address.includes("%")) return false;

@@ -1,10 +1,9 @@
 import { rowOf, type ErrorCode } from "./error-codes.ts";
 
-/** Overrides of the code's row in the table, and details for the log. */
+/** Overrides of the code's row in `ERROR_CODES`, and details for the log. */
 export interface ErrorDetails {
-  /** Replaces the table's message; callers see it. */
+  /** Callers see it. */
   readonly message?: string;
-  /** Replaces the table's status. */
   readonly status?: number;
   /** Whole seconds, at least 1: becomes `Retry-After`. */
   readonly retryAfterSeconds?: number | undefined;
@@ -35,7 +34,7 @@ export class ContractError extends Error {
     this.extensions = details.extensions;
   }
 
-  /** Returns the same error with the item that failed, for a request with several items. */
+  /** Returns this error with `item`, the entry of a list that failed, in its extensions. */
   forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const extensions = { ...this.extensions, ...item };

@@ -1,15 +1,14 @@
-/** The operations of the contract. */
 export type ContractOperation = "lookup" | "collect";
 
 interface ErrorCodeRow {
   readonly status: number;
-  /** What is wrong, and what the caller can do. The code that throws may use a more precise message. */
+  /** What is wrong, and what the caller can do. A thrown error may have a more precise message. */
   readonly message: string;
   /** Whether and when the same request may succeed. */
   readonly retry: string;
-  /** Whole seconds, at least 1. The code that throws may use another value. */
+  /** Whole seconds, at least 1. A thrown error may have another value. */
   readonly retryAfterSeconds?: number;
-  /** The operations that return this code. Absent: it concerns HTTP, not an operation. */
+  /** Absent: the code concerns HTTP, not an operation. */
   readonly operations?: readonly ContractOperation[];
 }
 
@@ -21,9 +20,8 @@ const CHANGE_REQUEST = "No: change the request.";
 const IN_A_MINUTE = "In a minute.";
 
 /**
- * Every error code, defined once: statuses, default messages, the OpenAPI document, GraphQL's `ErrorCode`,
- * and the tests follow from this table. Source of the first three groups: sections 4 and 7 of the
- * specification. The last group is ours.
+ * Every error code. The OpenAPI document, GraphQL's `ErrorCode` and the tests follow from this table. Source of the
+ * first three groups: sections 4 and 7 of the specification. The last group is ours.
  */
 export const ERROR_CODES = {
   HANDLE_REQUIRED: {

@@ -13,7 +13,6 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
     : { pattern: /^[A-Za-z0-9]{1,15}$/, expected: "1-15 alphanumeric characters" };
 }
 
-/** INVALID_HANDLE, with the expected format and the received value. */
 export function invalidHandle({ expected }: HandleFormat, received: string): ContractError {
   return new ContractError("INVALID_HANDLE", {
     message: `The handle must be ${expected}, without the @. Received ${received}.`,

@@ -15,7 +15,7 @@ export interface HttpRequest {
 /** A response, before it is written. */
 export interface Answer {
   readonly status: number;
-  /** With names in lower case. */
+  /** Names are in lower case. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body?: string | Buffer | ReadableStream<Uint8Array>;
 }
@@ -28,7 +28,6 @@ export function isJson(contentType = ""): boolean {
   return /^application\/json[ \t]*(?:;|$)/i.test(contentType);
 }
 
-/** Creates an answer with a value as JSON. */
 export function answerJson(status: number, value: unknown): Answer {
   return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
@@ -41,7 +40,6 @@ export function toErrorBody({ code, message }: ContractError, members?: FailureM
   return { ...members, error: code, message };
 }
 
-/** Creates the answer for an error. */
 export function answerError(error: ContractError, members?: FailureMembers): Answer {
   const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
   return { status: error.status, headers, body: JSON.stringify(toErrorBody(error, members)) };

@@ -3,10 +3,7 @@ import { ContractError, quote } from "./contract-error.ts";
 
 /** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
-/**
- * The most coins that an operation may name for one wallet. One call reads 100 accounts: five for each coin, three for
- * the wallet, and two sysvars.
- */
+/** The most coins of one wallet. One call reads 100 accounts: five per coin, three for the wallet, and two sysvars. */
 export const MAX_MINTS_PER_WALLET = 19;
 
 /** Advice for callers who name no coins and find nothing to collect. */
@@ -18,21 +15,16 @@ export const MINT_PATTERN = /^[1-9A-HJ-NP-Za-km-z]{32,44}$/;
 const MINT_BYTES = 32;
 const base58 = getBase58Encoder();
 
-/**
- * Parses the mint that names a coin: 32 bytes in base58, on or off the ed25519 curve. Returns undefined for anything
- * else. Each mint has only one spelling.
- */
+/** Parses a mint: 32 bytes in base58, on or off the ed25519 curve. Each mint has only one spelling. */
 export function toMint(text: string): string | undefined {
   return MINT_PATTERN.test(text) && base58.encode(text).length === MINT_BYTES ? text : undefined;
 }
 
-/** INVALID_MINT, with the expected format and the received value. */
 export function invalidMint(received: unknown): ContractError {
   const message = `A mint must be a Solana address: 32 bytes in base58. Received ${quote(received)}.`;
   return new ContractError("INVALID_MINT", { message });
 }
 
-/** INVALID_MINT for a request that names too many coins. */
 export function tooManyMints(received: number, max = MAX_MINTS): ContractError {
   const where = max === MAX_MINTS ? "" : " for one wallet";
   const message = `At most ${max} mints are allowed${where}. Received ${received}.`;

@@ -9,9 +9,8 @@ const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
 export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, not zero, at most ${MAX_ID}`;
 
 /**
- * Parses an account's id: 1 to 20 decimal digits, from 1 to 2^64-1. Returns undefined for anything else. Drops
- * leading zeros, because addresses are derived from the digits: `007` would give an address that nobody owns. Rejects
- * 0, whose address nobody owns either.
+ * Parses an id from 1 to 2^64-1; returns undefined for anything else. Drops leading zeros, because addresses are
+ * derived from the digits: nobody owns the address of `007`, nor that of 0.
  */
 export function toSocialId(text: string): string | undefined {
   if (!SOCIAL_ID_PATTERN.test(text)) return undefined;
@@ -19,7 +18,6 @@ export function toSocialId(text: string): string | undefined {
   return id > 0n && id <= MAX_ID ? id.toString() : undefined;
 }
 
-/** INVALID_SOCIAL_ID, with the expected format and the received value. */
 export function invalidSocialId(received: unknown): ContractError {
   const problem =
     received === undefined

@@ -18,16 +18,13 @@ import type { Context } from "../resolvers/use-cases.ts";
 /** Larger operations are not compiled: docs/measurements.md says what a field costs. */
 export const MAX_COMPILED_FIELDS = 500;
 
-/**
- * Runs one operation. A result without `data` means that the variables are invalid and nothing ran. Its messages are
- * graphql-jit's or graphql-js's.
- */
+/** Runs one operation. A result without `data` means that the variables are invalid and nothing ran. */
 export type Run = (
   contextValue: Context,
   variables: Readonly<Record<string, unknown>> | null | undefined,
 ) => ExecutionResult | Promise<ExecutionResult>;
 
-/** Runs an operation as graphql-js does. */
+/** Runs an operation with graphql-js. */
 function interpret(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode): Run {
   const operationName = operation.name?.value;
   return (contextValue, variableValues) =>
@@ -37,9 +34,8 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
 export type Compile = ReturnType<typeof createCompile>;
 
 /**
- * Compiles operations of valid documents with graphql-jit. graphql-js runs the operation if graphql-jit's result would
- * differ (directives, defaults of variables, list and object literals, introspection), or if compiling would take too
- * long. `fields`: the number of the operation's fields, fragments included.
+ * Compiles operations of valid documents with graphql-jit. graphql-js runs an operation if graphql-jit's result would
+ * differ (see `canCompile`) or if compiling would take too long. `fields`: the operation's fields, fragments included.
  */
 export function createCompile(schema: GraphQLSchema) {
   const compilable = withItemErrors(schema);
@@ -52,10 +48,7 @@ export function createCompile(schema: GraphQLSchema) {
   };
 }
 
-/**
- * A copy of the schema whose lists have errors instead of items that reject. graphql-jit accepts both, but adds an extra
- * item to a list when one item rejects after a later one has resolved.
- */
+/** Makes list items errors, not rejections: graphql-jit adds an item if one rejects after a later one resolves. */
 function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
   const copy = lexicographicSortSchema(schema);

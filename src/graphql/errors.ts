@@ -14,10 +14,7 @@ const MAX_MESSAGE_LENGTH = 500;
 /** The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never quotes the caller. */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
-/**
- * Converts an error to the error that callers see. GraphQL's errors about the document or its variables keep
- * their message, shortened and without suggestions. Any other error becomes the ContractError of `toCallerError`.
- */
+/** GraphQL's errors about the document or its variables keep their message, shortened. Others go to `toCallerError`. */
 export function toGraphQLError(
   error: unknown,
   toCallerError: (error: unknown) => ContractError,
@@ -26,7 +23,7 @@ export function toGraphQLError(
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
-    // Yoga's `spec` means status 200 in application/json, for errors of the operation itself.
+    // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of the operation itself.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     extensions.code ??= BAD_REQUEST;
     return shorten(source);
@@ -45,7 +42,7 @@ export function toGraphQLError(
       ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
-  // Errors of compiled operations have no nodes.
+  // Errors of compiled operations have locations but no nodes.
   return Object.assign(converted, { locations: source?.locations });
 }
 

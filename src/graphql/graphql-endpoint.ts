@@ -27,10 +27,7 @@ const MAX_ACCEPT_HEADERS = 100;
 /** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
 const EVENT_HEADERS = { "content-type": `${EVENT_STREAM}; charset=utf-8`, "x-accel-buffering": "no" };
 
-/**
- * The GraphQL endpoint at `path`. Yoga parses, validates and runs an operation when it first arrives. From then on the
- * operation is cached, and runs without Yoga.
- */
+/** Yoga parses, validates and runs an operation the first time. Then the operation is cached and runs without Yoga. */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
   compile: Compile;
@@ -63,7 +60,7 @@ export function createGraphQLEndpoint(needs: {
       // Yoga would answer that it knows no operation of this name.
       if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
-      // As Apollo Server says it: Apollo's and urql's clients then send the text.
+      // The message of Apollo Server: Apollo's and urql's clients then send the query's text.
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
     },
     onParse({ setParseFn }) {
@@ -142,10 +139,7 @@ export function createGraphQLEndpoint(needs: {
     return { status, headers: names, body: await response.text() };
   }
 
-  /**
-   * Answers the parameters of a request if their operation is cached and within the limits. Otherwise runs nothing and
-   * returns undefined. Throws ContractError RATE_LIMITED or SERVICE_BUSY.
-   */
+  /** Runs a cached operation that is within the limits; else returns undefined. Throws RATE_LIMITED or SERVICE_BUSY. */
   async function answerCached(
     { method }: HttpRequest,
     params: object,
@@ -179,7 +173,7 @@ export function createGraphQLEndpoint(needs: {
         : answerWithYoga(request, params, type, scope);
     },
 
-    /** Formats an error for a request that it refuses as a whole. */
+    /** Formats an error that refuses a whole request. */
     answerFailure: (error: ContractError, { headers }: HttpRequest) =>
       answerGraphQLError(error, responseType(headers.accept)),
   };
@@ -202,7 +196,7 @@ function canPass({ cost }: Weight, { rateLimit }: RequestScope): boolean {
   return rateLimit === undefined || cost <= rateLimit.limit;
 }
 
-/** Not RATE_LIMITED: clients would wait and try again. */
+/** Not RATE_LIMITED: clients would wait and try again, in vain. */
 function neverPasses({ cost }: Weight, { rateLimit }: RequestScope): GraphQLError {
   return badRequest(
     `This request counts as ${cost} requests, and the rate limit is ${rateLimit!.limit}. Split it.`,

@@ -14,10 +14,7 @@ export type ResponseType = (typeof RESPONSE_TYPES)[number];
 /** Browsers send about 150 characters. Headers have room for thousands of media ranges, and each takes time. */
 const MAX_ACCEPT_LENGTH = 500;
 
-/**
- * The offered media type that an `Accept` header prefers; undefined if it allows none. Follows RFC 9110, 12.5.1, which
- * lets a server ignore the header: a longer one than any client's is ignored.
- */
+/** The offered type that `Accept` prefers; undefined if it allows none. Ignores a long header (RFC 9110, 12.5.1). */
 export function preferredType<Type extends string>(
   accept: string | null | undefined,
   offered: readonly Type[],

@@ -2,18 +2,13 @@ import type { HttpRequest } from "../contract/http-messages.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { badRequest } from "./errors.ts";
 
-/** The largest GraphQL request body. */
 const MAX_BODY_BYTES = 100_000;
 /** The most values in `variables`, at all depths. A hundred entries to collect, with a coin each, have 401. */
 const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/**
- * The parameters of a request: those of its URL, or its body, which is an object or an array.
- *
- * @throws {GraphQLError} BAD_REQUEST
- */
+/** Reads the parameters from the URL or the body, which may be an array too. Rejects with GraphQLError BAD_REQUEST. */
 export async function readParams({ method, query, readBody }: HttpRequest): Promise<object> {
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
@@ -26,10 +21,7 @@ export async function readParams({ method, query, readBody }: HttpRequest): Prom
 
 const decoder = new TextDecoder();
 
-/**
- * Returns parameters whose variables are within the limits. Otherwise invalid variables would take seconds: GraphQL
- * prints a whole object for each of the object's unknown members.
- */
+/** Limits `variables`: invalid ones would take seconds, because GraphQL prints an object once per unknown member. */
 function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];

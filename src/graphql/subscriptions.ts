@@ -9,7 +9,6 @@ import { MUST_ACCEPT_JSON, preferredType } from "./media-types.ts";
 /** The media type of subscriptions. */
 export const EVENT_STREAM = "text/event-stream";
 
-/** Whether an `Accept` header allows server-sent events. */
 export function acceptsEvents(accept: string | undefined): boolean {
   return preferredType(accept, [EVENT_STREAM]) !== undefined;
 }
@@ -18,14 +17,13 @@ export function acceptsEvents(accept: string | undefined): boolean {
 export interface ServerContext extends Context {
   /** The request's parameters, or why it is invalid. */
   readonly given: object | GraphQLError;
-  /** The responses that the caller accepts. */
   readonly accepts: { readonly json: boolean; readonly events: boolean };
 }
 
 /**
- * Answers subscriptions as server-sent events, to callers who accept them. A transient error, or the error of an invalid
- * request, sets the response's status: clients retry after a transient error. Any other error is the only event, followed
- * by Yoga's event `complete`. A running stream ends by a disconnect, without `complete`, so that clients reconnect.
+ * Answers subscriptions as server-sent events. Transient errors, after which clients retry, and errors of invalid
+ * requests set the response's status. Any other error is the only event, followed by Yoga's event `complete`. A running
+ * stream ends by a disconnect, without `complete`, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,

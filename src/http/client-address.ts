@@ -23,9 +23,9 @@ const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknow
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
 /**
- * Identifies callers: by the socket's address, or, if that is a trusted proxy, by the right-most valid address in
- * `X-Forwarded-For` that is not a trusted proxy. IPv6 addresses are grouped by /64; IPv4-mapped ones count as IPv4.
- * Calls `onForgottenProxy` once, when the header arrives from a private address that TRUST_PROXY lacks.
+ * Identifies a caller by the socket's address or, behind a trusted proxy, by the right-most address in
+ * `X-Forwarded-For` that is no trusted proxy. Calls `onForgottenProxy` once, when an unlisted private address sends the
+ * header.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
@@ -62,7 +62,7 @@ export function createIdentifyClient(
   };
 }
 
-/** The right-most address that is not trusted, of those in the header and then the socket's; the left-most if all are. */
+/** The right-most untrusted address, in the header's list and then the socket's; the left-most if all are trusted. */
 function senderOf(
   { remoteAddress = "", forwardedFor }: Origin,
   isTrusted: (address: string) => boolean,

@@ -4,7 +4,7 @@ import type { IncomingHttpHeaders } from "node:http";
 export interface Cors {
   /** Whether a request with these headers is answered. `isOperation`: whether the request calls the API. */
   isAllowed(headers: IncomingHttpHeaders, isOperation: boolean): boolean;
-  /** The response's headers. */
+  /** The CORS headers of the response. */
   headers(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
 }
 
@@ -14,8 +14,8 @@ const REFUSED = { vary: "Origin" };
 
 /**
  * The API is public and has no credentials, so by default any page may call it. With `origins`, only pages of these
- * origins and the service's own pages may. Its own pages are those at `publicUrl`, else at the request's host. Requests
- * of other pages are refused, because browsers send some without a preflight. Links from other sites still open.
+ * origins and of the service's own may: that of `publicUrl`, else the request's host. Other pages are refused, because
+ * browsers send some requests without a preflight. Links from other sites still open.
  */
 export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };

@@ -16,9 +16,9 @@ const CHAIN_SUBJECT = "chain";
 const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDIS_SUBJECT] } as const;
 
 /**
- * `/livez`: always 200. `/readyz`: 503 with the reasons while the process starts or stops, and until the chain is first
- * read; otherwise 200. An outage of an upstream is only a warning: with 503 from all replicas, a balancer would
- * answer callers itself. Probes and scrapes check the chain, and the social network while it is down, without waiting.
+ * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the chain is first read. An
+ * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. Probes and
+ * scrapes check the chain, and the social network while it is down, without waiting.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
@@ -42,7 +42,7 @@ export function createHealth(needs: {
       () => true,
       () => false,
     );
-    // A check that times out ends after later ones.
+    // A check that times out ends after later checks, so its result is old.
     if (check < newestResult) return;
     newestResult = check;
     hasReadChain ||= isUp;

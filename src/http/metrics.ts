@@ -10,7 +10,6 @@ const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
-/** Creates the metrics of requests. */
 export function createRequestMetrics(registry: Registry) {
   const requests = new Counter({
     name: "tributary_requests_total",

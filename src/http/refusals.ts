@@ -51,7 +51,7 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
 export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
-  // Other requests may precede this line. If it arrives in several packets, only the part in the last one is known.
+  // Other requests may precede this line. If the line arrives in several packets, only its part in the last is known.
   const line = rawPacket.subarray(rawPacket.lastIndexOf("\n", bytesParsed) + 1).toString();
   return { ...refusal, target: /^GET (\S+)/.exec(line)?.[1] };
 }

@@ -72,16 +72,13 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
   });
 }
 
-/** Ends the response's side of a connection. */
+/** Ends the service's side of a connection, and soon closes the connection. */
 export function linger(socket: Socket): void {
   socket.end();
   discardInput(socket);
 }
 
-/**
- * Discards what still arrives, without the HTTP parser, and soon closes the connection. Closing at once, while the
- * caller sends, would reset the connection, and the caller might lose the response.
- */
+/** Discards input, and soon closes. Closing while the caller sends would reset the connection and lose the response. */
 export function discardInput(socket: Socket): void {
   let bytes = 0;
   let reads = 0;

@@ -31,10 +31,7 @@ export interface RequestScopeNeeds {
   readonly errorLink?: string;
 }
 
-/**
- * The default headers of answers. Balances change at any time, so they must not be cached. The policy keeps
- * browsers from executing a response that is opened as a page.
- */
+/** Balances change, so responses must not be cached. No browser may execute a response that is opened as a page. */
 const COMMON_HEADERS = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -43,12 +40,7 @@ const COMMON_HEADERS = {
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-/**
- * Describes the span of a request, with OpenTelemetry's attributes for HTTP servers.
- *
- * @param path without the query, which may hold a handle
- * @param route the path of the route that answers it
- */
+/** A span with OpenTelemetry's attributes for HTTP servers. `path`: without the query, which may hold a handle. */
 export function describeRequest(
   method: string,
   path: string,
@@ -73,7 +65,6 @@ function isFailure(code: string | undefined): boolean {
   return code !== undefined && code in ERROR_CODES && rowOf(code as ErrorCode).status >= 500;
 }
 
-/** The {@link RequestScope} of an HTTP request. */
 export class HttpRequestScope implements RequestScope {
   /** The headers that every response has, errors included. */
   readonly headers: Record<string, string>;
@@ -204,7 +195,7 @@ export class HttpRequestScope implements RequestScope {
     if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
       this.headers.link = this.#needs.errorLink;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    // Requests that do not count against the rate limit, such as CORS preflights and pages, are `other`.
+    // Only requests that count against the rate limit identify their caller.
     const label = this.#identified === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
     this.#needs.metrics.answered(label, code, durationMs, reads);

@@ -103,7 +103,7 @@ async function write(
   if (typeof body === "string") {
     const length = Buffer.byteLength(body);
     headers["content-length"] = String(length);
-    // If the body is still arriving, write at once: nobody reads the rest.
+    // If the request's body is still arriving, respond at once: nobody reads the rest.
     if (response.req.complete) await endOfTurn();
     // Node writes ASCII faster as latin1.
     response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
@@ -120,10 +120,7 @@ async function write(
 
 let turn: Promise<void> | undefined;
 
-/**
- * Resolves at the end of this turn of the event loop, when all requests that have arrived are handled. Writing their
- * responses together takes less CPU time.
- */
+/** Resolves at the end of the event-loop turn: writing the responses of all requests together takes less CPU time. */
 function endOfTurn(): Promise<void> {
   return (turn ??= new Promise((resolve) =>
     setImmediate(() => {
@@ -168,7 +165,6 @@ function preflight(route: Route, { headers }: HttpRequestScope): Answer {
   };
 }
 
-/** The header `Allow` of a path. */
 function toAllow(route: Route): string {
   return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(", ");
 }

@@ -39,7 +39,6 @@ export const CONNECTION_LIMITS = {
 /** How many pipelined requests may wait on a connection; one more closes it. Clients rarely pipeline. */
 const MAX_PIPELINED = 100;
 
-/** A listening server. */
 export interface Listening {
   /** The base URL, with the actual port and without a path. */
   readonly url: string;
@@ -66,12 +65,11 @@ export async function listen(
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ): Promise<Listening> {
   const connections = new Map<Socket, Connection>();
-  /** How many requests are in flight. */
   let inFlight = 0;
   let isClosing = false;
   const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
   const server = createServer(options, receive);
-  // Expectations that Node does not know are ignored. It would answer them without reading the body.
+  // Ignores an `Expect` header that Node does not know: Node would answer without reading the body.
   server.on("checkExpectation", receive);
   server.on("clientError", (error: ParseError, socket: Socket) => {
     refuse(socket, refusalOf(error));

@@ -5,28 +5,24 @@ import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
-/** How many of all streams the callers of one IPv4 /24 or IPv6 /48, and of one IPv6 /32, may have. */
+/** The fraction of all streams that one IPv4 /24 or IPv6 /48, and one IPv6 /32, may have open. */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
 interface StreamLimits {
   readonly streamsMax: number;
   readonly streamsPerAddress: number;
-  /** How long a stream lasts. */
   readonly streamSeconds: number;
 }
 
-/** A caller's connection. */
 export interface CallerConnection {
-  /** The socket's: that of a proxy, if there is one. */
+  /** The socket's address: that of a proxy, if there is one. */
   readonly remoteAddress: string | undefined;
   /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
-  /** Closes the connection. */
   readonly disconnect: () => void;
 }
 
-/** A stream, and when its time is up. */
 interface Entry {
   /** The caller, its address block, and its IPv6 /32. */
   readonly of: readonly (string | undefined)[];
@@ -36,10 +32,7 @@ interface Entry {
 
 export type Streams = ReturnType<typeof createStreams>;
 
-/**
- * Counts the open streams of this process, and limits them: for a caller, an address block, an IPv6 /32, and in all.
- * Ends a stream by closing its connection abruptly, because clients do not reconnect after an orderly end.
- */
+/** Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after an orderly end. */
 export function createStreams(limits: StreamLimits, registry: Registry) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));

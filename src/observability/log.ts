@@ -24,8 +24,7 @@ const STANDARD_OUTPUT: DestinationStream = {
 };
 
 /**
- * Logs JSON lines to standard output (pretty-printed in a terminal) or to `stream`. There is no redaction:
- * never pass secrets to the log (see `Config.secrets`).
+ * Logs JSON lines; pretty-prints them in a terminal. Redacts nothing: never pass secrets (`Config.secrets`) to the log.
  */
 export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
   return pino({ level, base: null }, stream);
@@ -38,10 +37,7 @@ export function logMembers(log: Logger, members: string): void {
   stream.write(`{"level":${log.levels.values.info},"time":${Date.now()},${members}}\n`);
 }
 
-/**
- * Never blocks: lines wait in memory while a pipe is full or a write fails, as on a full disk. pino's destination would
- * retry such a write forever at exit.
- */
+/** Never blocks: lines wait in memory while a pipe or disk is full. pino's destination would retry forever at exit. */
 function openStandardOutput(): DestinationStream {
   // Reading `process.stdout` also makes writes to a full pipe fail instead of wait.
   const format = process.stdout.isTTY ? prettyFactory({ singleLine: true, colorize: true }) : undefined;

@@ -14,7 +14,6 @@ import {
 /** The API's provider. It has a delegate once an SDK is registered. */
 type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
 
-/** Headers of node:http. */
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
 /** A span's name and options. With the `headers` of a request, the span continues the caller's trace, if any. */
@@ -39,10 +38,7 @@ function findTracer(): Tracer | undefined {
   return provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
 }
 
-/**
- * Runs `run` in a span that ends when `run` does and records whether it failed. Uses only OpenTelemetry's API: there
- * are no spans, and `describe` is not called, until an operator adds an SDK.
- */
+/** Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK, there are no spans. */
 export function inSpan<T>(describe: () => SpanDescription, run: (span?: Span) => Promise<T>): Promise<T> {
   const tracer = findTracer();
   if (!tracer) return run();
@@ -62,7 +58,7 @@ export function inSpan<T>(describe: () => SpanDescription, run: (span?: Span) =>
   });
 }
 
-/** Sets a span's status to error. `type` has few values. */
+/** Sets a span's status to error. `type` must be one of few values. */
 export function markFailed(span: Span, type: string): void {
   span.setAttribute("error.type", type).setStatus({ code: SpanStatusCode.ERROR });
 }

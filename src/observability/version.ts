@@ -4,13 +4,14 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import manifest from "../../package.json" with { type: "json" };
 
-/** The service's version, as in package.json. */
 export const VERSION = manifest.version;
 
 /** The running commit, in 40 hexadecimal digits, or `unknown`. */
 export const COMMIT = readCommit(fileURLToPath(new URL("../..", import.meta.url)));
 
-/** Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else asks git, if there is one. */
+/**
+ * Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else asks git, if there is one.
+ */
 export function readCommit(folder: string): string {
   const { gitHead } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { gitHead?: string };
   if (gitHead) return gitHead;

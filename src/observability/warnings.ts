@@ -1,6 +1,6 @@
 import type { Logger } from "./log.ts";
 
-/** Lasting problems that only the operator can solve: shown in `/readyz`, and logged once each. */
+/** Lasting problems that the operator should know of: `/readyz` shows them, and each is logged once. */
 export interface Warnings {
   /** Shows `message` until the subject is cleared. Logs it only if the subject had no warning. */
   raise(subject: string, message: string, logged?: { level?: "warn" | "error"; details?: object }): void;

@@ -8,25 +8,22 @@ import type { AccountLookup, Caller } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** A request's accounts: found in the process's cache (`cached`), not found there (`social`), read from the `chain`. */
+/** Counts accounts: found in the process's cache (`cached`), not found there (`social`), read from the `chain`. */
 export interface Reads {
   cached: number;
   social: number;
   chain: number;
 }
 
-/** What loaders read from. */
 export interface LoaderSources {
   readonly accountLookup: Pick<AccountLookup, "cached" | "cachedById" | "findByHandles" | "findByIds">;
   readonly balances: Pick<Balances, "getBalances">;
 }
 
 /**
- * The loaders of one request. Each account and balance is read once per request, even if fields load it on different
- * ticks; after a collect, balances are read again. All loads of one tick form one batch, and the process-wide
- * batchers merge the batches of all requests. When the caller disconnects, its pending reads are dropped.
- *
- * Every method fails with ContractError, or with the abort reason after the caller has disconnected.
+ * Reads each account and balance once per request; after a collect, reads balances again. All loads of one tick form
+ * one batch, and the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending
+ * reads are dropped. Every method fails with ContractError, or with the abort reason after a disconnect.
  */
 export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
@@ -60,10 +57,7 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /**
-   * The account of a canonical id. Reuses an account if this request has found it by handle, or an
-   * earlier event by id.
-   */
+  /** The account of a canonical id. Reuses one that this request found by handle, or an earlier event by id. */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
     if (known) return known;

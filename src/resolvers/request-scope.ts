@@ -39,15 +39,9 @@ export interface RequestScope {
   readonly log: Logger;
   /** Undefined for a request that is not counted. */
   readonly rateLimit: RateLimitState | undefined;
-  /**
-   * Takes `cost` requests from the caller's rate limit; a second call, with the total cost, takes the rest. Throws or
-   * rejects with ContractError RATE_LIMITED, and then takes nothing more.
-   */
+  /** Takes `cost` requests from the rate limit, minus those already taken. Throws or rejects with RATE_LIMITED. */
   admit(cost: number): Promise<void> | undefined;
-  /**
-   * Takes calls to the chain from the budget of the caller's block, for an operation that reads many balances. Rejects
-   * with ContractError SERVICE_BUSY if too few calls are left.
-   */
+  /** Takes calls to the chain from the address block's budget. Rejects with SERVICE_BUSY if too few are left. */
   takeChainCalls(calls: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;

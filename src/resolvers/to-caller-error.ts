@@ -15,8 +15,7 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
 }
 
 /**
- * Converts an error for callers: all except a ContractError become LOOKUP_FAILED. Reports an upstream's outage, and
- * logs a bug with its stack. Does so once for each cause, because fields of one request often fail together.
+ * Errors other than ContractError become LOOKUP_FAILED. Logs each cause once: fields of a request often fail together.
  */
 export function toCallerError(
   error: unknown,

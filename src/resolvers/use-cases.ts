@@ -53,7 +53,7 @@ const SIGNATURE_BYTES = 64;
 const MAX_SIGNATURE_LENGTH = 88;
 const base58 = getBase58Encoder();
 
-/** Creates the functions that the schema's fields call. All throw or reject with ContractError. */
+/** The functions that the schema's fields call. They fail with ContractError, `readHistory` also with BAD_REQUEST. */
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
   addressesOf: AddressesOf;
@@ -104,8 +104,7 @@ export function createUseCases(needs: {
       loaders.balance({ account: addresses, coins: namedCoins(mints) }),
 
     /**
-     * Reads a page of a wallet's transfers, newest first. Rejects with LOOKUP_FAILED or SERVICE_BUSY, or with BAD_REQUEST
-     * for a page that cannot exist.
+     * Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or, for an impossible page, BAD_REQUEST.
      */
     async readHistory(
       { addresses }: Wallet,
@@ -186,10 +185,7 @@ export function fromAccount<T>(
   return found instanceof Promise ? found.then(pick) : pick(found);
 }
 
-/**
- * Renews the request's loaders for an event, and stores the event's balances in them. Returns the event's wallet. Once
- * its account has been found, later events reuse the account.
- */
+/** Renews the request's loaders for an event, and stores the event's balances in them. Returns the event's wallet. */
 export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScope): Wallet {
   const loaders = scope.renewLoaders();
   for (const [named, balance] of balances) loaders.setBalance(named, balance);

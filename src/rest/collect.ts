@@ -36,7 +36,6 @@ interface CollectData {
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
 
-/** The members that all errors of this endpoint have besides `error` and `message`. */
 export const COLLECT_FAILURE = { success: false } as const satisfies FailureMembers;
 
 /** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
@@ -61,7 +60,6 @@ export function createCollectHandler(
   };
 }
 
-/** Creates the error for a body of more than {@link MAX_BODY_BYTES}. */
 export function bodyTooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
@@ -69,10 +67,7 @@ export function bodyTooLarge(): ContractError {
   });
 }
 
-/**
- * Reads the id and the mints from the body. A JSON number as id is refused: ids can exceed 2^53, and such a number has
- * already lost digits.
- */
+/** Reads the id and the mints. Refuses a JSON number as id: a number above 2^53 has already lost digits. */
 function readMembers(body: Buffer): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;

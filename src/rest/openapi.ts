@@ -33,7 +33,6 @@ interface RestResponse {
   };
 }
 
-/** The settings that the document shows. */
 interface OpenApiNeeds {
   readonly basePath: string;
   /** Whether pages of any origin may call the API. */
@@ -55,8 +54,7 @@ export function descriptionLink(basePath: string): string {
 }
 
 /**
- * Creates the OpenAPI document of the REST endpoints. Fills in the settings (`${name}`) of `openapi.json`, and adds
- * each endpoint's errors from the table of error codes.
+ * Fills in the settings (`${name}`) of `openapi.json`, and adds each endpoint's errors from the table of error codes.
  */
 export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;

@@ -6,7 +6,6 @@ import {
   type SelectionSetNode,
 } from "graphql";
 
-/** A document's fragments, by name. */
 export function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinitionNode> {
   return new Map(
     document.definitions

@@ -14,10 +14,7 @@ export type CachedAccount = SocialAccount | SocialError;
 const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/**
- * KEYS: one per account, all on one node of a cluster. Returns Redis's time in ms, and for each key its value and
- * its remaining time in ms.
- */
+/** KEYS: one per account, all on one cluster node. Returns Redis's time and, for each key, its value and TTL, in ms. */
 const READ: Script<[number, [string | null, number][]]> = {
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
@@ -51,10 +48,9 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches an account only by the key that was looked up. A lookup by id does not cache the handle: only a lookup of the
- * handle says whose it is now. Keeps accounts for `socialCacheSeconds`, "not found" for 60 s at most. Each process has
- * a cache. With Redis, replicas also use each other's entries. An entry expires when the replica that wrote it says, or
- * earlier if the reader's `socialCacheSeconds` is lower.
+ * Caches an account only by the key of its lookup: a lookup by id does not cache the handle, because only a lookup of
+ * the handle says whose it is now. Keeps accounts for `socialCacheSeconds`, `not-found` for 60 s at most. With Redis,
+ * replicas use each other's entries until the writer's expiry or, if it is earlier, the reader's maximum age.
  */
 export function createAccountCache({
   socialApiUrl,
@@ -73,7 +69,7 @@ export function createAccountCache({
   /** Redis's time in ms at `performance.now()` 0, according to the last response. */
   let redisEpoch: number | undefined;
 
-  /** Returns undefined for a value that is not an entry for this key. Strict, because addresses are derived from it. */
+  /** Returns undefined for a value that is not an entry for this key: addresses are derived from the entry. */
   function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
     const account = data?.account;

@@ -9,11 +9,10 @@ import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
-/** Who looks up accounts. */
 export interface Caller {
   /** Aborts when the caller no longer needs the result. */
   readonly signal: AbortSignal;
-  /** The callers of a block have one share of the queue and of the budget. */
+  /** All callers of a block together have one share of the queue and of the budget. */
   readonly addressBlock: string;
 }
 
@@ -27,11 +26,9 @@ const SEND_WITHIN = 0.9;
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
- * Finds accounts on the social network with as few calls as possible, through {@link createLookupQueue}, which may
- * refuse keys with `queue-full`. A lookup takes at most `socialTimeoutMs`, including the queue.
- *
- * Accounts that are not cached are paid from the caller's share of the `budget`, or fail with `budget-used`. When
- * several callers request an account at once, the first pays.
+ * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`, including its time in the
+ * queue, which may refuse keys with `queue-full`. Accounts that are not cached are paid from the caller's share of the
+ * `budget`, or fail with `budget-used`. When several callers request an account at once, the first pays.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
@@ -60,7 +57,7 @@ export function createAccountLookup(needs: {
     },
   });
 
-  /** Keys whose payment is being reserved. Other requests for such a key wait: a paid key costs them nothing. */
+  /** Keys whose payment is being reserved. Other requests for such a key wait, and then join its call for free. */
   const reserving = new Map<AccountKey, Promise<unknown>>();
 
   /** Joins the calls of pending keys; the others are paid from the caller's share of the budget. */
@@ -85,7 +82,7 @@ export function createAccountLookup(needs: {
     const reservation = budget(fresh.length, addressBlock);
     for (const key of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
-    // No await between these: a key that is neither being reserved nor pending would be paid twice.
+    // No await between these two steps: a key neither being reserved nor pending would be paid twice.
     for (const key of fresh) reserving.delete(key);
     ask(fresh.slice(0, paid), onEnd);
     return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
@@ -124,17 +121,14 @@ export function createAccountLookup(needs: {
     /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
 
-    /** The cached account or cached `not-found` of a canonical id. Makes no call. */
+    /** As `cached`, by canonical id. */
     cachedById: cache.get,
 
     /** The account of each case-insensitive handle, or an error. */
     findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
       find(handles.map(toHandleKey), caller),
 
-    /**
-     * The account of each canonical id, or an error: `not-found` without a call for an id above the network's highest. The
-     * timeout counts from `startedAt`.
-     */
+    /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
     async findByIds(
       ids: readonly string[],
       caller?: Caller,

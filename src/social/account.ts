@@ -8,9 +8,8 @@ export interface Profile {
   readonly pictureUrl: string | null;
 }
 
-/** A social-network account: its id, which never changes, its current handle and its profile. */
 export interface SocialAccount {
-  /** Canonical decimal digits, at most 2^64-1. */
+  /** Never changes. Canonical decimal digits, at most 2^64-1. */
   readonly id: string;
   /** As the network spells it. */
   readonly handle: string;

@@ -28,7 +28,7 @@ const MAX_EXTRA_CALLS = 16;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
-/** The subjects of the warnings while the network does not answer, or refuses this service's token or app. */
+/** The subjects of warnings: the network does not answer, or refuses this service's token or app. */
 export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const;
 const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
 const REFUSALS = {
@@ -40,17 +40,13 @@ const REFUSALS = {
 
 const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
 /**
- * Rejects ids that are not canonical, because they are ambiguous, and names with non-ASCII letters, because
- * some of them become ASCII in lower case: the Kelvin sign becomes k.
+ * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the Kelvin sign does.
  */
 const USER = z.object({
   id: z.string().refine((id) => toSocialId(id) === id),
   username: z.string().regex(/^\w+$/),
 });
-/**
- * An account that the network does not have or does not show, such as a suspended one. Matches the end of the type,
- * because its host has changed before.
- */
+/** An account that the network does not have or show. Matches the type's end, because the type's host has changed. */
 const MISSING = z
   .object({
     // The network may omit `value`; `resource_id` then names the account.
@@ -64,9 +60,8 @@ const MISSING = z
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * A client for v2 of the network's API, with an app-only bearer token. A lookup takes at most 100 keys and makes one
- * call through the circuit breaker, or a few more when the network rejects the format of a key. Each key gets its own
- * result; a failed call throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. A lookup makes one call, or a few more when the
+ * network rejects the format of a key. A failed call throws {@link SocialError}.
  */
 export function createSocialClient(needs: {
   socialApiUrl: URL;
@@ -167,8 +162,7 @@ export function createSocialClient(needs: {
     find: (keys: readonly AccountKey[]) => find(keys),
 
     /**
-     * Why the network does not accept this service's calls; undefined if it does. Requests an invalid name, because
-     * the network charges only for accounts it finds.
+     * Why the network refuses calls, if it does. Requests an invalid name: it charges only for accounts that it finds.
      */
     async check(): Promise<SocialFailure | undefined> {
       try {

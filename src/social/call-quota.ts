@@ -17,7 +17,7 @@ const MAX_WAIT_MS = 5_000;
 /** The fraction of `socialTimeoutMs` that a lookup may wait for its call. The rest is for the call itself. */
 const WAIT_FRACTION = 0.8;
 
-/** How far apart calls are until the network's reset, according to one response. Times in `performance.now()` time. */
+/** The spacing of calls until the network's reset, according to one response. Times in `performance.now()` time. */
 interface Pace {
   readonly intervalMs: number;
   readonly remaining: number;
@@ -26,13 +26,10 @@ interface Pace {
 }
 
 /**
- * Obeys the network's limit, which its responses report: 300 calls in 15 minutes. Spaces calls so that they last until
- * the network's reset. While more than four fifths are left, no call waits. Below that, calls are spaced evenly over
- * the rest of the window, so each gathers more keys. A call takes its turn from a bucket that holds one unit. All
- * replicas share this bucket while Redis is available; otherwise each replica spaces only its own calls.
- *
- * A call waits for at most 5 s, and at most four fifths of `socialTimeoutMs`, so that its lookups still have time for
- * the call. If this is less than the spacing, calls may run out before the reset.
+ * Makes the calls that the network allows (300 in 15 minutes) last until its reset. While more than four fifths are
+ * left, no call waits. Below that, calls are spaced evenly over the rest of the window, so each gathers more keys.
+ * Replicas share the spacing while Redis is available; otherwise each spaces only its own calls. A call waits for at
+ * most 5 s, and at most four fifths of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
  */
 export function createCallQuota({
   socialApiUrl,
@@ -62,7 +59,7 @@ export function createCallQuota({
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Takes a turn for one call, and resolves when it comes. Undefined if there is nothing to wait for. */
+    /** Reserves the next call, and resolves when it may be made; undefined if it may be made at once. */
     turn(): Promise<unknown> | undefined {
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;

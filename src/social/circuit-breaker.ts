@@ -2,7 +2,6 @@ import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
 
-/** Failures in a row that open the circuit. */
 const FAILURES_TO_OPEN = 5;
 const FIRST_OPEN_MS = 1_000;
 const MAX_OPEN_MS = 30_000;
@@ -11,9 +10,8 @@ const RETRY_MS = 200;
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
- * Makes the calls to the network, or refuses them without a call. After a 429 it refuses until the reset. Five outages
- * in a row open the circuit for a second; then a single trial call closes it, or opens it for longer, up to half a
- * minute. A broken connection or a 5xx is retried once.
+ * Refuses calls after a 429 until the reset, and while the circuit is open. Five outages in a row open it for a second;
+ * then a single trial call closes it, or opens it for longer, up to 30 s. Retries a broken connection or a 5xx once.
  */
 export function createCircuitBreaker({ log }: { log: Logger }) {
   /** Outages in a row. */

@@ -4,7 +4,6 @@ import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-/** A caller of the queue. */
 export interface Queuer {
   readonly addressBlock: string;
   /** Aborts when the caller leaves. Each of its pending loads then resolves to the signal's reason. */
@@ -16,7 +15,7 @@ export interface Queuer {
 /** Called once for a load: with the answer if this load caused the call to the network, else without. */
 export type OnEnd = (answer?: Answer) => void;
 
-/** An account that waits or is in flight. */
+/** A key that waits or is in flight. */
 interface Entry extends PromiseWithResolvers<Answer> {
   readonly key: AccountKey;
   /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
@@ -26,21 +25,19 @@ interface Entry extends PromiseWithResolvers<Answer> {
 }
 
 /**
- * The longest that a key waits for its call to fill while calls are in flight. Longer than a call takes, because the
- * network allows only 300 calls in 15 minutes.
+ * How long a key waits for its call to fill while calls are in flight: long, because calls are few (300 in 15 minutes).
  */
 const MAX_WAIT_MS = 150;
 
 /**
  * Merges the keys that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
  * is in flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys
- * gather until they fill a call or the first has waited for 150 ms. Each call waits until the call quota allows it, and
- * then takes the keys that have gathered. All callers who load a key get its answer, even if it is in flight. If all
- * earlier callers have left, the key is requested again, because its call is probably failing.
+ * gather until they fill a call or the first has waited for 150 ms, and until the call quota allows the call. Callers
+ * who load a pending key share its answer. If they have all left, a new load requests the key again: its call is
+ * probably failing.
  *
- * Address blocks are equal: if more keys wait than fit into a call, the call takes equally many of each block. If more
- * than `socialQueueMax` wait, the queue refuses the newest keys of the blocks with the most keys. A call has either
- * handles or ids; if both wait, they alternate.
+ * If more keys wait than fit into a call, the call takes equally many of each address block. Beyond `socialQueueMax`,
+ * the queue refuses the newest keys of the blocks with the most. A call has either handles or ids, in turn.
  */
 export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
@@ -119,7 +116,7 @@ export function createLookupQueue(needs: {
     return Math.max(0, oldest!.dueAt - performance.now());
   }
 
-  /** Whether the next call may be made. If not, sends when its turn comes. */
+  /** Whether the next call may be made. If not, calls `send` when its turn comes. */
   function hasTurn(): boolean {
     if (turn === "needed") {
       const wait = needs.turn();

@@ -27,10 +27,7 @@ const pictureUrl = z
 
 export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
 
-/**
- * The profile of a user in the network's response. Never fails: a field of the wrong type is null, because an address
- * needs no profile.
- */
+/** A user's profile in a response. Never fails: a field of the wrong type is null, because addresses do not need it. */
 export const PROFILE = z
   .object({
     name,

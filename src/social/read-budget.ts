@@ -23,8 +23,7 @@ interface PaidReads {
 export type ReadBudget = ReturnType<typeof createReadBudget>;
 
 /**
- * Limits the accounts that are read from the network to `socialReadsPerHour` (0: unlimited), over all replicas. Accounts
- * that do not exist are free.
+ * Limits account reads to `socialReadsPerHour` (0: unlimited) over all replicas. Accounts that do not exist are free.
  */
 export function createReadBudget(needs: {
   socialReadsPerHour: number;

@@ -11,10 +11,7 @@ const BUDGET_USED = {
   SERVICE: "The service has used its budget for reading accounts from the social network.",
 };
 
-/**
- * The contract's error for a {@link SocialError}: SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or
- * SOCIAL_API_UNAVAILABLE. Any other error is returned as it is.
- */
+/** Converts a SocialError to SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or SOCIAL_API_UNAVAILABLE. */
 export function toContractError(error: Error): Error {
   if (!(error instanceof SocialError)) return error;
   const { failure } = error;

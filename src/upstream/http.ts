@@ -3,14 +3,13 @@ import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent } from "undici";
 import { inSpan, type SpanDescription } from "../observability/tracing.ts";
 
-/** An upstream's response. */
 export interface UpstreamAnswer {
   readonly status: number;
   readonly headers: Readonly<Record<string, string | string[] | undefined>>;
   readonly text: string;
 }
 
-/** One call. `upstream` and `method` are labels of metrics and traces, so they must have few values. */
+/** `upstream` and `method` are labels of metrics and traces, so they must have few values. */
 export interface UpstreamRequest {
   readonly upstream: "social" | "chain";
   readonly method: string;
@@ -60,7 +59,7 @@ export function createCallUpstream(registry: Registry) {
       let abortCall: ((reason: Error) => void) | undefined;
       const abort = () => {
         const reason = signal.reason as Error;
-        // First, because `abortCall` calls `onResponseError` at once.
+        // Reject first: `abortCall` calls `onResponseError` at once, which would reject with another error.
         reject(reason);
         abortCall?.(reason);
       };
@@ -99,8 +98,7 @@ export function createCallUpstream(registry: Registry) {
   }
 
   /**
-   * Returns the result of `read`, which gets the response whatever its status. Throws the error of `read`, the
-   * signal's reason, or {@link BrokenConnection}.
+   * Returns the result of `read`, for any status. Throws the error of `read`, the signal's reason, or BrokenConnection.
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;
@@ -145,9 +143,7 @@ const describe =
     };
   };
 
-/** Whether a status is 2xx. */
 export const isOk = (status: number): boolean => status >= 200 && status < 300;
 
-/** Whether an abort reason is a timeout. */
 export const isTimeout = (reason: unknown): boolean =>
   reason instanceof Error && reason.name === "TimeoutError";

@@ -56,11 +56,7 @@ const LIMITS: readonly {
   { count: "introspection", max: 300, name: "introspection fields" },
 ];
 
-/**
- * Checks the limits of a document's text, then parses it.
- *
- * @throws {GraphQLError} BAD_REQUEST, or a syntax error
- */
+/** Checks the limits of a document's text, then parses it. Throws GraphQLError BAD_REQUEST, or a syntax error. */
 export function parseWithinLimits(text: string): DocumentNode {
   assertTextWithinLimits(text);
   return parse(text);
@@ -71,10 +67,8 @@ const RULES = specifiedRules
   .concat(sameResponseNameRule(MAX_FIELDS));
 
 /**
- * Checks the limits of a document's operations, then validates it. Validation visits all operations, so those that
- * do not run are measured too, without variables.
- *
- * @throws {GraphQLError} BAD_REQUEST or INVALID_MINT
+ * Checks the limits of a document's operations, then validates it. Also measures operations that do not run, without
+ * variables, because validation visits them. Throws GraphQLError BAD_REQUEST or INVALID_MINT.
  */
 export function validateWithinLimits(
   schema: GraphQLSchema,
@@ -123,7 +117,7 @@ const isClosing = (kind: TokenKind) =>
 const textTooLarge = (max: number, name: string) =>
   badRequest(`Too many ${name}: the maximum is ${max} per document.`);
 
-/** The error for the limit that an operation with these counts exceeds; undefined if it is within all limits. */
+/** The error for the first limit that these counts exceed; undefined if there is none. */
 export function exceededLimit(counts: Counts): GraphQLError | undefined {
   for (const { count, max, name, code } of LIMITS) {
     if (counts[count] > max) {

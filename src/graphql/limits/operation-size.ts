@@ -22,7 +22,6 @@ import {
 } from "../../schema/field-costs.ts";
 import { fragmentsOf } from "../../schema/selected-fields.ts";
 
-/** The variables of a request. */
 export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
@@ -30,9 +29,9 @@ export interface Counts {
   wallets: number;
   /** Fields that collect for one account. */
   collects: number;
-  /** The accounts in lists that are collected together. */
+  /** The entries of lists of accounts to collect. */
   listedCollects: number;
-  /** The coins that are named for each wallet. */
+  /** The coins named, counted for each wallet. */
   mints: number;
   /** The chain accounts that are read for balances. */
   accounts: number;
@@ -42,7 +41,6 @@ export interface Counts {
   transfers: number;
   /** At all depths. Below a field with a list argument, each field counts once per item. */
   fields: number;
-  /** Levels of nested fields. */
   depth: number;
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
@@ -53,7 +51,6 @@ export interface Counts {
   introspection: number;
 }
 
-/** The counts of a selection. */
 interface Measured extends Counts {
   /** The coins that a selection names for its wallet; undefined if it reads no balance. The root field counts them. */
   named: ReadonlySet<unknown> | undefined;
@@ -73,23 +70,18 @@ const NOTHING = {
   named: undefined,
 } as Readonly<Measured>;
 
-/** The size of an operation with its variables. */
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * How many requests the operation takes from the caller's rate limit. A mutation: one for each account to collect; a
-   * query: one for each started {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. A field
-   * counts each time it is selected, under `@skip` too.
+   * The requests taken from the rate limit. A mutation: one for each account to collect. A query: one for each started
+   * {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. Fields under `@skip` count too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
   readonly dependsOnVariables: boolean;
 }
 
-/**
- * Measures an operation. The document and the variables may be invalid: an unknown field counts as a field and costs
- * nothing. Each fragment is walked only once, even if it is spread many times.
- */
+/** The document and the variables may be invalid: an unknown field costs nothing. Walks each fragment only once. */
 export function measureOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -210,12 +202,12 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds a field's mints to those of its wallet. A field with too many mints fails, so it counts no more than that. */
+/** Adds a field's mints to its wallet's, at most one too many: a field with too many mints fails. */
 function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }
 
-/** Adds the counts of a sibling selection, which has a list argument with this many items. */
+/** Adds the counts of a sibling selection. `items`: the length of its list argument, if it has one. */
 function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
   for (const count of PER_ITEM) total[count] += counts[count] * items;
   for (const count of PER_DOCUMENT) total[count] += counts[count];

@@ -1,7 +1,4 @@
-/**
- * Builds GraphiQL's script and style sheet from its package, in a worker of {@link loadGraphiQL}. The package is one
- * module with 9 MB of strings: imported in the main thread, they would stay in memory.
- */
+/** The worker of {@link loadGraphiQL}: builds GraphiQL's script and style sheet from its package. */
 import { parentPort } from "node:worker_threads";
 import {
   css,
@@ -15,8 +12,7 @@ import type { GraphiQLFiles } from "./graphiql.ts";
 const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
 
 /**
- * Renders GraphiQL into `#root`, whose `data-options` it uses, sends operations to the page's path, and loads nothing
- * from other origins. The editor requests its workers by these names. This script contains them, so their URLs are blobs.
+ * Renders GraphiQL into `#root`. The editor requests workers by name; they are in this script, so their URLs are blobs.
  */
 const START = `{
   const workers = ${JSON.stringify(workers)};

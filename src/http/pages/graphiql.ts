@@ -45,8 +45,7 @@ export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
 }
 
 /**
- * Returns example operations with the sandbox's accounts, or with placeholders if there are none. One document has all
- * of them: after a change of tabs, GraphiQL runs the previous tab's operation. Comments fit the editor on a phone.
+ * One document has all operations: after a change of tabs, GraphiQL runs the old tab's. Comments fit a phone's editor.
  */
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const launcher = accounts.find(({ coins = [] }) => coins.length > 0);

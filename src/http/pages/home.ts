@@ -13,9 +13,8 @@ const DESCRIPTION =
 const MAX_PAGES = 100;
 
 /**
- * The home page. With `?handle=` or `?socialId=`, the page's script looks up an account, and the server names the
- * account in the head. The server looks nothing up, so a view of the page costs no call to the network or the chain.
- * Link previews need `publicUrl`, the public URL of this page; the `Host` header is not used.
+ * With `?handle=` or `?socialId=`, the head names the account, and the page's script looks it up: a view of the page
+ * costs no call to the network or the chain. Link previews need `publicUrl`; the `Host` header is not used.
  */
 export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */
@@ -43,7 +42,7 @@ export function createHomePage(needs: {
     return handlePattern.test(handle) ? { handle } : undefined;
   }
 
-  /** Link previews: Open Graph, which other networks read too. */
+  /** The tags of link previews: Open Graph, which other networks read too. */
   function preview(title: string, description: string, named: Named | undefined): string[] {
     if (!publicUrl) return [];
     const page = new URL(publicUrl);

@@ -78,10 +78,7 @@ const graphiqlAssets = memoize(async () => {
 /** The most sandbox accounts without coins that the home page shows. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
-/**
- * The routes of the pages and their assets. Pages call the API by relative URLs, as any caller would. The home
- * page shows a notice with the `sandboxAccounts`; outside the sandbox there are none.
- */
+/** The routes of the pages and their assets. Outside the sandbox there are no `sandboxAccounts`. */
 export function createPages(needs: {
   basePath: string;
   schema: GraphQLSchema;

@@ -10,10 +10,7 @@ const CALLS_PER_SECOND = 55 / 4;
 /** The calls of this many seconds may be made at once. */
 const BURST_SECONDS = 10;
 
-/**
- * Takes calls to the chain from the budget of an address block. Rejects with ContractError SERVICE_BUSY if too few are
- * left. Trusted callers are not limited.
- */
+/** Takes calls from an address block's budget. Rejects with ContractError SERVICE_BUSY if too few are left. */
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 
 /** Limits the calls to the chain that large operations make: many balances in each request could use up the plan. */

@@ -5,16 +5,12 @@ import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
 import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
-/** The limit that the operator configures. */
 export interface RateLimitConfig {
   readonly max: number;
   readonly windowSeconds: number;
 }
 
-/**
- * Whether a request is admitted, and the response's headers. A 429 also carries `Retry-After`, which
- * `errorHeaders` takes from the refusal.
- */
+/** Whether a request is admitted, and the response's headers; `errorHeaders` adds `Retry-After` to a refusal. */
 export interface Decision extends RateLimitState {
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
   readonly policyHeader: string;
@@ -24,10 +20,7 @@ export interface Decision extends RateLimitState {
   readonly refusal?: ContractError | undefined;
 }
 
-/**
- * Takes `cost` requests from a caller's limit, minus the `taken` ones of an earlier call. A refused call takes
- * nothing.
- */
+/** Takes `cost` requests from a caller's limit, minus the `taken` ones of an earlier call; nothing if it is refused. */
 export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
@@ -35,7 +28,6 @@ const MAX_DECISIONS = 10_000;
 
 const POLICY = '"address"';
 
-/** Creates RATE_LIMITED, with the limit and the seconds until the request would pass. */
 export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   retryAfterSeconds: number,
@@ -47,13 +39,11 @@ export function rateLimited(
 }
 
 /**
- * The limit of REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
- * replicas while Redis is available, per replica otherwise.
- *
- * graphql-rate-limit decides: it counts the times that its store returns, adds the new requests, and compares with
- * `max`. It reads, decides and writes in three steps, so concurrent requests could read the same state. Therefore our
- * window finds the earlier requests and records the new ones in one atomic step, by the same rule. The library only
- * learns how many it found. A decision depends on two numbers, so it is cached.
+ * Limits REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
+ * replicas while Redis is available, per replica otherwise. graphql-rate-limit decides, but it reads, decides and
+ * writes in three steps, so concurrent requests could read the same state. Therefore our window finds the earlier
+ * requests and records the new ones in one atomic step, by the same rule. The library only learns how many it found. A
+ * decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -89,7 +79,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   }
 
   function toDecision({ counted, times, now }: WindowState, cost: number, taken: number, isRefused: boolean) {
-    // If refused, the last time that must leave the window before the request fits; if admitted, the first that leaves.
+    // If refused, the last request that must leave the window before this one fits; if admitted, the first to leave.
     const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
     const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
     const seconds = toRetryAfterSeconds(waitMs);

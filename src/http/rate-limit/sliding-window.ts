@@ -27,10 +27,8 @@ export type TakeFromWindow<Result> = (caller: string, count: number) => Result;
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
- * Counts in the memory of this process.
- *
- * There are two generations of callers: those admitted since the last change, and older ones. A change happens after
- * `windowMs`, or when the newer generation is full. It drops the older one, so no request searches for callers to drop.
+ * Counts in this process's memory, in two generations of callers. A new generation begins after `windowMs`, or when the
+ * newer one is full, and the older one is dropped: no request searches for callers to drop.
  */
 export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<WindowState> {
   let current = new Map<string, number[]>();
