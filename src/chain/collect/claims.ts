@@ -42,20 +42,17 @@ export interface Landing {
   readonly slot: number;
   /** What the transaction moved to the account, if anything. */
   collect?: LastCollect;
-  /** True starts or doubles the account's backoff, false ends it, undefined leaves it unchanged. */
+  /** True starts or doubles the account's backoff. False ends the backoff. Undefined changes nothing. */
   hasFailed?: boolean;
 }
 
 /** Either the right to sign the next transaction for an address, or another collect's transaction to follow. */
 export interface Claim {
-  /**
-   * A transaction that another collect signed. If it is set, this claim gives no right to sign: find out the
-   * transaction's outcome, settle the claim, and take a new one.
-   */
+  /** Set if another collect has signed: follow this transaction, settle the claim, and take a new claim. */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether the first read of the claim returned `openTransaction`, or another collect of this process has its outcome.
-   * If false, the transaction may still have landed long ago: a slow Redis can store it long after it was sent.
+   * Whether `openTransaction` is known to be older than this claim: the first read returned the transaction, or another
+   * collect of this process has the outcome. False proves nothing: a slow Redis can store a transaction late.
    */
   readonly isEarlier: boolean;
   /** False while Redis is down: another replica may then hold the same claim. */
@@ -64,21 +61,15 @@ export interface Claim {
   readonly landedSlot: number;
   /** Returns the account's last known collect; undefined if there was none in the last hour. */
   lastCollect(): LastCollect | undefined;
-  /** Returns for how many more ms the account backs off after failures on the chain; 0 if it does not. */
+  /** Returns the rest of the account's backoff after failures on the chain, in ms; 0 without a backoff. */
   backsOffMs(): number;
-  /**
-   * Stores a signed transaction; call this before sending it. Returns false when another replica has taken the claim
-   * in the meantime: the transaction must not be sent then.
-   */
+  /** Call before sending. Returns false if another replica has taken the claim: do not send then. */
   store(transaction: StoredTransaction): Promise<boolean>;
-  /**
-   * Deletes a stored transaction that was not sent, and frees the claim. Returns false, and changes nothing, if another
-   * replica may have read the transaction.
-   */
+  /** Frees the claim of an unsent transaction. Returns false if another replica may have read the transaction. */
   withdraw(): Promise<boolean>;
   /**
-   * Frees the claim. Call it when nothing was signed, or after any outcome, `unknown` included. If the transaction
-   * landed, pass `landing`; a second call can add what was not known yet.
+   * Frees the claim. Call `settle` when nothing was signed, or after any outcome, also `unknown`. If the transaction
+   * landed, pass `landing`. A second call can add what the first did not know.
    */
   settle(landing?: Landing): void;
 }
@@ -100,7 +91,7 @@ const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** How long a collect is remembered after its block, and a backoff after its end, to double the next. */
+/** How long a collect is kept after its block, and a backoff after its end: until then, the next backoff doubles. */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -110,8 +101,8 @@ const MAX_COLLECTS = 10_000;
 const MAX_BACKOFFS = 50_000;
 
 /**
- * KEYS of all scripts: the claim; the address's last slot, collect and backoff; and the same two keys of releases that
- * used `v2:`, for collects in flight during the upgrade.
+ * KEYS of all scripts: the claim; the address's last slot, collect and backoff; then both keys as older releases name
+ * them (`v2:`), for collects in flight during an upgrade.
  */
 const keysOf = (feePayer: string, address: string) =>
   [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
@@ -155,8 +146,8 @@ return answer(ARGV[1])
 };
 
 /**
- * ARGV: the token; its transaction and SIGNED_MS, or "" and LEASE_MS. Stores the transaction; without one, renews a claim
- * that has none. Returns 1, or 0 when another token is in the claim.
+ * ARGV: the token; its transaction and SIGNED_MS, or "" and LEASE_MS. Stores the transaction. Without a transaction,
+ * renews a claim that has none. Returns 0 if another token is in the claim, else 1.
  */
 const STORE: Script<number> = {
   answer: z.int(),
@@ -169,7 +160,7 @@ return 1
 `,
 };
 
-/** ARGV: the token. Deletes the claim and returns 1; returns 0 if another replica has asked for the claim. */
+/** ARGV: the token. Deletes this token's claim. Returns 0 if another replica has asked for the claim, else 1. */
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
@@ -211,7 +202,6 @@ return 1
 `,
 };
 
-/** Serializes a collect for Redis. */
 const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
   JSON.stringify({
     collected: String(collected),
@@ -230,17 +220,15 @@ export type Claims = ReturnType<typeof createClaims>;
  * Lets one collect at a time sign a transaction for an address: an account's, or a sharing config's, because one
  * distribution pays all its shareholders. Remembers the slot, the amounts and the backoff of the last transaction.
  *
- * A collect takes the claim with a random token, signs, and stores the signed transaction in the claim before it sends
- * it for the first time. A replica that finds the claim held waits until it contains a transaction, then sends and
- * confirms that transaction itself, so it does not matter whether the signer is still alive. The holder renews a claim
- * without a transaction every 5 s; 15 s after the last renewal the claim expires. A signer that lost the claim finds
- * another token there when it stores, and does not send. Once a transaction is sent, only its outcome (landed, expired
- * or unknown) settles the claim. Any replica that has the outcome settles the claim with the token that it read there,
- * so that it cannot free a later claim. A collect of the same process waits until the holder has settled the claim.
+ * A collect takes the claim with a random token, signs, and stores the transaction in the claim before the first send.
+ * A replica that finds the claim held waits for the transaction, then sends and confirms the transaction itself: the
+ * signer may be dead. The holder renews a claim without a transaction every 5 s; 15 s after the last renewal the claim
+ * expires. A signer that has lost the claim finds another token when it stores, and does not send. Once a transaction
+ * is sent, only its outcome (landed, expired or unknown) settles the claim. Any replica may settle, but only with the
+ * token that it read, so that it never frees a later claim. Collects of the same process wait for that.
  *
- * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe: the same fees never
- * move twice, so two replicas that collect an account at the same time only waste one transaction fee, which
- * counts in the budget of one of them.
+ * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe, because fees cannot
+ * move twice: two replicas that collect an account at the same time waste one transaction fee.
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** The claims that collects of this process hold, by address. */
@@ -283,9 +271,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   return {
     /**
-     * Takes the claim of this address. While another collect prepares a transaction, calls `onWait` and waits.
-     * Throws {@link CollectError} `distribution-in-flight` or `lease-not-acquired` at `endsAt`, a `performance.now()`
-     * time, or `stored-transaction-unreadable`.
+     * Takes the claim of this address. While another collect prepares a transaction, calls `onWait` and waits until
+     * `endsAt`, a `performance.now()` time. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired`
+     * or `stored-transaction-unreadable`.
      */
     async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
@@ -332,7 +320,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Without a transaction, the script is useless once the claim, and the collect if any, have expired.
+        // Without a transaction, there is nothing to settle once the claim and the collect have expired.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -352,7 +340,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
           clearInterval(renewal);
           hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
-          // Only 0 forbids sending. Undefined means that Redis is down; collects continue without it.
+          // Only 0 forbids sending. Undefined means that Redis is down: collects go on without Redis.
           const isStored = (await redis?.run(STORE, keys, args)) !== 0;
           if (isStored) held.transaction = signed;
           return isStored;
@@ -373,8 +361,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
 /**
  * Stores a transaction under the claims of its accounts, one list per account. Returns for each account whether to send
- * the transaction. Once another replica has taken any claim, that is true only for an account with a claim from which a
- * replica may already have read the transaction.
+ * the transaction. If another replica has taken one of the claims, withdraws the transaction from the others. Then only
+ * accounts whose claims another replica may already have read send the transaction.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],

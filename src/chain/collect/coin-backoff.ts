@@ -5,13 +5,13 @@ const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /** How long after its end a backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
-/** After this many failures for an account in an hour, an address block cannot collect its coins for an hour. */
+/** After this many failures in an hour, an address block cannot collect the account's coins for an hour. */
 const MAX_COIN_FAILURES = 3;
 const COIN_FAILURES_MS = 3_600_000;
-/** Evicting all takes 2,500 paid failures of twenty coins each. */
+/** Evicting all takes more than 2,500 paid failures, as a collect has at most 19 coins. */
 const MAX_ENTRIES = 50_000;
 
-/** The address in keys that concern all accounts of a coin: one distribution pays everyone who shares its fees. */
+/** The address in keys for all accounts of a coin: one distribution pays everyone who shares the coin's fees. */
 const ANY_ACCOUNT = "";
 
 /** Sweeps that may share a transaction. */
@@ -40,11 +40,11 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
-  /** The group of each coin that is kept apart, by the same keys, and of the rest, by address; and when last tried. */
+  /** The group of each coin kept apart, by the same keys, and when it was last tried. {@link REST} is by address. */
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });
-  /** The times of the last three failures that an address block caused for an account, by address and block. */
+  /** The times of the last three failures, by the account's address and the address block that caused them. */
   const failuresOfBlocks = createLruCache<string, readonly number[]>(MAX_ENTRIES, {
     ttl: 2 * COIN_FAILURES_MS,
   });
@@ -75,8 +75,8 @@ export function createCoinBackoff() {
 
   return {
     /**
-     * Returns for how many more ms collects that this address block requests leave out the sweep: while its coin backs
-     * off, or the address block has caused too many failures. 0 or less if they include the sweep.
+     * Returns for how many more ms collects of this address block leave out the sweep; 0 or less if they include it.
+     * The reason is the coin's backoff, or too many failures that the block has caused.
      */
     leftOutMs: (address: string, { coin: { mint } }: Sweep, block: string | undefined): number =>
       Math.max(leftMs(keyOf(address, mint)), leftMs(keyOf(ANY_ACCOUNT, mint)), leftMsOfBlock(address, block)),
@@ -85,8 +85,8 @@ export function createCoinBackoff() {
     mayNameCoins: (address: string, block: string | undefined): boolean => leftMsOfBlock(address, block) <= 0,
 
     /**
-     * Returns the groups of an account's sweeps, the one tried longest ago first. The rest, which always collects the
-     * vaults, comes after all groups that collect the vaults too: those groups can be left out, the vaults cannot.
+     * Returns the groups of an account's sweeps, the one tried longest ago first. Groups that also collect the vaults
+     * come before the rest, which collects the vaults too: a group can be left out, the vaults cannot.
      */
     inTurn(address: string, sweeps: readonly Sweep[]): Group[] {
       const entries = sweeps.map(
@@ -110,10 +110,7 @@ export function createCoinBackoff() {
       apart.set(address, { id: REST, triedAt: performance.now() });
     },
 
-    /**
-     * Records that a transaction with these coins failed. `culprits`: the coins that made it fail; empty if unknown.
-     * The failure counts against `block`, the address block that requested the coins, if known.
-     */
+    /** `culprits`: the coins that made the transaction fail; empty if unknown. The failure counts against `block`. */
     coinsFailed(
       address: string,
       mints: readonly string[],

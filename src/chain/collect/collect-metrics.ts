@@ -7,9 +7,9 @@ import { describeBalance } from "./fee-payer.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;
 
-/** Tests pass shorter waits than production's, which are the defaults. */
+/** Tests pass shorter waits. The defaults are for production. */
 export interface MetricsWaits {
-  /** All reads of the fee payer's balance within this time share one call. */
+  /** Reads of the fee payer's balance within this time share one call. */
   readonly balanceMaxAgeMs?: number | undefined;
 }
 
@@ -24,10 +24,7 @@ const RESULTS: readonly Result[] = [
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
-/**
- * Creates the metrics of collects and of the fee payer, and warns the operator when the fee payer can pay for few
- * collects. `readBalance` reads the fee payer's balance.
- */
+/** Creates the metrics of collects and of the fee payer. Warns when the fee payer can pay for few collects. */
 export function createCollectMetrics(
   needs: MetricsWaits & {
     registry: Registry;

@@ -13,8 +13,8 @@ export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
   readonly addressBlock: string;
   /**
-   * The end user's address block; differs from `addressBlock` behind a trusted caller. The coins of one such block are
-   * collected together, and its failures are counted together. Undefined if unknown: failures are then not counted.
+   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect takes only coins that
+   * one such block requested, and counts failures against that block. Undefined if unknown: failures do not count.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -24,7 +24,7 @@ interface AccountCollect {
   readonly task: Task<CollectOutcome>;
   /** Undefined in the queue. */
   inFlight: InFlightCollect | undefined;
-  /** The end-user address block ({@link CollectCaller.visitorBlock}) of all callers who add to `coins`. */
+  /** The {@link CollectCaller.visitorBlock} of all callers who add to `coins`. */
   readonly visitorBlock: string | undefined;
   /** The coins to collect, by mint. While the collect is in the queue, callers in `visitorBlock` add their coins. */
   readonly coins: Map<string, CoinAddresses>;
@@ -33,12 +33,11 @@ interface AccountCollect {
   readonly payers: Payers;
 }
 
-/** The most coins of a collect: with the account's own keys they fit into one read. */
+/** The most coins of a collect. Together with the account's own keys, they fit into one read. */
 const MAX_COINS = 19;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
-/** The most collects in the queue. */
 const MAX_WAITING = 1_000;
 
 export type Collector = ReturnType<typeof createCollector>;
@@ -124,12 +123,11 @@ export function createCollector(needs: CollectNeeds) {
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If the joined collect
-     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Waiting
-     * callers wake in the order of their requests, and the first one starts the next collect. Address blocks thus take
-     * turns, and no block's coins fail another block's. The cost counts against the budget share of `addressBlock`,
-     * unless another block already pays. Settles within `collectTimeoutMs` of `startedAt` (`performance.now()` at the
-     * request's start, so that all collects of a request share one timeout); the collect itself continues. A collect
-     * logs to its first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Callers
+     * wake in the order of their requests, so blocks take turns, and no block's coins fail another block's.
+     * `addressBlock` pays, unless another block already does. Settles within `collectTimeoutMs` of `startedAt`, the
+     * request's start in `performance.now()` time; the collect itself continues. Logs to the first caller's `log`.
+     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
@@ -140,7 +138,7 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** Set after another block's collect, perhaps because of that block's coins, failed or left out this caller's. */
+      /** Set after a collect of another block failed or left out this caller's coins: that block's coins may be why. */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {
@@ -183,12 +181,11 @@ export function createCollector(needs: CollectNeeds) {
       while (inFlight().length > 0) await Promise.allSettled(inFlight().map(({ outcome }) => outcome));
     },
 
-    /** The signatures of the transactions in flight. */
     openSignatures: () => [...new Set(inFlight().flatMap((collect) => collect.signature() ?? []))],
   };
 }
 
-/** Returns the error for a caller who times out. It says what the account's collect in flight has done so far. */
+/** Returns the error for a caller who times out: what the account's collect in flight has done so far. */
 function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
   return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
 }
@@ -197,7 +194,7 @@ function isBudgetSpent(error: unknown): error is CollectError & { failure: { kin
   return error instanceof CollectError && error.failure.kind === "budget-spent";
 }
 
-/** Whether a collect failed because of coins. */
+/** Whether coins made a collect fail. */
 function isOfCoins(error: unknown): error is CollectError {
   if (!(error instanceof CollectError)) return false;
   const { failure } = error;

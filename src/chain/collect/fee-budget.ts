@@ -65,8 +65,8 @@ export function createFeeBudget(needs: {
 
   return {
     /**
-     * Reserves the cost of a collect in the share of the first payer whose share is enough: a block with no share left
-     * must not fail the collect for the callers who join it. Throws {@link CollectError} `budget-spent`.
+     * Reserves the cost of a collect in the first payer's share that is enough: a block that has used its share must
+     * not fail the collect for callers who join. Throws {@link CollectError} `budget-spent`.
      */
     async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee> {
       const isSmall = moved < FEES_MOVED * fee;

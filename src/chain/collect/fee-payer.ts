@@ -30,7 +30,7 @@ interface Spending {
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
-  /** What the message moves to each account's address, and who pays the account's share of the cost: all are equal. */
+  /** Per account: what the message moves to the address, and who pays an equal share of the cost. */
   readonly accounts: readonly { readonly moved: Lamports; readonly payers: Payers }[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }
@@ -38,9 +38,8 @@ interface Spending {
 /** An account's share of a transaction's cost. */
 export interface AccountCost {
   /**
-   * Call once, when the transaction will certainly not be sent or is no longer in flight. Until then the fee payer
-   * reserves the cost. `refund` also returns the cost to the budget: pass true only if the transaction was never
-   * sent, or never landed.
+   * Releases the reserved cost. Call once, when the transaction is no longer in flight or will never be sent. `refund`
+   * also returns the cost to the budget: pass true only if the transaction never landed.
    */
   close(options: { refund: boolean }): void;
   /** Corrects the budget once the rent that a landed transaction paid is known. */
@@ -50,9 +49,8 @@ export interface AccountCost {
 export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
- * Creates the only holder of the fee payer's key and of the budget that all its transactions share. It signs a message
- * only if the message is safe to sign (see {@link createSigningRules}), and the balance covers the message's cost on
- * top of the transactions in flight.
+ * Creates the only holder of the fee payer's key. The fee payer signs only messages that pass
+ * {@link createSigningRules} and fit into the budget. Its balance must also cover the transactions in flight.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -67,13 +65,13 @@ export function createFeePayer(needs: {
   const { keypair, feeBudgetLamportsPerHour, budget } = needs;
   const key = toPrivateKey(keypair);
   const assertSafeToSign = createSigningRules({ ...needs, feePayer: keypair.publicKey });
-  /** The fees and rents of the transactions in flight, which the fee payer has not paid yet. */
+  /** The fees and rents of the transactions in flight, in lamports. */
   let openCosts = 0n;
 
   /**
-   * Returns the lamports that the fee payer must at least hold at the end of a transaction with sweeps. Other
-   * transactions, also of other replicas, may land first; together they cost at most the hourly budget. Never 0,
-   * because a transfer of 0 lamports succeeds even if a program has taken ownership of the fee payer's account.
+   * Returns the least lamports that the fee payer must hold at the end of a transaction with sweeps. Other transactions
+   * may land first; on all replicas together they cost at most the hourly budget. Never 0: a transfer of 0 lamports
+   * succeeds even if a program has taken ownership of the fee payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
     const least = (spendable ?? 0n) - feeBudgetLamportsPerHour;
@@ -102,14 +100,13 @@ export function createFeePayer(needs: {
 
     guardOf,
 
-    /** Whether a transaction of this replica is signed and its outcome is not known yet. */
+    /** Whether a transaction that this replica signed has no outcome yet. */
     hasInFlight: () => openCosts > 0n,
 
     /**
      * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link CollectError}
-     * `fee-payer-short` if `spendable` does not cover the transactions in flight, `budget-spent` if the budget refuses
-     * the cost, and another error if the message is not safe to sign. With several accounts, an AggregateError replaces
-     * `budget-spent`: one entry per account, undefined for those not refused; nothing is then reserved.
+     * `fee-payer-short` or `budget-spent`, or an Error if the message is not safe to sign. With several accounts, an
+     * AggregateError replaces `budget-spent`: one entry per account, undefined unless the account was refused.
      */
     async sign(message: Uint8Array, { spendable, rent, sweeps, accounts }: Spending) {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });

@@ -23,14 +23,13 @@ import {
 } from "./send-and-confirm.ts";
 import { createLandingProofs, type SeenTransaction } from "./success.ts";
 
-/** The services that collects use. Only `feePayer` holds the key. */
+/** The services that collects use. Only `plan` can sign. */
 export interface CollectNeeds extends ConfirmationWaits {
   rpc: Rpc;
   balances: Balances;
   readDrafts: ReadDrafts;
   plan: Planner;
   versions: VersionChoice;
-  /** The fee payer's address. */
   feePayer: string;
   claims: Claims;
   backoff: CoinBackoff;
@@ -40,26 +39,25 @@ export interface CollectNeeds extends ConfirmationWaits {
   announceLanded: (address: string, slot: number) => void;
   metrics: CollectMetrics;
   /**
-   * How long a caller waits, from its request; how long a collect may take to sign, from its own start; and how
-   * long the amounts of a landed transaction may take to read.
+   * Limits how long a caller waits from its request, and how long a collect may take to sign. Also limits the read of
+   * a landed transaction's amounts.
    */
   collectTimeoutMs: number;
   log: Logger;
 }
 
-/** A collect, from its first read until the outcome of its transaction is known. No caller can cancel it. */
+/** A collect, from its first read until the outcome of its transaction is known. Callers cannot cancel a collect. */
 export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 
 /** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
 const ENDPOINTS_FOR_REFUND = 2;
 
-/** Limits the fees of a collect whose transactions move nothing. Each time, someone else collected new fees first. */
+/** How many transactions of a collect may move nothing, because someone else collects first: each costs a fee. */
 const MAX_MOVING_NOTHING = 5;
 
 /**
- * Returns a function that starts a collect of an account and its coins. The first of `payers` whose share of the fee
- * budget is enough pays. `block`: the address block that requested the coins. `log`: the logger of the request that
- * starts the collect. Start at most one collect per account at a time.
+ * Returns a function that starts a collect of an account and its coins: at most one per account at a time. The first of
+ * `payers` whose share of the fee budget is enough pays. `block`: the address block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
@@ -72,21 +70,20 @@ export function createStartCollect(needs: CollectNeeds) {
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
     const proofs = createLandingProofs(needs.rpc);
-    /** Whether a transaction may be in flight that was signed before a caller joins now. */
+    /** Whether an already signed transaction may be in flight. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
     /**
      * The transaction that this collect sends or waits for. Decides the error for a caller who times out. `signature`
-     * returns undefined while another collect prepares the transaction. `hasLanded`: its amounts are being read.
+     * returns undefined while another collect prepares the transaction. `hasLanded`: the amounts are being read.
      */
     let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
-    /** The account's last collect. */
     let lastCollect: Claim["lastCollect"] = () => undefined;
-    /** Whether this account needs a transaction of its own, because one of several accounts has failed. */
+    /** Whether this account needs its own transaction, because a transaction of several accounts has failed. */
     let isAlone = false;
     /** The transaction that produced this collect's outcome; undefined if there was nothing to sign. */
     let reported: SeenTransaction | undefined;
-    /** Another collect's transaction and its outcome, if a success for the caller who started this collect. */
+    /** Another collect's transaction and its outcome, if these are the result of this collect's first caller. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
     /** The signature of another collect's transaction, if its outcome is unknown: it may have paid the account. */
     let unknown: string | undefined;
@@ -97,10 +94,7 @@ export function createStartCollect(needs: CollectNeeds) {
       proofs.readSlot();
     }
 
-    /**
-     * Follows another collect's transaction until its outcome is known. `held`: the claim that contains the
-     * transaction, of the account or of a sharing config.
-     */
+    /** Follows another collect's transaction until its outcome is known. `held`: the claim with the transaction. */
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const isOwn = held === claim;
@@ -118,7 +112,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // A transaction that is no result for the caller is only remembered as the last collect: read it once.
+        // A transaction that is not the caller's result is only remembered as the last collect: read it once.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
         const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
           (error: unknown) => {
@@ -260,7 +254,7 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = { signature: () => signature, hasLanded: false };
       const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
       if (outcome.kind === "landed") {
-        // Also for the swept coins: lookups of all their shareholders show them.
+        // Also for the swept coins, because lookups of all their shareholders read them.
         const swept = coins.filter(({ mint }) => transaction.sweptMints?.includes(mint));
         for (const changed of [address, ...swept.map(({ curve }) => curve)]) {
           floors.require(changed, outcome.slot);
@@ -286,14 +280,13 @@ export function createStartCollect(needs: CollectNeeds) {
       leftOut: leftOut as ReadonlySet<string>,
       /** Returns the signature of the transaction that this collect sends or waits for, if known. */
       signature,
-      /** Call when a caller joins this collect. */
+      /** Call when a caller joins. */
       asked() {
         if (mayBeInFlight) proofs.readSlot();
       },
       /** Whether the outcome is a result for a caller who asked at this `performance.now()` time. */
       isResultFor: async (askedAt: number) =>
         reported === undefined || (await proofs.resultFor(askedAt, reported)) === "landed",
-      /** Returns the error for a caller who times out now. */
       timeoutError() {
         const current = signature();
         return inFlight?.hasLanded && current !== undefined

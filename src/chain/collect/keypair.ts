@@ -11,10 +11,8 @@ const PUBLIC_KEY_BYTES = 32;
 const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
 
 /**
- * Reads a keypair from the path of a file as `solana-keygen` writes it, or from the file's content: a JSON
- * array of 64 bytes, or the same bytes in base58.
- *
- * @throws {Error} with a message that never quotes the file's content, and quotes `text` only if that is a path.
+ * Reads a keypair from the path of a file as `solana-keygen` writes it, or from the file's content: a JSON array of 64
+ * bytes, or the same bytes in base58. Errors never quote the content, and quote `text` only if it looks like a path.
  */
 export function readKeypair(text: string): Keypair {
   const problem = describeMistake(text);
@@ -42,7 +40,7 @@ function readKeyFile(path: string): string {
   }
 }
 
-/** Returns what is wrong with a value that looks like a key; undefined if the value may be a key or a path. */
+/** Returns what is wrong with a value that looks like a key; undefined for a possible key or path. */
 function describeMistake(text: string): string | undefined {
   const bytes = decodeBytes(text.trim());
   if (!bytes || bytes.length === SECRET_KEY_BYTES) return undefined;

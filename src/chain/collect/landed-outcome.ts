@@ -27,20 +27,20 @@ export type CollectOutcome =
     }
   | {
       readonly kind: "nothing";
-      /** The lamports by which the fees fall short of the rent that an empty address needs, if that is why. */
+      /** Set if the fees are less than the rent of an empty address: the missing lamports. */
       readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
     };
 
-/** A landed transaction, from the view of one of its accounts. */
+/** A landed transaction, as one of its accounts sees it. */
 interface LandedForAccount {
   readonly account: AccountAddresses;
-  /** The account's claim. Reading the outcome settles it. */
+  /** Reading the outcome settles this claim of the account. */
   readonly claim: Claim;
   readonly transaction: StoredTransaction;
   readonly outcome: Landed;
-  /** How long the transaction's amounts may take to read. */
+  /** For reading the transaction's amounts. */
   readonly timeoutMs: number;
   /** Set if this replica signed the transaction. `block`: the address block that requested the coins. */
   readonly signed?: (SignedCollect & { readonly block: string | undefined }) | undefined;
@@ -52,7 +52,6 @@ export function createReadOutcome(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
-  /** The fee payer's address. */
   feePayer: string;
   metrics: CollectMetrics;
 }) {
@@ -93,8 +92,7 @@ export function createReadOutcome(needs: {
   }
 
   /**
-   * Settles the account's claim with the result. `outcome.err` counts only if the transaction itself cannot be read.
-   * Only the replica that signed the transaction counts the fee, and knows which coins made the transaction fail.
+   * Settles the account's claim with the outcome. Uses `outcome.err` only if the transaction itself cannot be read.
    * Returns `failed-together` if a transaction of several accounts failed: any account may be the reason. Throws
    * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
    */
@@ -125,7 +123,7 @@ export function createReadOutcome(needs: {
       const culprits = signed?.findCulprits(err) ?? [];
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
-      // With another error, the sharing may just have been paused since the simulation.
+      // Other errors do not prove that a shareholder is at fault: the sharing may have been paused.
       if (isReceiverBelowRent(err)) for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
       const named = culprits.length > 0 ? culprits : mints;
       throw new CollectError({

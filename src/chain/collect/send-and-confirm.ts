@@ -7,25 +7,24 @@ import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
 import type { VersionChoice } from "./message/message-version.ts";
 
-/** A transaction is in a block, successfully or with `err`. */
+/** The transaction is in a block. */
 export interface Landed {
   readonly kind: "landed";
   readonly err: TransactionError | null;
-  /** 0 if no node reports a credible one. */
+  /** 0 if no node reports a credible slot. */
   readonly slot: number;
-  /** The transaction itself, if it is already read. */
+  /** Set if already read. */
   readonly transaction?: LandedTransaction | undefined;
 }
 
-/** A transaction's outcome. */
 export type TransactionOutcome =
   | Landed
-  /** The transaction did not land and never can; nothing was moved. `agreeing`: how many endpoints reported this. */
+  /** The transaction did not land and never can. `agreeing`: how many endpoints reported this. */
   | { readonly kind: "expired"; readonly agreeing: number }
-  /** The blockhash has expired, but too few endpoints agree, or answer, on whether the transaction landed before. */
+  /** The blockhash has expired, but too few endpoints agree on whether the transaction landed. */
   | { readonly kind: "unknown" };
 
-/** Tests pass shorter waits than production's, which are the defaults. */
+/** Tests pass shorter waits. The defaults are for production. */
 export interface ConfirmationWaits {
   /** Between two reads of the statuses of all open transactions. */
   readonly pollMs?: number | undefined;
@@ -50,20 +49,20 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
 /**
  * Gets signed transactions confirmed.
  *
- * A node can lose a transaction, so the same bytes are sent every two seconds; sending them twice is harmless, because
- * the chain executes a signature once. A new transaction may replace the old one only when the old one can never land;
- * otherwise both could land and cost a fee each. A transaction has landed if an endpoint returns the transaction
- * itself, or if two endpoints report it as confirmed with the same error or none. It has expired if two endpoints each
- * prove that it did not land (`getExpiryReports`), and no endpoint contradicts them. If only one endpoint is
- * configured, its report is enough. If the endpoints do not agree within 20 s, the outcome is unknown: an endpoint that
- * is stuck or silent must not keep an account locked. Failed calls prove nothing and are retried.
+ * A node can lose a transaction, so the same bytes are sent every two seconds. Sending them twice is harmless, because
+ * the chain executes a signature once. A transaction is replaced only when it can never land.
+ *
+ * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints report the same confirmed
+ * result. It has expired if two endpoints prove that it did not land (`getExpiryReports`), and no endpoint contradicts
+ * them. With one configured endpoint, one report is enough. If the endpoints do not agree within 20 s, the outcome is
+ * unknown: a stuck or silent endpoint must not keep an account locked. Failed calls prove nothing and are retried.
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice }) {
   const { rpc, versions } = needs;
   const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
   /**
-   * Callbacks for when an open transaction is confirmed, by signature. Not promises: a promise that never settles would
-   * retain the handlers of all its waiters.
+   * Called when an open transaction is confirmed, by signature. Not promises: a promise that never settles would retain
+   * the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
@@ -89,8 +88,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   }
 
   /**
-   * Checks one endpoint's report that a transaction is confirmed. Returns undefined if neither the transaction itself,
-   * which is read first, nor a second endpoint's status supports the report. Makes one attempt.
+   * Checks one endpoint's report that a transaction is confirmed, in one attempt. Returns undefined unless the
+   * transaction itself or a second endpoint supports the report.
    */
   async function supportStatus(
     { base64, signature }: StoredTransaction,
@@ -111,7 +110,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
-    /** By endpoint: whether its last report, silence aside, says that the blockhash has expired. */
+    /** By endpoint: whether the last report other than `silent` says that the blockhash has expired. */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
 
@@ -187,7 +186,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
 
   return {
-    /** Returns the landing of a transaction that the endpoints now report as landed. Throws {@link RpcError}. */
+    /** Returns undefined unless the endpoints now report the transaction as landed. Throws {@link RpcError}. */
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
@@ -195,17 +194,15 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     },
 
     /**
-     * Resends a transaction, without a time limit, until its outcome is known or the endpoints cannot agree on one.
-     * With `maybeSent`, waits two seconds for the transaction to land before the first send. The accounts of a
-     * transaction share one confirmation. Never rejects.
+     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first waits two seconds
+     * for the transaction to land. The accounts of a transaction share one confirmation. Never rejects.
      */
     confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
-     * Reads a landed transaction with its balances. Retries, because a node may return a transaction only some time
-     * after confirming it; returns undefined after `timeoutMs`. The transaction's `err` is more certain than that of
-     * its status. Concurrent reads of a transaction share the attempts.
+     * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a node may return a
+     * transaction only some time after confirming it. Concurrent reads of a transaction share the attempts.
      */
     async readLanded(
       { base64, signature }: StoredTransaction,
@@ -227,7 +224,7 @@ function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
   return call.catch(() => undefined);
 }
 
-/** Returns the promise of the key that is still pending, or starts one. */
+/** Returns the key's pending promise, or starts one. */
 function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: () => Promise<T>): Promise<T> {
   const promise =
     pending.get(key) ??
@@ -238,7 +235,6 @@ function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: (
   return promise;
 }
 
-/** Whether a transaction names an account. */
 export function hasAccount({ base64 }: StoredTransaction, address: string): boolean {
   return accountKeysOf(base64)?.includes(address) ?? false;
 }

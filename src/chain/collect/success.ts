@@ -18,13 +18,13 @@ interface LandingProof {
  * Decides what a transaction means to a caller of a collect. `landed`: the caller's result, a success if the
  * transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not the caller's result.
  *
- * A transaction is the caller's result if it landed after the caller asked. A collect knows this of a transaction that
- * it signed itself after the caller asked. Any other transaction must have landed above the newest slot of a read that
- * began after the caller asked: Redis can return another replica's transaction long after it has landed. Each caller
- * who joins is compared by its own time. In doubt, for example without a readable slot, the answer is `nothing` and the
- * caller learns of the transaction as the account's last collect: a false success would be counted twice.
+ * A transaction is the caller's result if it landed after the caller asked. The collect's own transaction did, if it
+ * was signed after the caller asked. Any other transaction must have landed above the newest slot, read after the
+ * caller asked: Redis can return another replica's transaction long after it has landed.
  *
- * A transaction of unknown outcome may have paid the caller, whenever it was signed.
+ * In doubt, for example without a readable slot, the answer is `nothing`: a false success would be counted twice. The
+ * caller then sees the transaction as the account's last collect. A transaction of unknown outcome may have paid the
+ * caller, even if the transaction was signed earlier.
  */
 export function resultFor(
   askedAt: number,
@@ -36,11 +36,10 @@ export function resultFor(
   return proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot) ? "landed" : "nothing";
 }
 
-/** Collects the proofs of one collect. */
 export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   const proofs: LandingProof[] = [];
   let running = Promise.resolve();
-  /** The next read. It begins when `running` ends, so that all callers until then share it. */
+  /** The next read starts when `running` ends: all callers until then share the read. */
   let next: Promise<void> | undefined;
 
   async function readSlot(): Promise<void> {

@@ -45,13 +45,13 @@ export interface CollectPart {
   readonly withVaults: boolean;
 }
 
-/** What varies between the transactions of the same parts, besides the blockhash. */
+/** What differs between transactions with the same parts, besides the blockhash. */
 export interface TransactionTerms extends MessageBudget {
   /** The least that the fee payer must hold at the end of a transaction with sweeps, in lamports. */
   readonly guard: bigint;
 }
 
-/** One instruction of a part: of a sweep, the AMM's transfer, or the collect itself. */
+/** One instruction of a part: of a sweep, the AMM's transfer, or the collect. */
 export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
@@ -66,7 +66,7 @@ export interface Step {
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
-/** `npm run bench:shared-coins`: up to 52,000, and 112,000 with the pool. */
+/** Measured by `npm run bench:shared-coins`: up to 52,000, and up to 112,000 with the pool. */
 const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
 const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
 /** The most compute units that a sweep of a curve or pool uses. Limits how many sweeps fit into a transaction. */
@@ -82,10 +82,7 @@ const SOME_BUDGET = {
 
 export type Composer = ReturnType<typeof createComposer>;
 
-/**
- * Chooses what fits into a collect's message, composes the message, and finds out what made a transaction fail.
- * `feePayer` pays the fees. `version` returns the version of new messages.
- */
+/** Chooses what fits into a collect's message, composes the message, and finds what made a transaction fail. */
 export function createComposer(needs: {
   launchpad: Launchpad;
   feePayer: PublicKey;
@@ -99,9 +96,8 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * Returns the steps of a part in order. Sweeps to the creator vault come before sweeps to the AMM's vault, so that
-   * they pay for the creator vault if it is missing, as `collectableWith` expects. Next, the AMM's transfer moves what
-   * was swept to the AMM's vault.
+   * Returns the steps of a part in order. Curves are swept first, because their sweep pays for a missing creator vault,
+   * as `collectableWith` expects. The AMM's transfer follows the sweeps to the AMM's vault.
    */
   function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm, withVaults } = part;
@@ -117,7 +113,7 @@ export function createComposer(needs: {
     return steps;
   }
 
-  /** Sweeps before the distribution, because a distribution fails while fees wait on the curve. */
+  /** Sweeps first, because a distribution fails while fees wait on the curve. */
   function distribute({ coin, shareholders, withCurve, withPool }: Distribution): Instruction[] {
     const { sharingConfig } = coin;
     return [
@@ -135,7 +131,7 @@ export function createComposer(needs: {
     ];
   }
 
-  /** Adds `guard` if there are sweeps: it limits what they can take from the fee payer. */
+  /** The last instruction, `guard`, limits what sweeps can take from the fee payer. */
   function instructionsOf(
     parts: readonly CollectPart[],
     budget: readonly Instruction[],
@@ -146,7 +142,6 @@ export function createComposer(needs: {
     return [...budget, ...steps, ...(hasSweeps ? [guard] : [])];
   }
 
-  /** Composes the bytes of an unsigned message. */
   function compose(
     parts: readonly CollectPart[],
     terms: TransactionTerms,
@@ -157,7 +152,7 @@ export function createComposer(needs: {
     return compileMessage(feePayerAddress, instructions, terms, blockhash);
   }
 
-  /** Whether the parts fit into one transaction. Counts, because compiling takes a hundred times as long. */
+  /** Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred times as long. */
   function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
     const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
@@ -190,7 +185,7 @@ export function createComposer(needs: {
 
     /**
      * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its
-     * rent-exempt minimum. Empty if unknown, as when the compute units ran out: any step may have used too many.
+     * rent-exempt minimum. Empty if unknown: any step may be why the compute units ran out.
      */
     findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
@@ -211,7 +206,6 @@ export function createComposer(needs: {
   };
 }
 
-/** Returns the least compute units to request for a transaction with these parts. */
 export function leastUnitsOf(parts: readonly CollectPart[]): number {
   return parts
     .flatMap(({ withAmm, sweeps }) => [
@@ -234,8 +228,8 @@ function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
 }
 
 /**
- * Returns the accounts by which a part's price is chosen: the accounts that the part writes, except the fee payer and
- * other shareholders. A shareholder could raise the price with an account that many transactions write to.
+ * Returns the accounts by which a part's price is chosen: all that the part writes, except the fee payer and other
+ * shareholders. A shareholder could raise the price with an account that many transactions write to.
  */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [

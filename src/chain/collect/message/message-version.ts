@@ -9,8 +9,8 @@ const MAX_EXPIRED_IN_A_ROW = 2;
 export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
- * Chooses the version of new messages: 1, or legacy for an hour after all endpoints that answer refuse version 1, or
- * two transactions of version 1 in a row expire. They expire if nodes accept version 1 but leaders drop it.
+ * Chooses version 1 for new messages. Chooses legacy for an hour once all endpoints that answer refuse version 1, or
+ * two transactions of version 1 in a row expire: nodes may accept a version that leaders drop.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;

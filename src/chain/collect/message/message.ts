@@ -7,7 +7,7 @@ import { ComputeBudgetProgram, VersionedMessage, VersionedTransaction } from "@s
 import { fromTransactionInstruction, type Instruction } from "../../launchpad/instructions.ts";
 import { priorityFee } from "../../priority-fee.ts";
 
-/** The message versions that this service builds and signs. It always reads both. */
+/** The message versions that this service builds, signs and reads. */
 export type MessageVersion = "legacy" | 1;
 
 /** A message's compute-unit limit and the price that it offers. */
@@ -116,7 +116,7 @@ export function toTransaction(message: Uint8Array, feePayer: string, signature?:
   } as unknown as Transaction);
 }
 
-/** Decodes a message, not with the library that encodes it. Throws if the bytes are not exactly one message. */
+/** Decodes a message, with another library than encodes it. Throws if the bytes are not exactly one message. */
 export function readMessage(bytes: Uint8Array): VersionedMessage {
   const message = VersionedMessage.deserialize(bytes);
   // For version 1, the library itself refuses trailing bytes.

@@ -45,7 +45,7 @@ export function createSigningRules(needs: {
   const { feePayer, maxPriorityFeeLamports, launchpad, coinAddressesOf } = needs;
   const feePayerAddress = feePayer.toBase58();
 
-  /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
+  /** Returns a sweep's instructions that name the fee payer. In a distribution, only the sweeps to its config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
     const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, needs);

@@ -33,7 +33,6 @@ import type { Simulated } from "./simulator.ts";
 /** A collect whose transaction is being prepared. */
 export interface PendingCollect {
   readonly wallet: WalletWithCoins;
-  /** The account's claim. */
   readonly claim: Claim;
   /** The claims of sharing configs, by the coin's mint. Only claimed fees are distributed. */
   readonly distributions: ReadonlyMap<string, Claim>;
@@ -42,26 +41,26 @@ export interface PendingCollect {
   readonly block: string | undefined;
   /** Drafts add the mints of the coins that they leave out. */
   readonly leftOut: Set<string>;
-  /** The time after which nothing is signed, in `performance.now()` time. */
+  /** Nothing is signed after this `performance.now()` time. */
   readonly endsAt: number;
   /** Called when a transaction is signed, before any other collect can read it. */
   readonly onSigned: () => void;
 }
 
-/** After this many failed simulations, all sweeps are left out. Enough to try each coin of a request by itself. */
+/** After this many failed simulations, all sweeps are left out. A request names at most 10 coins. */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
-/** What a transaction does for an account. */
+/** The plan of one transaction for one account, which changes with each simulation. */
 export type Draft = Awaited<ReturnType<ReadDrafts>>[number];
 
 /**
- * Returns a function that reads an account's fees, and drafts a transaction for each group of sweeps, in the order in
- * which to try them. Skips groups that would move less than `minCollectLamports`. Throws {@link CollectError}
- * `coins-backing-off` if there is no draft, but would be one without the backoff of coins.
+ * Returns a function that reads an account's fees and drafts a transaction for each group of sweeps, in the order to
+ * try them. Skips groups that would move less than `minCollectLamports`. Throws {@link CollectError}
+ * `coins-backing-off` if only the backoff of coins prevents a draft.
  *
- * A draft leaves out what makes a simulation fail, or costs too much: a sweep, or the AMM's vault if the creator vault
- * alone has enough. If the failing sweep is unknown, the draft tries half of the sweeps, then the other half.
+ * A draft leaves out what makes a simulation fail or costs too much: a sweep, or the AMM's vault. If the failing sweep
+ * is unknown, the draft tries half of the sweeps, then the other half.
  */
 export function createReadDrafts(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
@@ -76,8 +75,8 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * Returns the smallest sweep, to leave it out, if the simulation shows too much rent and more than expected. The
-   * total does not show which sweep costs more, so the whole rent must be acceptable for the smallest sweep.
+   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. Which
+   * sweep costs more is unknown, so the whole rent must be acceptable for the smallest sweep.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
@@ -87,7 +86,7 @@ export function createReadDrafts(needs: {
 
   /**
    * Returns the distributions that pay the account less than a collect must move, or less than the transaction costs.
-   * Also records for all shareholders of a coin whether the launch platform distributes its fees.
+   * Also records for lookups whether the launch platform distributes a coin's fees.
    */
   function findUnpaid(
     { account, sweeps }: CollectPart,
@@ -99,7 +98,7 @@ export function createReadDrafts(needs: {
     return distributionsOf(sweeps).filter(({ coin, shareholders, distributable, rent }) => {
       const { creatorVault, ammVault } = coin.sharingConfig;
       const held = after(creatorVault);
-      // Below its minimum, the launch platform leaves everything in the vault.
+      // Below its own minimum, the launch platform distributes nothing.
       const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
@@ -109,7 +108,7 @@ export function createReadDrafts(needs: {
     });
   }
 
-  /** `wanted`: what the draft does once all is claimed. `waiting`: what collects of all the account's coins would do. */
+  /** `wanted`: the part once all its claims are held. `waiting`: the sweeps that collects of all coins would do. */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
@@ -123,7 +122,7 @@ export function createReadDrafts(needs: {
     const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
     let vaults = before;
     let sweeps = ofGroup.filter(({ stage, coin }) => stage !== "SHARED" || distributions.has(coin.mint));
-    /** The sweeps to try once `sweeps` is used up, the last list first. */
+    /** The sweeps to try after `sweeps`, the last list first. */
     let others: Sweep[][] = [];
     let hasGivenUp = false;
     let failure: CollectError | undefined;
@@ -153,7 +152,7 @@ export function createReadDrafts(needs: {
       leaveOut(some, error);
     }
 
-    /** Keeps half of the sweeps and queues the other half, because the sweep that failed the simulation is unknown. */
+    /** Keeps half of the sweeps and queues the other half. Call when the sweep that fails is unknown. */
     function leaveOutHalf(some: readonly Sweep[], error: Error, err: TransactionError): void {
       const mints = [...new Set(some.map(({ coin }) => coin.mint))];
       if (mints.length < 2) {
@@ -169,7 +168,7 @@ export function createReadDrafts(needs: {
 
     /** Returns the lamports that a simulated transaction moves for the account. */
     function movedBy(part: CollectPart, { after, leftInAmm }: Simulated): Lamports {
-      // Compare what the vaults and coins lose, not what the address gains: its owner may withdraw at any moment.
+      // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any moment.
       const left = part.withVaults ? (after(creatorVault) ?? rentMinimum) : rentMinimum;
       const kept = saturatingSubtract(left, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
       return saturatingSubtract(collectableWith(part.sweeps, vaults), toLamports(kept));
@@ -183,13 +182,10 @@ export function createReadDrafts(needs: {
     return {
       ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
-      /** The lamports missing to pay out the fees: an empty address cannot receive less than its rent. */
+      /** How many lamports the fees lack, if any: an empty address cannot receive less than its rent. */
       missing: missing > 0n ? missing : undefined,
 
-      /**
-       * Chooses what the draft does now. Returns undefined if too little is left. Call it again for each simulation,
-       * because the version of messages may have changed since the last choice.
-       */
+      /** Returns undefined if too little is left. Call before each simulation: the message version may have changed. */
       choosePart(): CollectPart | undefined {
         while (!hasGivenUp) {
           const chosen = composer.choosePart(wanted.account, sweeps, vaults);
@@ -228,10 +224,7 @@ export function createReadDrafts(needs: {
         else giveUp(error);
       },
 
-      /**
-       * Leaves out what costs too much, or pays or moves too little, although the simulation succeeded. Returns whether
-       * the draft has changed, and must be simulated again.
-       */
+      /** After a successful simulation: leaves out what costs too much or moves too little. True if anything is. */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
         if (part.sweeps.length > 0) {
@@ -295,7 +288,7 @@ export function createReadDrafts(needs: {
   };
 }
 
-/** Whether a distribution failed because of a shareholder. A read of the shareholders' accounts cannot show that. */
+/** Whether a shareholder may have made a distribution fail, in a way that reads of the accounts do not show. */
 function isOfShareholders(err: TransactionError): boolean {
   return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }
@@ -306,7 +299,7 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   );
 }
 
-/** Returns the runtime's last log line about a failed program. Ignores what programs log: it may be anything. */
+/** Returns the runtime's last log line about a failed program. Ignores lines of programs: they may say anything. */
 function lastProgramError(logs: readonly string[]): string | undefined {
   return logs.findLast((line) => /^Program \w+ failed: /.test(line));
 }

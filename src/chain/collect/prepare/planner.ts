@@ -19,10 +19,10 @@ import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
 import { simulate, type Simulated } from "./simulator.ts";
 
-/** A transaction that this replica signed, from the view of one of its accounts. */
+/** A transaction that this replica signed, as one of its accounts sees it. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
-  /** The most that the transaction can cost besides rent; 0 for all its accounts but one. */
+  /** The most that the transaction can cost besides rent. Counted for one of its accounts; 0 for the others. */
   readonly fee: Lamports;
   /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
@@ -31,10 +31,7 @@ export interface SignedCollect extends AccountCost {
   readonly remaining: readonly WaitingFees[];
 }
 
-/**
- * The result of planning a draft: undefined if too little would move; `lost` if another replica has taken one of the
- * draft's claims meanwhile, so that the transaction must not be sent.
- */
+/** Undefined: too little would move. `lost`: another replica has taken a claim of the draft, so nothing is sent. */
 type Planned = SignedCollect | "lost" | undefined;
 type PlanResult = Planned | Error;
 
@@ -47,7 +44,7 @@ const MAX_PREPARING = 32;
 const MAX_WAIT_MS = 50;
 /** How long a collect waits for others to plan together with it, while transactions are in flight. */
 const GATHER_MS = 100;
-/** How long an account gets its own transactions after it disturbed a shared one. */
+/** How long an account gets its own transactions after it was separated from others. */
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 /**
@@ -55,9 +52,9 @@ const MAX_APART = 10_000;
  * Less than 1: once a poll has confirmed an account's transaction, the next one gets a newer blockhash and other bytes.
  */
 const BLOCKHASH_MAX_AGE = 3 / 4;
-/** How often several accounts are tried together. Then each gets its own transaction, so that none waits longer. */
+/** How often several accounts are tried together. After that, each gets its own transaction. */
 const MAX_ATTEMPTS = 3;
-/** An account whose price is more than this many times the lowest of the others gets its own transaction. */
+/** An account whose price is more than this many times the lowest price gets its own transaction. */
 const MAX_PRICE_RATIO = 4n;
 
 export type Planner = ReturnType<typeof createPlanner>;
@@ -66,10 +63,10 @@ export type Planner = ReturnType<typeof createPlanner>;
  * Plans and signs the transactions of collects: simulates all drafts that fit into one transaction together, leaves out
  * what fails, chooses the price, signs, and stores the transaction under the claims.
  *
- * Collects of different accounts that are ready at the same moment are planned together. A collect that finds no
- * transaction in flight or being prepared does not wait; otherwise collects gather for a moment. A transaction is all
- * or nothing, so an account must not be able to fail the others: an account that fails the simulation, would move too
- * little or needs a far higher price gets its own transactions for ten minutes, and a collect with sweeps always does.
+ * Collects of different accounts that are ready at the same moment are planned together. While transactions are in
+ * flight or being prepared, collects gather for a moment. A transaction is all or nothing, so no account may fail the
+ * others. A collect with sweeps always gets its own transaction. An account that fails the simulation, moves too little
+ * or needs a far higher price gets its own transactions for ten minutes.
  */
 export function createPlanner(needs: {
   rpc: Rpc;
@@ -111,9 +108,7 @@ export function createPlanner(needs: {
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
-  /**
-   * Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does.
-   */
+  /** Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does. */
   async function sign(
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
@@ -122,7 +117,7 @@ export function createPlanner(needs: {
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
     const left = simulated.after(feePayerAddress);
-    // The simulation pays the base fee only: the priority fee depends on the units that it measures.
+    // The simulation pays no priority fee, which depends on the simulated compute units.
     const spendable =
       left === undefined
         ? undefined

@@ -7,7 +7,6 @@ import { readWrappedSol } from "../../token-accounts.ts";
 import type { CollectPart, Composer, TransactionTerms } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
 
-/** What a simulated transaction did. */
 export type Simulated = Awaited<ReturnType<typeof simulate>>;
 
 /** Simulates a transaction of one or several accounts. `feePayer` is in base58. Rejects with an {@link RpcError}. */
@@ -34,8 +33,8 @@ export async function simulate(
   const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
   const [simulated, [read] = []] = await Promise.all([
     rpc.simulateTransaction(base64, addresses, minSlot),
-    // Only sweeps cost the fee payer rent. For nodes that do not report its balance before the simulation: this read
-    // may be of another slot, and the fees of other collects then count as rent.
+    // Only sweeps cost rent. Some nodes do not report the fee payer's balance before the simulation, so read it. The
+    // read may be of another slot: fees of other collects then count as rent.
     sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
   ]);
   const { accounts, payerBefore, ...result } = simulated;
@@ -47,7 +46,7 @@ export async function simulate(
     ...result,
     simulatedTerms,
     after,
-    /** The lamports that the AMM leaves in each AMM vault that the parts empty, by the vault's address. */
+    /** By address of an AMM vault that the parts empty: the lamports that the AMM leaves there. */
     leftInAmm: new Map<string, Lamports>(
       ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
     ),
