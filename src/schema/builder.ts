@@ -26,7 +26,6 @@ export function enumValues<Value extends string>(descriptions: Readonly<Record<V
   return Object.fromEntries(values) as Record<Value, { value: Value; description: string }>;
 }
 
-/** A description of an amount in SOL, with its format. */
 export function inSol(description: string): string {
   return `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`;
 }

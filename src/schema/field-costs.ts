@@ -40,7 +40,7 @@ export function accountsOf(coins: number): number {
   return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
 }
 
-/** How many calls an operation takes from the budget of its block: none if its accounts fit into one call. */
+/** How many calls an operation takes from its caller's budget: none if its accounts fit into one call. */
 export const chainCallsOf = (accounts: number): number =>
   accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
 
@@ -51,7 +51,7 @@ export const DEFAULT_TRANSFERS = 10;
 /** A page of a history costs one more request for this many transactions beyond {@link MIN_LOOKED_AT}. */
 export const LOOKED_AT_PER_REQUEST = 25;
 
-/** How many requests a page of a history costs that returns at most `first` transfers. */
+/** How many requests a history page of at most `first` transfers costs. */
 export const requestsOfHistory = (first: number): number =>
   1 + Math.ceil(Math.max(0, first - MIN_LOOKED_AT) / LOOKED_AT_PER_REQUEST);
 
@@ -60,7 +60,6 @@ export function withCost(cost: FieldCost) {
   return { extensions: { cost } };
 }
 
-/** The cost of a field of the schema; undefined if it costs nothing. */
 export function costOf({ extensions }: GraphQLField<unknown, unknown>): FieldCost | undefined {
   return extensions.cost as FieldCost | undefined;
 }

@@ -27,7 +27,7 @@ const TransferType = builder.objectRef<Transfer>("Transfer").implement({
   }),
 });
 
-/** A page of a history, and where it began. */
+/** A page of a history, and the cursor after which it begins. */
 export interface TransferPage extends HistoryPage {
   readonly after: string | undefined;
 }

@@ -134,7 +134,7 @@ builder.queryFields((t) => ({
   }),
 }));
 
-/** Finds a wallet. If that fails, adds the item to the error. */
+/** Finds a wallet. Adds `item` to an error. */
 async function resolveItem(
   item: Readonly<Record<string, string>>,
   find: () => Wallet | Promise<Wallet>,
