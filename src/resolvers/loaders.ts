@@ -22,14 +22,14 @@ export interface LoaderSources {
 
 /**
  * Reads each account and balance once per request; after a collect, reads balances again. All loads of one tick form
- * one batch, and the process-wide batchers merge the batches of all requests. When the caller disconnects, its pending
- * reads are dropped. Every method fails with ContractError, or with the abort reason after a disconnect.
+ * one batch, and the process-wide batchers merge the batches of all requests. Methods fail with ContractError. When the
+ * caller disconnects, pending reads are dropped and fail with the abort reason.
  */
 export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
   readonly #caller: Caller;
-  // Created when first needed: most requests need one or two.
+  // Created on demand, because most requests need only one or two.
   /** Hits in the process's cache, kept because the cache can change during the request. */
   #cachedByHandle: Map<string, SocialAccount | Error> | undefined;
   #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
@@ -57,7 +57,7 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id. Reuses one that this request found by handle, or an earlier event by id. */
+  /** The account of a canonical id. Reuses accounts found by this request's handles, or by ids of earlier events. */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
     if (known) return known;
@@ -65,7 +65,6 @@ export class Loaders {
     return this.#accountById.load(id);
   }
 
-  /** The balance of an account with these coins, read from the chain. */
   balance(wallet: WalletWithCoins): Promise<Balance> {
     return this.#balances.load(wallet);
   }
@@ -84,7 +83,7 @@ export class Loaders {
     }));
   }
 
-  /** Makes the next load of each balance read the chain again. Call it when a balance may have changed. */
+  /** Call when a balance may have changed: the next load of each balance reads the chain again. */
   clearBalances(): void {
     this.#balance?.clearAll();
   }
@@ -94,10 +93,7 @@ export class Loaders {
     this.#balances.prime(wallet, balance);
   }
 
-  /**
-   * Loaders for the next event of a stream. They read everything again, except accounts found by id: a new
-   * handle does not change the wallet, and the network charges for each account.
-   */
+  /** Loaders for a stream's next event. Keeps accounts found by id, because the network charges for each account. */
   renew(): Loaders {
     const next = new Loaders(this.#sources, this.#caller);
     next.#accountsById = this.#accountsById;

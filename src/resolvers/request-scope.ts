@@ -2,11 +2,10 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
-/** A stream of events to one caller. It ends when the caller disconnects, when its time is up or the service stops. */
+/** A stream of events to one caller. Ends after a disconnect, after a time limit, and when the service stops. */
 export interface OpenStream {
   /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
-  /** Ends the stream early. */
   close(): void;
 }
 
@@ -18,7 +17,7 @@ export interface RateLimitState {
   readonly cost: number;
   /** How many more requests would pass now. */
   readonly remaining: number;
-  /** Whole seconds, at least 1: until the oldest request leaves the window or, after a refusal, this one would pass. */
+  /** Whole seconds, at least 1, until `remaining` grows or, after a refusal, until this request would pass. */
   readonly resetSeconds: number;
 }
 

@@ -14,9 +14,7 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
   log.warn(outage, hint);
 }
 
-/**
- * Errors other than ContractError become LOOKUP_FAILED. Logs each cause once: fields of a request often fail together.
- */
+/** Converts unexpected errors to LOOKUP_FAILED. Logs each cause once: fields of a request often fail together. */
 export function toCallerError(
   error: unknown,
   log: Logger,

@@ -27,7 +27,6 @@ export interface Wallet {
 /** The mints that a field names, in base58; absent or null: none. */
 export type Mints = readonly string[] | null | undefined;
 
-/** The outcome of a collect, the account's wallet, and the coins that the caller named. */
 export type CollectResult = CollectOutcome & {
   readonly wallet: Wallet;
   readonly named: readonly CoinAddresses[];
@@ -53,7 +52,7 @@ const SIGNATURE_BYTES = 64;
 const MAX_SIGNATURE_LENGTH = 88;
 const base58 = getBase58Encoder();
 
-/** The functions that the schema's fields call. They fail with ContractError, `readHistory` also with BAD_REQUEST. */
+/** What the schema's fields call. Fails with ContractError; `readHistory` also with GraphQLError BAD_REQUEST. */
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
   addressesOf: AddressesOf;
@@ -103,9 +102,7 @@ export function createUseCases(needs: {
     readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
       loaders.balance({ account: addresses, coins: namedCoins(mints) }),
 
-    /**
-     * Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or, for an impossible page, BAD_REQUEST.
-     */
+    /** Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (impossible page). */
     async readHistory(
       { addresses }: Wallet,
       page: { first: number; after: string | undefined },
@@ -119,8 +116,8 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do so;
-     * the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
+     * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do
+     * so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
      */
     async collectFees(socialId: string, scope: RequestScope, mints?: Mints): Promise<CollectResult> {
       const wallet = walletById(socialId);
@@ -139,8 +136,8 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Watches a wallet and the coins that its fields name: yields an event at once, and then each time an amount changes.
-     * Ends when the request's stream ends. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
+     * Watches a wallet and its fields' coins. Yields an event at once, then one each time an amount changes. Ends with
+     * the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
      */
     async watchWallet(
       find: () => Wallet | Promise<Wallet>,
