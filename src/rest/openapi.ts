@@ -35,11 +35,9 @@ interface RestResponse {
 
 interface OpenApiNeeds {
   readonly basePath: string;
-  /** Whether pages of any origin may call the API. */
   readonly isOpenToAllPages: boolean;
   readonly rateLimit: { readonly max: number; readonly windowSeconds: number };
   readonly handleFormat: HandleFormat;
-  /** An example of a RATE_LIMITED error. */
   readonly rateLimited: ContractError;
 }
 
@@ -53,9 +51,7 @@ export function descriptionLink(basePath: string): string {
   return `<${basePath}/openapi.json>; rel="service-desc"`;
 }
 
-/**
- * Fills in the settings (`${name}`) of `openapi.json`, and adds each endpoint's errors from the table of error codes.
- */
+/** Fills in the settings (`${name}`) of `openapi.json`. Adds each endpoint's errors from the table of error codes. */
 export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;
   const settings: Readonly<Record<string, string | number>> = {
@@ -106,7 +102,7 @@ export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
   return document;
 }
 
-/** Adds an operation's errors to its responses: the examples, and the table's row of each code without an example. */
+/** Adds an operation's errors to its responses. Codes without an example use their row of the table. */
 function addErrors(
   { responses }: RestOperation,
   operation: ContractOperation,

@@ -11,7 +11,6 @@ export type PreparedOperation<Data> = (
 
 export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 
-/** Prepares operations on the schema that GraphQL clients use. */
 export function createPrepareOperation(compile: Compile, useCases: UseCases) {
   return <Data>(text: string): PreparedOperation<Data> => {
     const document = parse(text);
