@@ -48,7 +48,7 @@ export function createCompile(schema: GraphQLSchema) {
   };
 }
 
-/** Makes list items errors, not rejections: graphql-jit adds an item if one rejects after a later one resolves. */
+/** Resolves failed list items to errors: graphql-jit adds an item if one rejects after a later item resolves. */
 function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
   const copy = lexicographicSortSchema(schema);

@@ -71,7 +71,7 @@ export function createGraphQLEndpoint(needs: {
         validateWithinLimits(schema, document, context.params),
       );
     },
-    /** Takes the operation's cost from the rate limit before it runs, and converts its errors to the contract's. */
+    /** Takes an operation's cost from the rate limit before the operation runs. Converts errors to the contract's. */
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: Context & YogaInitialContext;
@@ -173,7 +173,6 @@ export function createGraphQLEndpoint(needs: {
         : answerWithYoga(request, params, type, scope);
     },
 
-    /** Formats an error that refuses a whole request. */
     answerFailure: (error: ContractError, { headers }: HttpRequest) =>
       answerGraphQLError(error, responseType(headers.accept)),
   };

@@ -6,12 +6,11 @@ export const RESPONSE_TYPES = [
   "application/graphql-response+json; charset=utf-8",
 ] as const;
 
-/** The message of a 406. */
 export const MUST_ACCEPT_JSON = "`Accept` must allow application/json or application/graphql-response+json.";
 
 export type ResponseType = (typeof RESPONSE_TYPES)[number];
 
-/** Browsers send about 150 characters. Headers have room for thousands of media ranges, and each takes time. */
+/** Browsers send about 150 characters. A header has room for thousands of media ranges, which take time to parse. */
 const MAX_ACCEPT_LENGTH = 500;
 
 /** The offered type that `Accept` prefers; undefined if it allows none. Ignores a long header (RFC 9110, 12.5.1). */

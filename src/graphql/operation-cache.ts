@@ -22,9 +22,9 @@ export interface CachedOperation {
 
 /** What an operation with its variables costs. */
 export interface Weight {
-  /** The requests that it takes from the caller's rate limit: see {@link measureOperation}. */
+  /** The requests taken from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
-  /** The calls to the chain that its balances take; 0 if they fit into one call. */
+  /** The calls to the chain that the balances take; 0 if one call is enough. */
   readonly chainCalls: number;
   readonly isWithinLimits: boolean;
 }

@@ -8,7 +8,7 @@ const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/** Reads the parameters from the URL or the body, which may be an array too. Rejects with GraphQLError BAD_REQUEST. */
+/** Reads the parameters from the URL or the body. A body may be an array. Rejects with GraphQLError BAD_REQUEST. */
 export async function readParams({ method, query, readBody }: HttpRequest): Promise<object> {
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
@@ -21,7 +21,7 @@ export async function readParams({ method, query, readBody }: HttpRequest): Prom
 
 const decoder = new TextDecoder();
 
-/** Limits `variables`: invalid ones would take seconds, because GraphQL prints an object once per unknown member. */
+/** Limits `variables`: invalid variables can take seconds: GraphQL prints an object once per unknown member. */
 function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];

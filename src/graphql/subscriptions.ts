@@ -6,7 +6,6 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { MUST_ACCEPT_JSON, preferredType } from "./media-types.ts";
 
-/** The media type of subscriptions. */
 export const EVENT_STREAM = "text/event-stream";
 
 export function acceptsEvents(accept: string | undefined): boolean {

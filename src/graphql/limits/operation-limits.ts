@@ -25,7 +25,7 @@ import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 import { sameResponseNameRule } from "./same-response-name.ts";
 
-/** 100 aliased wallets with all fields but `profile`, `coins` and `history`, and a variable each, have 3,305. */
+/** 100 aliased wallets, with a variable each and all fields but `profile`, `coins` and `history`, have 3,305. */
 const MAX_TOKENS = 4_000;
 /** GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses. */
 const MAX_DEPTH = 20;
@@ -33,7 +33,6 @@ const MAX_DIRECTIVES = 200;
 const MAX_OPERATIONS = 10;
 /** In one operation. */
 const MAX_FIELDS = 2_000;
-/** Validation stops after this many errors. */
 const MAX_VALIDATION_ERRORS = 5;
 
 /** The limits of an operation, with their names for messages. The first exceeded limit is reported. */
@@ -52,7 +51,7 @@ const LIMITS: readonly {
   { count: "rootFields", max: 100, name: "root fields" },
   { count: "fields", max: MAX_FIELDS, name: "fields" },
   { count: "aliases", max: 200, name: "aliases" },
-  // GraphiQL's query has 230. Below a list, each is resolved once per item.
+  // GraphiQL's query has 230. Fields below a list are resolved once per item.
   { count: "introspection", max: 300, name: "introspection fields" },
 ];
 

@@ -52,7 +52,7 @@ export interface Counts {
 }
 
 interface Measured extends Counts {
-  /** The coins that a selection names for its wallet; undefined if it reads no balance. The root field counts them. */
+  /** The coins named for the wallet; undefined if no balance is read. The root field counts these coins. */
   named: ReadonlySet<unknown> | undefined;
 }
 
@@ -202,7 +202,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds a field's mints to its wallet's, at most one too many: a field with too many mints fails. */
+/** Adds a field's mints to its wallet's. One above the field's maximum is enough, because the field then fails. */
 function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }
