@@ -1,6 +1,4 @@
-/**
- * Warns about probable misspellings: names that share their first and another word with a `known` one. Quotes no value.
- */
+/** Warns about likely misspellings: names with the first and another word of a `known` name. Quotes no value. */
 export function warnAboutUnknown(
   env: Readonly<Record<string, string | undefined>>,
   known: readonly string[],
