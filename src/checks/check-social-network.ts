@@ -2,7 +2,6 @@ import type { SocialClient } from "../social/api-client.ts";
 import { isOperatorProblem } from "../social/social-error.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
-/** Checks that the network accepts the token. */
 export async function checkSocialNetwork(
   client: Pick<SocialClient, "check">,
   { host }: URL,
