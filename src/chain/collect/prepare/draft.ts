@@ -224,7 +224,7 @@ export function createReadDrafts(needs: {
         else giveUp(error);
       },
 
-      /** After a successful simulation: leaves out what costs too much or moves too little. True if anything is. */
+      /** After a successful simulation: leaves out what costs too much or moves too little. True: simulate again. */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
         if (part.sweeps.length > 0) {
