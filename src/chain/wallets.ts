@@ -30,6 +30,7 @@ export interface WalletState {
   /** In the order of the wallet's coins, without those that cannot be used. */
   readonly coins: readonly Coin[];
   readonly rent: Rent;
+  readonly slot: number;
 }
 
 /** Reads wallets as they are now, in order: an {@link RpcError} for each that cannot be read. */
@@ -65,13 +66,14 @@ export function createReadWallets({
   floors: Pick<Floors, "take" | "landedSlotOf">;
   decodeCoin: DecodeCoin;
 }): ReadWallets {
-  function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
+  function decode({ coins }: WalletWithCoins, { accounts, rent, slot }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
       address,
       vaults: toVaults(creatorVault, ammVault, rent),
       coins: coins.flatMap((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent) ?? []),
       rent,
+      slot,
     };
   }
 

@@ -55,8 +55,6 @@ export interface Claim {
    * collect of this process has the outcome. False proves nothing: a slow Redis can store a transaction late.
    */
   readonly isEarlier: boolean;
-  /** False while Redis is down: another replica may then hold the same claim. */
-  readonly isInRedis: boolean;
   /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
   /** Returns the account's last known collect; undefined if there was none in the last hour. */
@@ -332,7 +330,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       return {
         openTransaction: open.data,
         isEarlier: taken?.isEarlier ?? false,
-        isInRedis: taken !== undefined,
         landedSlot,
         lastCollect: () => newestCollect(address, collect),
         backsOffMs: () => Math.max(0, takenAt + leftMs - performance.now()),
@@ -392,7 +389,6 @@ function toFollow(openTransaction: StoredTransaction): Claim {
   return {
     openTransaction,
     isEarlier: true,
-    isInRedis: false,
     landedSlot: 0,
     lastCollect: () => undefined,
     backsOffMs: () => 0,

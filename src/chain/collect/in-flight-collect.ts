@@ -156,6 +156,7 @@ export function createStartCollect(needs: CollectNeeds) {
       let missing: Lamports | undefined;
       for (;;) {
         const { size } = leftOut;
+        const readAt = performance.now();
         const drafts = await readDrafts(collect);
         const draft = drafts.find(({ id }) => !tried.has(id));
         if (!draft) return { kind: "nothing", missing } as const;
@@ -169,7 +170,7 @@ export function createStartCollect(needs: CollectNeeds) {
           continue;
         }
         const signed = await plan(draft, { isAlone });
-        if (signed === "lost") return { kind: "lost" } as const;
+        if (signed === "lost") return { kind: "lost", readAt, slot: draft.slot } as const;
         if (signed) {
           if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
           return { kind: "signed", signed } as const;
@@ -186,7 +187,6 @@ export function createStartCollect(needs: CollectNeeds) {
       for (;;) {
         if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
         const claim = await claims.take(address, endsAt, wait);
-        const takenAt = performance.now();
         lastCollect = claim.lastCollect;
         floors.require(address, claim.landedSlot);
         if (claim.openTransaction) {
@@ -210,8 +210,7 @@ export function createStartCollect(needs: CollectNeeds) {
         if (prepared.kind !== "signed") {
           settleAll(distributions);
           claim.settle();
-          // The replica that took the claim from this collect signs its transaction after `takenAt`.
-          if (prepared.kind === "lost" && claim.isInRedis) proofs.add(takenAt, landedBefore);
+          if (prepared.kind === "lost") proofs.add(prepared.readAt, prepared.slot);
           if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
           if (prepared.kind !== "nothing") continue;
           // The transaction that this collect followed may have moved everything.

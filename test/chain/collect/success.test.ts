@@ -151,14 +151,18 @@ describe("a collect whose transaction has the same bytes as an earlier one", () 
 });
 
 describeWithRedis("a transaction that Redis stores only after it has landed", () => {
+  let server: RedisServer;
   let redis: Redis;
-  eachWithRedis((_, newRedis) => {
+  /** The script that writes the signed transaction, and all later ones, which Redis runs late. */
+  let late: (() => void)[];
+  let signature: string;
+  let other: SandboxCollector;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
     redis = newRedis;
   });
-
-  it("is no success for a caller who asks the other replica meanwhile", async () => {
-    /** The scripts that write a signed transaction, and all later ones, which Redis runs late. */
-    const late: (() => void)[] = [];
+  beforeEach(async () => {
+    late = [];
     const slow: Redis = {
       ...redis,
       run(script, keys, args) {
@@ -175,9 +179,11 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
     };
     const outcome = await createSandboxCollector(sandbox, { redis: slow }).collect("creator");
     expect(outcome).toMatchObject({ kind: "collected", ...ALL_FEES });
-    const { signature } = sandbox.landedCollects()[0]!;
+    ({ signature } = sandbox.landedCollects()[0]!);
+    other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+  });
 
-    const other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+  it("is no success for a caller who asks the other replica meanwhile", async () => {
     let asks = 0;
     const waiting: Redis = {
       ...redis,
@@ -192,6 +198,24 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
     for (const run of late) run();
     expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
     expect(await other.collect("creator")).toMatchObject({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("is no success for a caller whose own transaction then finds the claim lost", async () => {
+    const { creatorVault, address } = sandbox.account("creator");
+    const claim = `tributary:v3:claim:{${other.feePayer}:${address}}`;
+    await server.command("DEL", claim);
+    const rentMinimum = sandbox.chain.rentExemptMinimum(0);
+    sandbox.chain.setBalance(creatorVault, rentMinimum + SOL);
+    const release = hold(sandbox.secondRpc, isMethod("getLatestBlockhash"));
+    const second = other.collect("creator");
+    await expect.poll(() => sandbox.secondRpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
+    await server.command("DEL", claim);
+    late[0]!();
+    await expect.poll(() => server.command("HGET", claim, "transaction")).toBeTruthy();
+    sandbox.chain.setBalance(creatorVault, rentMinimum);
+    release();
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });

@@ -112,7 +112,7 @@ export function createReadDrafts(needs: {
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
-    { vaults: before, missingRent, unwithdrawable }: UncollectedFees,
+    { vaults: before, missingRent, unwithdrawable, slot }: UncollectedFees,
     wanted: CollectPart,
     waiting: readonly ChosenSweep[],
   ) {
@@ -180,7 +180,7 @@ export function createReadDrafts(needs: {
     }
 
     return {
-      ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
+      ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable, slot },
 
       /** How many lamports the fees lack, if any: an empty address cannot receive less than its rent. */
       missing: missing > 0n ? missing : undefined,
