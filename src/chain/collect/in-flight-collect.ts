@@ -230,8 +230,8 @@ export function createStartCollect(needs: CollectNeeds) {
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
         // An earlier transaction with the same bytes, and so the same signature, may be the one that landed.
-        proofs.add(signedAt, outcome.slot === 0 ? -1 : landedBefore);
-        reported = { hasAccount: true, outcome };
+        const isEarlier = outcome.slot > 0 && outcome.slot <= landedBefore;
+        reported = { hasAccount: true, outcome, signedAt: isEarlier ? undefined : signedAt };
         // Settle afterwards: the collects that wait for these claims must see which coins back off.
         const result = await readOutcome(
           { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },

@@ -6,6 +6,8 @@ export interface SeenTransaction {
   /** Whether the transaction names the account. */
   readonly hasAccount: boolean;
   readonly outcome: TransactionOutcome;
+  /** When the collect itself signed the transaction, in `performance.now()` time; undefined for others' transactions. */
+  readonly signedAt?: number | undefined;
 }
 
 /** Proves that a transaction above `slot` landed after all requests made until `at`, in `performance.now()` time. */
@@ -28,12 +30,13 @@ interface LandingProof {
  */
 export function resultFor(
   askedAt: number,
-  { hasAccount, outcome }: SeenTransaction,
+  { hasAccount, outcome, signedAt = -Infinity }: SeenTransaction,
   proofs: readonly LandingProof[],
 ): "landed" | "unknown" | "nothing" {
   if (!hasAccount || outcome.kind === "expired") return "nothing";
   if (outcome.kind === "unknown") return "unknown";
-  return proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot) ? "landed" : "nothing";
+  const isProven = signedAt >= askedAt || proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot);
+  return isProven ? "landed" : "nothing";
 }
 
 export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {

@@ -218,6 +218,28 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
     expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
+
+  it("is no success for a caller whose own transaction then moves nothing", async () => {
+    const account = sandbox.account("creator");
+    late[0]!();
+    let isDown = true;
+    const away: Redis = {
+      ...redis,
+      run: (...script) => (isDown ? Promise.resolve(undefined) : redis.run(...script)),
+    };
+    const { collector } = createSandboxCollector(sandbox, { redis: away, rpcs: [sandbox.secondRpc] });
+    const rentMinimum = sandbox.chain.rentExemptMinimum(0);
+    sandbox.chain.setBalance(account.creatorVault, rentMinimum + SOL);
+    onNext(sandbox.secondRpc, isMethod("sendTransaction"), () => {
+      sandbox.chain.setBalance(account.creatorVault, rentMinimum);
+      isDown = false;
+    });
+    const coins = [sandbox.coins.addressesOf(newMint())];
+    expect(await collector.collect({ account, coins }, "caller", performance.now())).toMatchObject({
+      ...{ kind: "nothing", lastCollect: { ...ALL_FEES, signature } },
+    });
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
 });
 
 describe("a shareholder who asks while another one's collect distributes", () => {
