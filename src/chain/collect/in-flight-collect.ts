@@ -241,9 +241,8 @@ export function createStartCollect(needs: CollectNeeds) {
         });
         inFlight = undefined;
         if (result === "failed-together") isAlone = true;
-        // Someone else collected first. Fees may wait on other coins, or may have arrived since: read them again.
-        else if (result.kind !== "nothing" || coins.length === 0 || ++movingNothing === MAX_MOVING_NOTHING)
-          return result;
+        // Someone else collected first. Other fees may wait, or may have arrived since: read them again.
+        else if (result.kind !== "nothing" || ++movingNothing === MAX_MOVING_NOTHING) return result;
       }
     }
 

@@ -6,6 +6,7 @@ import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { startWorld, type World } from "../../support/world.ts";
 import type { CollectError } from "../../../src/chain/collect-error.ts";
+import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,
@@ -163,6 +164,18 @@ describe("a transaction in flight", () => {
     });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
     expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("is followed by another when someone else collected first, but fees arrived in the AMM's vault", async () => {
+    const account = sandbox.account("creator");
+    onFirstCall("getLatestBlockhash", () => {
+      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
+      setAmmVault(chain, account, 1_000_000_000n);
+    });
+    expect(await collector.collect("creator")).toMatchObject({
+      ...{ kind: "collected", collected: 1_000_000_000n },
+    });
+    expect(sandbox.landedCollects()).toHaveLength(2);
   });
 });
 
