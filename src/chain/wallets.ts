@@ -3,7 +3,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import { createBatcher } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/stale-balances.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { keysOfCoin, type Coin, type DecodeCoin } from "./launchpad/coin-fees.ts";
+import { decodeCoin, keysOfCoin, type Coin } from "./launchpad/coin-fees.ts";
 import { COIN_BYTES } from "./launchpad/fee-accounts.ts";
 import type { Rent } from "./rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "./rpc/read-accounts.ts";
@@ -59,11 +59,9 @@ const MAX_WAIT_MS = 20;
 export function createReadWallets({
   rpc,
   floors,
-  decodeCoin,
 }: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
-  decodeCoin: DecodeCoin;
 }): ReadWallets {
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;

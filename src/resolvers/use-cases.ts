@@ -5,7 +5,7 @@ import type { Balance } from "../chain/balances.ts";
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import type { CoinAddresses, CoinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
 import type { WalletWithCoins } from "../chain/wallets.ts";
@@ -57,12 +57,11 @@ const base58 = getBase58Encoder();
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
   addressesOf: AddressesOf;
-  coinAddressesOf: CoinAddressesOf;
   collector: Collector;
   history: History;
   live: LiveBalances;
 }) {
-  const { handleFormat, addressesOf, coinAddressesOf, collector, history, live } = needs;
+  const { handleFormat, addressesOf, collector, history, live } = needs;
 
   const toWallet = (account: SocialAccount): Wallet => ({
     socialId: account.id,

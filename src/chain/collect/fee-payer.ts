@@ -3,8 +3,6 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
 import { formatSol, toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
-import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
-import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { toTransaction } from "./message/message.ts";
@@ -56,10 +54,6 @@ export type FeePayer = ReturnType<typeof createFeePayer>;
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-  launchpad: Launchpad;
-  coinAddressesOf: CoinAddressesOf;
   maxPriorityFeeLamports: Lamports;
   feeBudgetLamportsPerHour: Lamports;
   budget: FeeBudget;

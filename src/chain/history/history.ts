@@ -65,14 +65,13 @@ export type History = ReturnType<typeof createHistory>;
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
-  launchpadProgramId: string;
   historyCallsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics } = needs;
+  const { rpc, floors, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
@@ -130,7 +129,7 @@ export function createHistory(needs: {
             await pay(reader);
             const found = await rpc.readTransaction(signature, address);
             if (found) {
-              const transfer = toTransfer(found, signature, account, launchpadProgramId);
+              const transfer = toTransfer(found, signature, account);
               if (isFinalized) cache.set(key, { transfer });
               return transfer;
             }

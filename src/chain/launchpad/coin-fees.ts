@@ -73,39 +73,29 @@ export interface Coin {
   readonly vaults: Vaults;
 }
 
-/** The addresses of the accounts from which {@link DecodeCoin} decodes a coin. */
+/** The addresses of the accounts from which {@link decodeCoin} decodes a coin. */
 export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): string[] {
   return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
 }
 
-export type DecodeCoin = ReturnType<typeof createDecodeCoin>;
-
 /**
- * Returns a function that decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES}
- * of their data; undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data; undefined
+ * if an account cannot be used. Only these accounts decide who receives a coin's fees.
  */
-export function createDecodeCoin(programs: {
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-  launchpadFeesProgramId: string;
-}) {
-  return (addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined => {
-    if (accounts.some((account) => account?.isRounded)) return undefined;
-    const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
-    const ofPlaces = { curve, pool };
-    const read = STAGES.flatMap((stage): CoinPlace[] => {
-      const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account], programs);
-      return account ? [{ stage, account, isUnread: false }] : [];
-    });
-    const [first] = read;
-    const isElsewhere = first?.account.isComplete && first.account.quoteMint !== SOL;
-    const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
-    const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
-    const sharing = isShared
-      ? decodeSharingConfig(sharingConfig, addresses.mint, programs.launchpadFeesProgramId)
-      : undefined;
-    return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
-  };
+export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined {
+  if (accounts.some((account) => account?.isRounded)) return undefined;
+  const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
+  const ofPlaces = { curve, pool };
+  const read = STAGES.flatMap((stage): CoinPlace[] => {
+    const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account]);
+    return account ? [{ stage, account, isUnread: false }] : [];
+  });
+  const [first] = read;
+  const isElsewhere = first?.account.isComplete && first.account.quoteMint !== SOL;
+  const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
+  const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
+  const sharing = isShared ? decodeSharingConfig(sharingConfig, addresses.mint) : undefined;
+  return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
 }
 
 /**

@@ -1,6 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
 /** Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to the AMM vault. */
@@ -10,8 +11,7 @@ interface Place {
   /** The name of the account's address in `CoinAddresses`. */
   readonly account: "curve" | "pool";
   /** The program that owns the account. */
-  readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
-  readonly sweep: "sweepCurve" | "sweepPool";
+  readonly program: string;
   readonly layout: Layout;
 }
 
@@ -37,8 +37,7 @@ interface Layout {
 export const PLACES: Readonly<Record<Stage, Place>> = {
   CURVE: {
     account: "curve",
-    program: "launchpadProgramId",
-    sweep: "sweepCurve",
+    program: LAUNCHPAD_PROGRAM_ID,
     layout: {
       discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
       isComplete: 48,
@@ -52,8 +51,7 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
   },
   POOL: {
     account: "pool",
-    program: "launchpadAmmProgramId",
-    sweep: "sweepPool",
+    program: LAUNCHPAD_AMM_PROGRAM_ID,
     layout: {
       discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
       quoteMint: 75,
@@ -96,10 +94,9 @@ export interface FeeAccount {
 export function decodeFeeAccount(
   stage: Stage,
   account: Pick<Account, "owner" | "data"> | undefined,
-  programs: Readonly<Record<Place["program"], string>>,
 ): FeeAccount | undefined {
   const { program, layout } = PLACES[stage];
-  if (account?.owner !== programs[program] || !account.data.subarray(0, 8).equals(layout.discriminator)) {
+  if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
     return undefined;
   }
   const data = Buffer.alloc(layout.bytes);

@@ -3,9 +3,14 @@ import type { AccountAddresses } from "../../addresses.ts";
 import type { Lamports } from "../../lamports.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import {
+  collectCreatorFee,
+  distributeCreatorFees,
   fromTransactionInstruction,
+  SWEEPS,
+  sweepCurve,
+  sweepPool,
+  transferCreatorFeesToPump,
   type Instruction,
-  type Launchpad,
 } from "../../launchpad/instructions.ts";
 import {
   accountBelowRent,
@@ -87,14 +92,13 @@ export type Composer = ReturnType<typeof createComposer>;
  * `feePayer` pays the fees. `version` returns the version of new messages.
  */
 export function createComposer(needs: {
-  launchpad: Launchpad;
   feePayer: PublicKey;
   version: () => MessageVersion;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { launchpad, feePayer, version, minCollectLamports, maxRentLamports } = needs;
+  const { feePayer, version, minCollectLamports, maxRentLamports } = needs;
   const feePayerAddress = feePayer.toBase58();
   const someGuard = guardInstruction(feePayer, 0n);
 
@@ -111,9 +115,9 @@ export function createComposer(needs: {
     for (const sweep of distributionsOf(sweeps))
       for (const instruction of distribute(sweep)) add("sweep", instruction, sweep);
     for (const sweep of STAGES.flatMap((stage) => sweepsOf(stage, sweeps)))
-      add("sweep", launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin), sweep);
-    if (withAmm) add("amm", launchpad.transferCreatorFeesToPump(account));
-    if (withVaults) add("collect", launchpad.collectCreatorFee(account));
+      add("sweep", SWEEPS[sweep.stage](feePayerAddress, account, sweep.coin), sweep);
+    if (withAmm) add("amm", transferCreatorFeesToPump(account));
+    if (withVaults) add("collect", collectCreatorFee(account));
     return steps;
   }
 
@@ -122,13 +126,10 @@ export function createComposer(needs: {
     const { sharingConfig } = coin;
     return [
       ...(withPool
-        ? [
-            launchpad.sweepPool(feePayerAddress, sharingConfig, coin),
-            launchpad.transferCreatorFeesToPump(sharingConfig),
-          ]
+        ? [sweepPool(feePayerAddress, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
         : []),
-      ...(withCurve ? [launchpad.sweepCurve(feePayerAddress, sharingConfig, coin)] : []),
-      launchpad.distributeCreatorFees(
+      ...(withCurve ? [sweepCurve(feePayerAddress, sharingConfig, coin)] : []),
+      distributeCreatorFees(
         coin,
         shareholders.map(({ address }) => address),
       ),
