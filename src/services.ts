@@ -109,14 +109,13 @@ export function createChainServices(needs: CommonNeeds) {
 
   const backoff = createCoinBackoff();
   const versions = createVersionChoice({ log });
-  const ofMessages = { ...common, rpc, versions, floors, feePayer: keypair.publicKey };
-  const composer = createComposer({ ...ofMessages, version: versions.current });
+  const composer = createComposer({ ...common, version: versions.current });
   const collector = createCollector({
     ...common,
     rpc,
     balances,
     readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
-    plan: createPlanner({ ...ofMessages, composer, feePayer }),
+    plan: createPlanner({ ...common, rpc, floors, versions, composer, feePayer }),
     versions,
     claims: createClaims(common),
     backoff,

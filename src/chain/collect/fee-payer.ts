@@ -59,8 +59,9 @@ export function createFeePayer(needs: {
   budget: FeeBudget;
 }) {
   const { keypair, feeBudgetLamportsPerHour, budget } = needs;
+  const address = keypair.publicKey.toBase58();
   const key = toPrivateKey(keypair);
-  const assertSafeToSign = createSigningRules({ ...needs, feePayer: keypair.publicKey });
+  const assertSafeToSign = createSigningRules({ ...needs, feePayer: address });
   /** The fees and rents of the transactions in flight, which the fee payer has not paid yet. */
   let openCosts = 0n;
 
@@ -92,7 +93,7 @@ export function createFeePayer(needs: {
   }
 
   return {
-    publicKey: keypair.publicKey,
+    address,
 
     guardOf,
 
@@ -124,7 +125,7 @@ export function createFeePayer(needs: {
       });
       const signature = sign(null, message, key);
       return {
-        base64: toTransaction(message, keypair.publicKey.toBase58(), signature),
+        base64: toTransaction(message, address, signature),
         signature: getBase58Decoder().decode(signature),
         /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
         fee,

@@ -29,7 +29,7 @@ export function poolSeedsOf(
 ): [name: Buffer, index: Buffer, creator: Buffer, mint: Buffer, quoteMint: Buffer] {
   const key = toKeyBytes(mint);
   const creator = toKeyBytes(deriveAddress(["pool-authority", key], LAUNCHPAD_PROGRAM_ID));
-  return [Buffer.from("pool"), POOL_INDEX, creator, key, quoteMint.toBuffer()];
+  return [Buffer.from("pool"), POOL_INDEX, creator, key, toKeyBytes(quoteMint)];
 }
 
 /** A class, because getters on a prototype cost no memory per coin. */

@@ -7,8 +7,6 @@ import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-config.ts";
 
-const SOL = WRAPPED_SOL_MINT.toBase58();
-
 /** Reasons why a collect does not move a coin's fees to an account, each with a sentence for callers. */
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
@@ -91,7 +89,7 @@ export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: R
     return account ? [{ stage, account, isUnread: false }] : [];
   });
   const [first] = read;
-  const isElsewhere = first?.account.isComplete && first.account.quoteMint !== SOL;
+  const isElsewhere = first?.account.isComplete && first.account.quoteMint !== WRAPPED_SOL_MINT;
   const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
   const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
   const sharing = isShared ? decodeSharingConfig(sharingConfig, addresses.mint) : undefined;
@@ -135,6 +133,6 @@ export function reasonOf(
     return account.creator === sharingConfig.address ? "SHARED" : "OTHER_CREATOR";
   }
   if (account.isCashback) return "CASHBACK";
-  if (account.quoteMint !== SOL) return "OTHER_CURRENCY";
+  if (account.quoteMint !== WRAPPED_SOL_MINT) return "OTHER_CURRENCY";
   return account.waiting > 0n ? null : "NOTHING_WAITING";
 }

@@ -64,6 +64,8 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
   },
 };
 
+const DEFAULT_KEY = PublicKey.default.toBase58();
+
 export const STAGES = Object.keys(PLACES) as Stage[];
 
 /** How many bytes of each of a coin's accounts are needed to decode the coin. */
@@ -101,12 +103,12 @@ export function decodeFeeAccount(
   }
   const data = Buffer.alloc(layout.bytes);
   account.data.copy(data);
-  const key = (offset: number) => new PublicKey(data.subarray(offset, offset + 32));
+  const key = (offset: number) => new PublicKey(data.subarray(offset, offset + 32)).toBase58();
   const quoteMint = key(layout.quoteMint);
   return {
-    creator: key(layout.creator).toBase58(),
+    creator: key(layout.creator),
     // A curve has the default key instead of a mint if the coin trades in SOL.
-    quoteMint: (quoteMint.equals(PublicKey.default) ? WRAPPED_SOL_MINT : quoteMint).toBase58(),
+    quoteMint: quoteMint === DEFAULT_KEY ? WRAPPED_SOL_MINT : quoteMint,
     waiting: data.readBigUInt64LE(layout.creatorFee),
     isComplete: layout.isComplete !== undefined && data[layout.isComplete] !== 0,
     isCashback: data[layout.isCashback] !== 0,

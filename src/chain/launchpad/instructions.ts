@@ -24,9 +24,6 @@ export const DISTRIBUTIONS: readonly string[] = [
 ].map((data) => getBase58Decoder().decode(data));
 
 const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
-const TOKEN_PROGRAM = TOKEN_PROGRAM_ID.toBase58();
-const ASSOCIATED_TOKEN_PROGRAM = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
-const WRAPPED_SOL = WRAPPED_SOL_MINT.toBase58();
 
 interface NamedAccount {
   readonly address: string;
@@ -68,10 +65,10 @@ export const transferCreatorFeesToPump = ({
 }: Creator) => ({
   program: amm.program,
   accounts: [
-    readOnly(WRAPPED_SOL),
-    readOnly(TOKEN_PROGRAM),
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
     readOnly(SYSTEM_PROGRAM),
-    readOnly(ASSOCIATED_TOKEN_PROGRAM),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
     readOnly(address),
     writable(ammVaultAuthority),
     writable(ammVault),
@@ -96,9 +93,9 @@ export const sweepCurve = (
     signer(payer),
     readOnly(launchpad.config),
     readOnly(mint),
-    readOnly(WRAPPED_SOL),
-    readOnly(TOKEN_PROGRAM),
-    readOnly(ASSOCIATED_TOKEN_PROGRAM),
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
     readOnly(SYSTEM_PROGRAM),
     writable(curve),
     writable(curveTokens),
@@ -124,13 +121,13 @@ export const sweepPool = (
     signer(payer),
     readOnly(amm.config),
     writable(pool),
-    readOnly(WRAPPED_SOL),
-    readOnly(TOKEN_PROGRAM),
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
     writable(poolTokens),
     readOnly(ammVaultAuthority),
     writable(ammVault),
     readOnly(SYSTEM_PROGRAM),
-    readOnly(ASSOCIATED_TOKEN_PROGRAM),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
     readOnly(amm.eventAuthority),
     readOnly(amm.program),
   ],

@@ -6,10 +6,10 @@ import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
 import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
 import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
-import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES, tokenAccountOf } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import { setSharingConfig, STRANGER } from "./sharing.ts";
-import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount } from "./token-accounts.ts";
+import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
 
 /** A coin to launch. */
 export interface NewCoin {
@@ -136,11 +136,11 @@ export function createCoins(chain: Chain): Coins {
       curveData.writeUInt8(1, CURVE_COMPLETE);
       const account = read("CURVE", mint)!;
       const quoteMint = new PublicKey(account.quoteMint);
-      const moved = quoteMint.equals(WRAPPED_SOL_MINT) ? RESERVES : 0n;
+      const moved = quoteMint.equals(WRAPPED_SOL) ? RESERVES : 0n;
       chain.setAccount(curve, { ...completed, lamports: completed.lamports - moved, data: curveData });
 
       const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
-      const seeds = poolSeedsOf(mint, quoteMint);
+      const seeds = poolSeedsOf(mint, account.quoteMint);
       const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(LAUNCHPAD_AMM_PROGRAM_ID));
       const pool = key.toBase58();
       data.writeUInt8(bump, POOL_BUMP);
@@ -165,7 +165,7 @@ export function createCoins(chain: Chain): Coins {
       if (account.isCashback) throw new Error(`The fees of ${mint} go to its traders.`);
       const address = stage === "POOL" ? pool : curve;
       const quoteMint = new PublicKey(account.quoteMint);
-      const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL_MINT);
+      const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL);
       const signature = holdsLamports
         ? chain.transfer(address, amount)
         : chain.sendFromFaucet((faucet) => depositTokens(faucet, quoteMint, new PublicKey(address), amount));

@@ -1,15 +1,15 @@
 import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../../chain/addresses.ts";
 import { DerivedCreator } from "../../chain/launchpad/vaults.ts";
-import { TOKEN_ACCOUNT_BYTES, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import { depositTokens, toTokenAccount } from "./token-accounts.ts";
+import { depositTokens, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
 
 /** Creates an AMM vault that holds `lamports` of wrapped SOL, without a transaction. */
 export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports: bigint): void {
   const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
   const authority = new PublicKey(addresses.ammVaultAuthority);
-  chain.setAccount(addresses.ammVault, toTokenAccount(WRAPPED_SOL_MINT, authority, lamports, reserve));
+  chain.setAccount(addresses.ammVault, toTokenAccount(WRAPPED_SOL, authority, lamports, reserve));
 }
 
 /**
@@ -25,5 +25,5 @@ export function addCreatorFees(chain: Chain, creator: string, lamports: bigint):
 /** Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns the signature. */
 export function addAmmCreatorFees(chain: Chain, creator: string, lamports: bigint): string {
   const authority = new PublicKey(new DerivedCreator(creator).ammVaultAuthority);
-  return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL_MINT, authority, lamports));
+  return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL, authority, lamports));
 }

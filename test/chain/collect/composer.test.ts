@@ -13,7 +13,7 @@ const programs = {
   escrowSeed: "social",
 };
 const addressesOf = createAddresses(programs);
-const feePayer = new PublicKey(randomBytes(32));
+const feePayer = new PublicKey(randomBytes(32)).toBase58();
 const composer = createComposer({
   ...{ feePayer, version: () => 1 },
   ...{ minCollectLamports: toLamports(1), maxRentLamports: toLamports(1_000) },
@@ -84,7 +84,7 @@ describe("the composer", () => {
         const terms = { version, unitLimit: 1_400_000, price: 10n ** 9n, guard: 10n ** 9n };
         let size = { bytes: Infinity, accounts: Infinity };
         try {
-          const base64 = toTransaction(composer.compose(parts, terms), feePayer.toBase58());
+          const base64 = toTransaction(composer.compose(parts, terms), feePayer);
           const accounts = messageOf(base64)!.staticAccountKeys.length;
           size = { bytes: Buffer.from(base64, "base64").length, accounts };
         } catch (error) {

@@ -92,14 +92,14 @@ export type Composer = ReturnType<typeof createComposer>;
  * `feePayer` pays the fees. `version` returns the version of new messages.
  */
 export function createComposer(needs: {
-  feePayer: PublicKey;
+  /** In base58. */
+  feePayer: string;
   version: () => MessageVersion;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
   const { feePayer, version, minCollectLamports, maxRentLamports } = needs;
-  const feePayerAddress = feePayer.toBase58();
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
@@ -115,7 +115,7 @@ export function createComposer(needs: {
     for (const sweep of distributionsOf(sweeps))
       for (const instruction of distribute(sweep)) add("sweep", instruction, sweep);
     for (const sweep of STAGES.flatMap((stage) => sweepsOf(stage, sweeps)))
-      add("sweep", SWEEPS[sweep.stage](feePayerAddress, account, sweep.coin), sweep);
+      add("sweep", SWEEPS[sweep.stage](feePayer, account, sweep.coin), sweep);
     if (withAmm) add("amm", transferCreatorFeesToPump(account));
     if (withVaults) add("collect", collectCreatorFee(account));
     return steps;
@@ -126,9 +126,9 @@ export function createComposer(needs: {
     const { sharingConfig } = coin;
     return [
       ...(withPool
-        ? [sweepPool(feePayerAddress, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
+        ? [sweepPool(feePayer, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
         : []),
-      ...(withCurve ? [sweepCurve(feePayerAddress, sharingConfig, coin)] : []),
+      ...(withCurve ? [sweepCurve(feePayer, sharingConfig, coin)] : []),
       distributeCreatorFees(
         coin,
         shareholders.map(({ address }) => address),
@@ -155,7 +155,7 @@ export function createComposer(needs: {
   ): Uint8Array {
     const guard = guardInstruction(feePayer, terms.guard);
     const instructions = instructionsOf(parts, budgetInstructions(terms), guard);
-    return compileMessage(feePayerAddress, instructions, terms, blockhash);
+    return compileMessage(feePayer, instructions, terms, blockhash);
   }
 
   /** Whether the parts fit into one transaction. Counts, because compiling takes a hundred times as long. */
@@ -163,7 +163,7 @@ export function createComposer(needs: {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
     const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
     const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
-    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayerAddress, instructions, ofVersion);
+    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
   }
 
   return {
@@ -256,8 +256,7 @@ function writtenBy(sweep: Sweep): string[] {
 }
 
 /** Returns a transfer of `feePayer` to itself: moves nothing, but fails if `feePayer` holds less than `lamports`. */
-export function guardInstruction(feePayer: PublicKey, lamports: bigint): Instruction {
-  return fromTransactionInstruction(
-    SystemProgram.transfer({ fromPubkey: feePayer, toPubkey: feePayer, lamports }),
-  );
+export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
+  const key = new PublicKey(feePayer);
+  return fromTransactionInstruction(SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }));
 }

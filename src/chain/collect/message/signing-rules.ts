@@ -1,4 +1,3 @@
-import type { PublicKey } from "@solana/web3.js";
 import { ComputeBudgetProgram, type Message, type MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import { coinAddressesOf } from "../../launchpad/coin-addresses.ts";
@@ -39,24 +38,23 @@ export function createSigningRules({
   feePayer,
   maxPriorityFeeLamports,
 }: {
-  feePayer: PublicKey;
+  /** In base58. */
+  feePayer: string;
   maxPriorityFeeLamports: Lamports;
 }) {
-  const feePayerAddress = feePayer.toBase58();
-
   /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
     const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address);
     const stages = stage === "SHARED" ? STAGES : [stage];
-    return stages.map((each) => SWEEPS[each](feePayerAddress, creator, coin));
+    return stages.map((each) => SWEEPS[each](feePayer, creator, coin));
   }
 
   return (bytes: Uint8Array, { sweeps, guard }: AllowedSweeps): Lamports => {
     const message = read(bytes);
     const keys = message.staticAccountKeys.map((key) => key.toBase58());
     const { numRequiredSignatures, numReadonlySignedAccounts } = message.header;
-    if (keys[0] !== feePayerAddress || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
+    if (keys[0] !== feePayer || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
     const allowedPrograms = [LAUNCHPAD_PROGRAM_ID, LAUNCHPAD_AMM_PROGRAM_ID];
@@ -79,10 +77,7 @@ export function createSigningRules({
       const programId = keys[programIdIndex] ?? "unknown";
       if (!allowedPrograms.includes(programId))
         throw new Error(`refused to sign: the message calls ${programId}`);
-      if (
-        accountKeyIndexes.some((i) => keys[i] === feePayerAddress) &&
-        !allowed.delete(toText(instruction))
-      ) {
+      if (accountKeyIndexes.some((i) => keys[i] === feePayer) && !allowed.delete(toText(instruction))) {
         throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
       }
     }
