@@ -1,6 +1,5 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
-import { serviceBusy } from "../contract/service-busy.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
@@ -48,7 +47,8 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
     },
   });
 
-  const busy = (message: string, retryAfterSeconds?: number) => serviceBusy({ message, retryAfterSeconds });
+  const busy = (message: string, retryAfterSeconds?: number) =>
+    new ContractError("SERVICE_BUSY", { message, retryAfterSeconds });
 
   /** Refuses one more stream of `owner` if it has as many as `limit`. */
   function limitTo(limit: number, group: string, owner: string): void {

@@ -1,4 +1,4 @@
-import { serviceBusy } from "../../contract/service-busy.ts";
+import { ContractError } from "../../contract/contract-error.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
@@ -48,7 +48,10 @@ const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 const IN_TURN = {
   maxRunning: 8,
   maxWaiting: 1_000,
-  refuse: () => serviceBusy({ message: "Too many histories are being read. Try again in 30 seconds." }),
+  refuse: () =>
+    new ContractError("SERVICE_BUSY", {
+      message: "Too many histories are being read. Try again in 30 seconds.",
+    }),
 };
 /** How many times a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
@@ -92,7 +95,7 @@ export function createHistory(needs: {
     if (!paid.shortage) return paid;
     metrics.refused("history_calls", paid.shortage.scope, 1);
     const { message, extensions } = budgetRefusal(paid.shortage, "budget of calls for histories", "page");
-    throw serviceBusy({ message, extensions });
+    throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
   return {
