@@ -3,6 +3,7 @@ import { createLruCache } from "../../store/lru-cache.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget } from "../../fairness/budget.ts";
+import type { Caller } from "../../fairness/caller.ts";
 import { createSemaphore } from "../../fairness/semaphore.ts";
 import type { Redis } from "../../store/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
@@ -20,12 +21,6 @@ export interface HistoryPage {
   readonly endCursor: string | undefined;
   /** Whether there are older transactions. They may contain no transfer. */
   readonly hasNextPage: boolean;
-}
-
-export interface HistoryReader {
-  readonly signal: AbortSignal;
-  /** Readers in the same block of IP addresses share one budget of calls. */
-  readonly addressBlock: string;
 }
 
 /**
@@ -90,7 +85,7 @@ export function createHistory(needs: {
   metrics.watch("history_calls", budget.usedRatio);
 
   /** Takes one call from the budget of the reader's address block. */
-  async function pay({ addressBlock }: HistoryReader) {
+  async function pay({ addressBlock }: Caller) {
     const paid = await budget.take(addressBlock, 1);
     if (!paid.shortage) return paid;
     metrics.refused("history_calls", paid.shortage.scope, 1);
@@ -107,7 +102,7 @@ export function createHistory(needs: {
     async readPage(
       account: AccountAddresses,
       { first, after }: { first: number; after: string | undefined },
-      reader: HistoryReader,
+      reader: Caller,
     ): Promise<HistoryPage | undefined> {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
