@@ -8,12 +8,6 @@ import { toAddressBlock } from "./client-address.ts";
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
-interface StreamLimits {
-  readonly streamsMax: number;
-  readonly streamsPerAddress: number;
-  readonly streamSeconds: number;
-}
-
 export interface CallerConnection {
   /** The socket's address: that of a proxy, if there is one. */
   readonly remoteAddress: string | undefined;
@@ -32,7 +26,10 @@ interface Entry {
 export type Streams = ReturnType<typeof createStreams>;
 
 /** Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after an orderly end. */
-export function createStreams(limits: StreamLimits, registry: Registry) {
+export function createStreams(
+  limits: { streamsMax: number; streamsPerAddress: number; streamSeconds: number },
+  registry: Registry,
+) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   /** The oldest first. */

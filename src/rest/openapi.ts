@@ -33,16 +33,6 @@ interface RestResponse {
   };
 }
 
-interface OpenApiNeeds {
-  readonly basePath: string;
-  /** Whether pages of any origin may call the API. */
-  readonly isOpenToAllPages: boolean;
-  readonly rateLimit: { readonly max: number; readonly windowSeconds: number };
-  readonly handleFormat: HandleFormat;
-  /** An example of a RATE_LIMITED error. */
-  readonly rateLimited: ContractError;
-}
-
 const TEMPLATE = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
@@ -56,7 +46,15 @@ export function descriptionLink(basePath: string): string {
 /**
  * Fills in the settings (`${name}`) of `openapi.json`, and adds each endpoint's errors from the table of error codes.
  */
-export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
+export function createOpenApiDocument(needs: {
+  basePath: string;
+  /** Whether pages of any origin may call the API. */
+  isOpenToAllPages: boolean;
+  rateLimit: { max: number; windowSeconds: number };
+  handleFormat: HandleFormat;
+  /** An example of a RATE_LIMITED error. */
+  rateLimited: ContractError;
+}): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;
   const settings: Readonly<Record<string, string | number>> = {
     version: VERSION,

@@ -4,12 +4,10 @@ import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
 
-/** COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other arrivals. */
-type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
-
 /** What one transaction added to an account's address, or took from it. */
 export interface Transfer {
-  readonly kind: TransferKind;
+  /** COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other arrivals. */
+  readonly kind: "COLLECTED" | "RECEIVED" | "WITHDRAWN";
   readonly lamports: Lamports;
   readonly signature: string;
   /** When its block was produced; undefined when the chain does not say. */

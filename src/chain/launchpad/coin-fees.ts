@@ -28,14 +28,11 @@ export const UNCOLLECTABLE = {
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
-/** Where uncollected fees are: on the coin's curve, in its pool, or in the vaults of its sharing config (SHARED). */
-type FeeStage = Stage | "SHARED";
-
-/** A coin's uncollected creator fees in one {@link FeeStage}. */
+/** A coin's uncollected creator fees: on its curve, in its pool, or in the vaults of its sharing config (SHARED). */
 export interface CoinFees {
   readonly mint: string;
   /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like `quoteMint`. */
-  readonly stage: FeeStage | null;
+  readonly stage: Stage | "SHARED" | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
   /** In the quote mint's smallest unit: the account's share, if shared. Null for `NO_SUCH_COIN` or an unread pool. */
