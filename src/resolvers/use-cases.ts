@@ -1,4 +1,3 @@
-import { getBase58Encoder } from "@solana/codecs-strings";
 import { GraphQLError } from "graphql";
 import type { AccountAddresses, AddressesOf } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
@@ -9,6 +8,7 @@ import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-add
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
 import type { WalletWithCoins } from "../chain/wallets.ts";
+import { isBase58 } from "../contract/base58.ts";
 import { quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
@@ -50,8 +50,6 @@ export interface Context {
 const NO_COINS: readonly CoinAddresses[] = [];
 
 const SIGNATURE_BYTES = 64;
-const MAX_SIGNATURE_LENGTH = 88;
-const base58 = getBase58Encoder();
 
 /** The functions that the schema's fields call. They fail with ContractError, `readHistory` also with BAD_REQUEST. */
 export function createUseCases(needs: {
@@ -111,7 +109,7 @@ export function createUseCases(needs: {
       scope: RequestScope,
     ): Promise<HistoryPage> {
       if (page.first < 1) throw badRequest("`first` must be at least 1.");
-      const isPossible = page.after === undefined || isSignature(page.after);
+      const isPossible = page.after === undefined || isBase58(page.after, SIGNATURE_BYTES);
       const found = isPossible && (await readPage(addresses, page, scope));
       if (!found) throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
       return found;
@@ -189,15 +187,6 @@ export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScop
   const loaders = scope.renewLoaders();
   for (const [named, balance] of balances) loaders.setBalance(named, balance);
   return wallet;
-}
-
-function isSignature(text: string): boolean {
-  if (text.length > MAX_SIGNATURE_LENGTH) return false;
-  try {
-    return base58.encode(text).length === SIGNATURE_BYTES;
-  } catch {
-    return false;
-  }
 }
 
 const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: "BAD_REQUEST" } });
