@@ -78,11 +78,6 @@ export function createUseCases(needs: {
     return { socialId, account: undefined, addresses: addressesOf(socialId) };
   }
 
-  const readPage: History["readPage"] = (...request) =>
-    history.readPage(...request).catch((error: unknown) => {
-      throw toLookupContractError(error);
-    });
-
   return {
     walletById,
 
@@ -108,10 +103,14 @@ export function createUseCases(needs: {
       page: { first: number; after: string | undefined },
       scope: RequestScope,
     ): Promise<HistoryPage> {
-      if (page.first < 1) throw badRequest("`first` must be at least 1.");
+      if (page.first < 1) throw new GraphQLError("`first` must be at least 1.");
       const isPossible = page.after === undefined || isBase58(page.after, SIGNATURE_BYTES);
-      const found = isPossible && (await readPage(addresses, page, scope));
-      if (!found) throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
+      const read = () =>
+        history.readPage(addresses, page, scope).catch((error: unknown) => {
+          throw toLookupContractError(error);
+        });
+      const found = isPossible && (await read());
+      if (!found) throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
       return found;
     },
 
@@ -188,5 +187,3 @@ export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScop
   for (const [named, balance] of balances) loaders.setBalance(named, balance);
   return wallet;
 }
-
-const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: "BAD_REQUEST" } });
