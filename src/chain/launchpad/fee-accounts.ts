@@ -1,4 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
+import { keyAt } from "../derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
@@ -103,10 +104,9 @@ export function decodeFeeAccount(
   }
   const data = Buffer.alloc(layout.bytes);
   account.data.copy(data);
-  const key = (offset: number) => new PublicKey(data.subarray(offset, offset + 32)).toBase58();
-  const quoteMint = key(layout.quoteMint);
+  const quoteMint = keyAt(data, layout.quoteMint);
   return {
-    creator: key(layout.creator),
+    creator: keyAt(data, layout.creator),
     // A curve has the default key instead of a mint if the coin trades in SOL.
     quoteMint: quoteMint === DEFAULT_KEY ? WRAPPED_SOL_MINT : quoteMint,
     waiting: data.readBigUInt64LE(layout.creatorFee),

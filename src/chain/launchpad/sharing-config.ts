@@ -1,4 +1,4 @@
-import { PublicKey } from "@solana/web3.js";
+import { keyAt } from "../derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "./program-ids.ts";
 
@@ -54,8 +54,4 @@ export function decodeSharingConfig(
       return { address: keyAt(data, offset), bps: data.readUInt16LE(offset + 32) };
     }),
   };
-}
-
-function keyAt(data: Buffer, offset: number): string {
-  return new PublicKey(data.subarray(offset, offset + 32)).toBase58();
 }
