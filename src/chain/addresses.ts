@@ -17,13 +17,8 @@ const MAX_CACHED_ACCOUNTS = 100_000;
  * - creator vault (a PDA of the launch platform): `creator-vault`, the escrow address
  * - authority of the AMM vault (a PDA of the AMM): `creator_vault`, the escrow address
  */
-export function createAddresses({
-  escrowProgramId,
-  escrowSeed,
-}: {
-  escrowProgramId: string;
-  escrowSeed: string;
-}): AddressesOf {
+export function createAddresses(needs: { escrowProgramId: string; escrowSeed: string }): AddressesOf {
+  const { escrowProgramId, escrowSeed } = needs;
   const cache = createLruCache<string, AccountAddresses>(MAX_CACHED_ACCOUNTS, {
     memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId)),
   });

@@ -56,13 +56,11 @@ const MAX_WAIT_MS = 20;
  * two slots would show a total that never existed. Reads a wallet again if its state is older than one already shown;
  * the others do not wait. Caches nothing: no caller joins a call that was sent before it asked.
  */
-export function createReadWallets({
-  rpc,
-  floors,
-}: {
+export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
 }): ReadWallets {
+  const { rpc, floors } = needs;
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {

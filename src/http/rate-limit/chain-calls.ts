@@ -13,13 +13,11 @@ const BURST_SECONDS = 10;
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 
 /** Limits the calls to the chain that large operations make: many balances in each request could use up the plan. */
-export function createChainCalls({
-  redis,
-  metrics,
-}: {
+export function createChainCalls(needs: {
   redis: Redis | undefined;
   metrics: BudgetMetrics;
 }): TakeChainCalls {
+  const { redis, metrics } = needs;
   const buckets = createBuckets({ name: "chain-calls", redis });
   const toBucket = (name: string) => ({
     name,

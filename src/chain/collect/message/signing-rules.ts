@@ -34,14 +34,12 @@ type CompiledInstruction = Message["compiledInstructions"][number];
  * legacy or of version 1. It may call the launch platform's two programs and, if legacy, the compute budget program.
  * Only the allowed sweeps, all of whose accounts are derived here, and the guard instruction may name the fee payer.
  */
-export function createSigningRules({
-  feePayer,
-  maxPriorityFeeLamports,
-}: {
+export function createSigningRules(needs: {
   /** In base58. */
   feePayer: string;
   maxPriorityFeeLamports: Lamports;
 }) {
+  const { feePayer, maxPriorityFeeLamports } = needs;
   /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
