@@ -8,7 +8,7 @@ export type AccountAddresses = Creator;
 /** Derives the addresses of the account with this id, in canonical decimal digits. */
 export type AddressesOf = (socialId: string) => AccountAddresses;
 
-/** An entry with all four addresses takes about 700 bytes. */
+/** An entry with all five addresses takes about 800 bytes. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**

@@ -40,6 +40,7 @@ export function createSigningRules(needs: {
   maxPriorityFeeLamports: Lamports;
 }) {
   const { feePayer, maxPriorityFeeLamports } = needs;
+
   /** Returns a sweep's instructions that name the fee payer. For a distribution, only its sweeps to the config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
