@@ -10,7 +10,7 @@
  */
 import { createAddresses } from "../src/chain/addresses.ts";
 import { deriveAddress } from "../src/chain/derive-address.ts";
-import { createCoinAddresses } from "../src/chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../src/chain/launchpad/coin-addresses.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
@@ -20,12 +20,9 @@ import type { Creator } from "../src/chain/launchpad/vaults.ts";
 import { Settings } from "../src/variables.ts";
 
 const { ESCROW_PROGRAM_ID, ESCROW_SEED } = Settings.shape;
-const programs = {
+const escrow = {
   escrowProgramId: ESCROW_PROGRAM_ID.parse(process.env.ESCROW_PROGRAM_ID),
   escrowSeed: ESCROW_SEED.parse(process.env.ESCROW_SEED),
-  launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
-  launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
-  launchpadFeesProgramId: LAUNCHPAD_FEES_PROGRAM_ID,
 };
 const configOf = (program: string, seed: string) => deriveAddress([seed], program);
 
@@ -37,17 +34,20 @@ const allOf = ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) 
 ];
 
 const [socialId = "", ...mints] = process.argv.slice(2);
-const coinAddressesOf = createCoinAddresses(programs);
 const accounts = [
-  configOf(programs.launchpadProgramId, "global"),
-  configOf(programs.launchpadAmmProgramId, "global_config"),
-  ...allOf(createAddresses(programs)(socialId)),
+  configOf(LAUNCHPAD_PROGRAM_ID, "global"),
+  configOf(LAUNCHPAD_AMM_PROGRAM_ID, "global_config"),
+  ...allOf(createAddresses(escrow)(socialId)),
   ...mints.flatMap((mint) => {
     const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
     return [mint, curve, curveTokens, pool, poolTokens, ...allOf(sharingConfig)];
   }),
 ];
-const { launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId, escrowProgramId } = programs;
-for (const program of [launchpadProgramId, launchpadAmmProgramId, launchpadFeesProgramId, escrowProgramId])
-  console.log(`--clone-upgradeable-program ${program}`);
+const programs = [
+  LAUNCHPAD_PROGRAM_ID,
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  escrow.escrowProgramId,
+];
+for (const program of programs) console.log(`--clone-upgradeable-program ${program}`);
 for (const account of accounts) console.log(`--maybe-clone ${account}`);

@@ -6,15 +6,7 @@ import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
-import {
-  ConfigError,
-  CONSTANT_NAMES,
-  readConfig,
-  sandboxProblems,
-  VARIABLE_NAMES,
-  wantsSandbox,
-  type Environment,
-} from "./config.ts";
+import { ConfigError, readConfig, sandboxProblems, wantsSandbox, type Environment } from "./config.ts";
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
@@ -72,7 +64,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    hints = [...read.warnings, ...warnAboutUnknown(env, VARIABLE_NAMES, CONSTANT_NAMES)];
+    hints = [...read.warnings, ...warnAboutUnknown(env)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
     if (command === undefined) return await serve(env, host, warnings);

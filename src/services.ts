@@ -19,9 +19,6 @@ import { createFloors } from "./chain/slots/stale-balances.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/slots/landed-slots.ts";
-import { createCoinAddresses } from "./chain/launchpad/coin-addresses.ts";
-import { createDecodeCoin } from "./chain/launchpad/coin-fees.ts";
-import { createLaunchpad } from "./chain/launchpad/instructions.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import { createRpc, type Rpc } from "./chain/rpc/rpc-client.ts";
 import type { ReportWaits } from "./chain/rpc/signature-status.ts";
@@ -90,13 +87,10 @@ export function createChainServices(needs: CommonNeeds) {
   const common = { ...config, ...needs.waits, feePayer: feePayerAddress, registry, redis, warnings, log };
 
   const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream });
-  const launchpad = createLaunchpad(config);
-  const coinAddressesOf = createCoinAddresses(config);
-  const decodeCoin = createDecodeCoin(config);
   const floors = createFloors(rpc);
   const findings = createCoinFindings();
   const createBalancesOf = (rpc: Rpc) =>
-    createBalances({ ...common, readWallets: createReadWallets({ rpc, floors, decodeCoin }), findings });
+    createBalances({ ...common, readWallets: createReadWallets({ rpc, floors }), findings });
   const balances = createBalancesOf(rpc);
   /** For live reads, whose calls `onCall` counts: their batches do not merge with those of lookups. */
   const countedBalances = (onCall: () => void) =>
@@ -104,7 +98,7 @@ export function createChainServices(needs: CommonNeeds) {
   const landedSlots = createLandedSlots({ ...common, floors });
 
   const budget = createFeeBudget({ ...common, metrics: budgetMetrics });
-  const feePayer = createFeePayer({ ...common, keypair, launchpad, coinAddressesOf, budget });
+  const feePayer = createFeePayer({ ...common, keypair, budget });
   const metrics = createCollectMetrics({
     ...common,
     readBalance: async () => {
@@ -115,14 +109,13 @@ export function createChainServices(needs: CommonNeeds) {
 
   const backoff = createCoinBackoff();
   const versions = createVersionChoice({ log });
-  const ofMessages = { ...common, rpc, versions, floors, feePayer: keypair.publicKey };
-  const composer = createComposer({ ...ofMessages, launchpad, version: versions.current });
+  const composer = createComposer({ ...common, version: versions.current });
   const collector = createCollector({
     ...common,
     rpc,
     balances,
     readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
-    plan: createPlanner({ ...ofMessages, composer, feePayer }),
+    plan: createPlanner({ ...common, rpc, floors, versions, composer, feePayer }),
     versions,
     claims: createClaims(common),
     backoff,
@@ -138,17 +131,8 @@ export function createChainServices(needs: CommonNeeds) {
     collector,
     metrics,
     history: createHistory({ ...common, rpc, floors, metrics: budgetMetrics }),
-    deploys: createDeployWatch({
-      ...common,
-      rpc,
-      programs: {
-        LAUNCHPAD: config.launchpadProgramId,
-        AMM: config.launchpadAmmProgramId,
-        FEES: config.launchpadFeesProgramId,
-      },
-    }),
+    deploys: createDeployWatch({ ...common, rpc }),
     live: createLiveBalances({ ...common, balances, countedBalances }),
     addressesOf: createAddresses(config),
-    coinAddressesOf,
   };
 }

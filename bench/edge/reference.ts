@@ -18,8 +18,6 @@ const RENT_MINIMUM = 890_880;
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID!,
   escrowSeed: "social",
-  launchpadProgramId: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-  launchpadAmmProgramId: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
 });
 
 async function readWallet(name: string) {

@@ -1,4 +1,3 @@
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -108,9 +107,8 @@ export async function startSystem(
   }
 
   function addVaultFees(creator: string, lamports: bigint, place: Place): void {
-    const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
     const add = place === "amm" ? addAmmCreatorFees : addCreatorFees;
-    add(chain, launchpad, creator, lamports);
+    add(chain, creator, lamports);
   }
 
   return {

@@ -1,6 +1,6 @@
 import { createLruCache } from "../store/lru-cache.ts";
 import { deriveAddress } from "./derive-address.ts";
-import { DerivedCreator, type Creator, type VaultPrograms } from "./launchpad/vaults.ts";
+import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
 
 /** In base58. `address` is the escrow address, which coins name as their creator and which receives collected fees. */
 export type AccountAddresses = Creator;
@@ -8,7 +8,7 @@ export type AccountAddresses = Creator;
 /** Derives the addresses of the account with this id, in canonical decimal digits. */
 export type AddressesOf = (socialId: string) => AccountAddresses;
 
-/** An entry with all four addresses takes about 700 bytes. */
+/** An entry with all five addresses takes about 800 bytes. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**
@@ -17,12 +17,10 @@ const MAX_CACHED_ACCOUNTS = 100_000;
  * - creator vault (a PDA of the launch platform): `creator-vault`, the escrow address
  * - authority of the AMM vault (a PDA of the AMM): `creator_vault`, the escrow address
  */
-export function createAddresses(
-  ids: VaultPrograms & { escrowProgramId: string; escrowSeed: string },
-): AddressesOf {
-  const { escrowProgramId, escrowSeed } = ids;
+export function createAddresses(needs: { escrowProgramId: string; escrowSeed: string }): AddressesOf {
+  const { escrowProgramId, escrowSeed } = needs;
   const cache = createLruCache<string, AccountAddresses>(MAX_CACHED_ACCOUNTS, {
-    memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId), ids),
+    memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId)),
   });
   return (socialId) => cache.memo(socialId);
 }

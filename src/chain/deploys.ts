@@ -1,6 +1,11 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { deriveAddress, toKeyBytes } from "./derive-address.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "./launchpad/program-ids.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
@@ -11,6 +16,13 @@ const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 
 const PERIOD_MS = 600_000;
+
+/** The launch platform's programs, by the names that metrics and the log show. */
+const PROGRAMS = {
+  LAUNCHPAD: LAUNCHPAD_PROGRAM_ID,
+  AMM: LAUNCHPAD_AMM_PROGRAM_ID,
+  FEES: LAUNCHPAD_FEES_PROGRAM_ID,
+};
 
 export interface Program {
   readonly isDeployed: boolean;
@@ -59,13 +71,11 @@ export interface DeployWaits {
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;
-    /** The programs' addresses, in base58, by the names that metrics and the log show. */
-    programs: Readonly<Record<string, string>>;
     registry: Registry;
     log: Logger;
   },
 ) {
-  const { rpc, programs, log, deployPeriodMs = PERIOD_MS } = needs;
+  const { rpc, log, deployPeriodMs = PERIOD_MS } = needs;
   const slots = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   const gauge = new Gauge({
@@ -76,8 +86,8 @@ export function createDeployWatch(
   });
 
   async function read(): Promise<void> {
-    const found = await readPrograms(rpc, Object.values(programs));
-    Object.keys(programs).forEach((program, i) => {
+    const found = await readPrograms(rpc, Object.values(PROGRAMS));
+    Object.keys(PROGRAMS).forEach((program, i) => {
       const slot = found[i]!.deploySlot;
       const before = slots.get(program);
       // Deployments are never undone: a node with a lower slot is behind.

@@ -34,6 +34,11 @@ export function toKeyBytes(address: string): Buffer {
   return new PublicKey(address).toBuffer();
 }
 
+/** The address in base58 whose 32 bytes begin at `offset`. */
+export function keyAt(data: Buffer, offset: number): string {
+  return new PublicKey(data.subarray(offset, offset + 32)).toBase58();
+}
+
 /**
  * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
  * of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists if x² = (y² - 1) / (d·y² + 1) has a

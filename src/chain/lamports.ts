@@ -17,9 +17,6 @@ export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
-/** Matches the results of {@link formatSol}. */
-export const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
-
 /** Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 → "3.1000". */
 export function formatSol(lamports: Lamports): string {
   if (lamports < 0n) throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);

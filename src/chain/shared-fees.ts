@@ -129,6 +129,6 @@ export function toSharedFees(
     );
   const inVaults =
     share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + share(vaults.ammVault);
-  const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT.toBase58(), inVaults, null)] : [];
+  const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT, inVaults, null)] : [];
   return [...inPlaces, ...ofVaults];
 }

@@ -1,11 +1,10 @@
-import { PublicKey } from "@solana/web3.js";
 import { deriveAddress, toKeyBytes } from "./derive-address.ts";
 import { toLamports, type Lamports } from "./lamports.ts";
 import type { Account } from "./rpc/rpc-results.ts";
 
-export const TOKEN_PROGRAM_ID = new PublicKey("TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA");
-export const ASSOCIATED_TOKEN_PROGRAM_ID = new PublicKey("ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL");
-export const WRAPPED_SOL_MINT = new PublicKey("So11111111111111111111111111111111111111112");
+export const TOKEN_PROGRAM_ID = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
+export const ASSOCIATED_TOKEN_PROGRAM_ID = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
+export const WRAPPED_SOL_MINT = "So11111111111111111111111111111111111111112";
 
 /** The size of a token account. Source: the Token program's account layout. */
 export const TOKEN_ACCOUNT_BYTES = 165;
@@ -22,7 +21,7 @@ export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamp
 }
 
 /** The associated token account of `mint`, a mint of the Token program, that belongs to `owner`; all in base58. */
-export function tokenAccountOf(owner: string, mint = WRAPPED_SOL_MINT.toBase58()): string {
-  const seeds = [toKeyBytes(owner), TOKEN_PROGRAM_ID.toBuffer(), toKeyBytes(mint)];
-  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID.toBase58());
+export function tokenAccountOf(owner: string, mint = WRAPPED_SOL_MINT): string {
+  const seeds = [toKeyBytes(owner), toKeyBytes(TOKEN_PROGRAM_ID), toKeyBytes(mint)];
+  return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);
 }

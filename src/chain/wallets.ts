@@ -3,7 +3,7 @@ import type { AccountAddresses } from "./addresses.ts";
 import { createBatcher } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/stale-balances.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { keysOfCoin, type Coin, type DecodeCoin } from "./launchpad/coin-fees.ts";
+import { decodeCoin, keysOfCoin, type Coin } from "./launchpad/coin-fees.ts";
 import { COIN_BYTES } from "./launchpad/fee-accounts.ts";
 import type { Rent } from "./rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "./rpc/read-accounts.ts";
@@ -57,15 +57,11 @@ const MAX_WAIT_MS = 20;
  * two slots would show a total that never existed. Reads a wallet again if its state is older than one already shown;
  * the others do not wait. Caches nothing: no caller joins a call that was sent before it asked.
  */
-export function createReadWallets({
-  rpc,
-  floors,
-  decodeCoin,
-}: {
+export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
-  decodeCoin: DecodeCoin;
 }): ReadWallets {
+  const { rpc, floors } = needs;
   function decode({ coins }: WalletWithCoins, { accounts, rent, slot }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {

@@ -77,9 +77,7 @@ export async function checkChain(needs: {
 
   function checkFeePayer(lamports: Lamports): Finding {
     setFeePayerBalance?.(lamports);
-    const { collects, isEnough, text } = describeBalance(feePayer, lamports, {
-      maxPriorityFeeLamports: config.maxPriorityFeeLamports,
-    });
+    const { collects, isEnough, text } = describeBalance(feePayer, lamports, config);
     if (isEnough) return good("FEE_PAYER_KEYPAIR", text);
     const state = collects > 0n ? poor : bad;
     return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });

@@ -1,6 +1,5 @@
 import { statSync } from "node:fs";
-
-type Environment = Readonly<Record<string, string | undefined>>;
+import type { Environment } from "../config.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */
 const READABLE_BY_ALL = 0o004;

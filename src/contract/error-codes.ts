@@ -12,10 +12,6 @@ interface ErrorCodeRow {
   readonly operations?: readonly ContractOperation[];
 }
 
-const LOOKUP = ["lookup"] as const;
-const COLLECT = ["collect"] as const;
-const BOTH = ["lookup", "collect"] as const;
-
 const CHANGE_REQUEST = "No: change the request.";
 const IN_A_MINUTE = "In a minute.";
 
@@ -28,73 +24,73 @@ export const ERROR_CODES = {
     status: 400,
     message: "The query parameter `handle` is missing. Use /wallet/lookup?handle=<name>.",
     retry: CHANGE_REQUEST,
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   INVALID_HANDLE: {
     status: 400,
     message: "The handle must be 1-15 alphanumeric characters.",
     retry: CHANGE_REQUEST,
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   SOCIAL_NOT_FOUND: {
     status: 404,
     message: "The account does not exist on the social network, or is suspended. Check the spelling.",
     retry: "No: check the spelling. A new account is found within a minute.",
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   SOCIAL_RATE_LIMITED: {
     status: 429,
     message:
       "The social network's rate limit is used up. Try again after the number of seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).",
     retry: "After the number of seconds in Retry-After.",
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   SOCIAL_API_UNAVAILABLE: {
     status: 503,
     message: "The social network is temporarily unavailable. Try again in a minute.",
     retry: IN_A_MINUTE,
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   SERVICE_BUSY: {
     status: 503,
     message: "Too many lookups are waiting. Try again in 30 seconds.",
     retry: "After 30 seconds.",
     retryAfterSeconds: 30,
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
   LOOKUP_FAILED: {
     status: 500,
     message:
       "The lookup failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.",
     retry: IN_A_MINUTE,
-    operations: LOOKUP,
+    operations: ["lookup"],
   },
 
   INVALID_SOCIAL_ID: {
     status: 400,
     message: "`socialId` must be the numeric id of an account. A lookup returns it.",
     retry: CHANGE_REQUEST,
-    operations: COLLECT,
+    operations: ["collect"],
   },
   NOTHING_TO_COLLECT: {
     status: 400,
     message:
       "The vault is empty, or holds too little to be worth a transaction. Try again after more trading.",
     retry: "After more trading, or with the coins named on which fees wait.",
-    operations: COLLECT,
+    operations: ["collect"],
   },
   INSUFFICIENT_FUNDS: {
     status: 500,
     message: "The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.",
     retry: "Later: the operator has to fund the fee payer.",
-    operations: COLLECT,
+    operations: ["collect"],
   },
   COLLECT_FAILED: {
     status: 500,
     message:
       "The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.",
     retry: "In a minute. A collect never moves the same fees twice.",
-    operations: COLLECT,
+    operations: ["collect"],
   },
 
   RATE_LIMITED: {
@@ -102,14 +98,14 @@ export const ERROR_CODES = {
     message: "Too many requests from this address. Try again after the number of seconds in Retry-After.",
     retry:
       "After the number of seconds in Retry-After. GraphQL's `wallets` looks up many accounts in one request.",
-    operations: BOTH,
+    operations: ["lookup", "collect"],
   },
 
   INVALID_MINT: {
     status: 400,
     message: "A mint must be a Solana address in base58, at most 10 per lookup or collect.",
     retry: CHANGE_REQUEST,
-    operations: BOTH,
+    operations: ["lookup", "collect"],
   },
   NOT_FOUND: {
     status: 404,

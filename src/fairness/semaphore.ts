@@ -1,10 +1,11 @@
 import { AsyncResource } from "node:async_hooks";
+import type { Caller } from "./caller.ts";
 import { inFairOrder } from "./fair-order.ts";
 
 /** A task that waits for its turn or runs. Several callers can join it. */
 export interface Task<T> {
   /** Waits for the task's result. Rejects with the task's error, the error of `refuse`, or the signal's reason. */
-  join(caller: { readonly addressBlock: string; readonly signal: AbortSignal }): Promise<T>;
+  join(caller: Caller): Promise<T>;
 }
 
 interface Place<T> {

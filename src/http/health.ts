@@ -56,7 +56,11 @@ export function createHealth(needs: {
   const checkSocial = memoize(() => socialClient.check(), SOCIAL_CHECK_MAX_AGE_MS);
 
   const isUp = (upstream: keyof typeof SUBJECTS) => !SUBJECTS[upstream].some(warnings.has);
-  const isReady = () => hasReadChain && !isStarting && !isDraining;
+  /** Why `/readyz` returns 503; empty if it returns 200. */
+  const findReasons = () => [
+    ...(isStarting || !hasReadChain ? ["starting"] : []),
+    ...(isDraining ? ["shutting down"] : []),
+  ];
 
   function check(): Promise<void> {
     if (!isUp("social")) void checkSocial();
@@ -69,7 +73,7 @@ export function createHealth(needs: {
     help: "1 while /readyz returns 200.",
     registers: [registry],
     collect() {
-      this.set(isReady() ? 1 : 0);
+      this.set(findReasons().length === 0 ? 1 : 0);
     },
   });
   new Gauge({
@@ -92,18 +96,15 @@ export function createHealth(needs: {
       const checked = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await checked;
-      const reasons = [
-        isStarting || !hasReadChain ? "starting" : undefined,
-        isDraining ? "shutting down" : undefined,
-      ].filter((reason) => reason);
+      const reasons = findReasons();
+      const isReady = reasons.length === 0;
       const list = warnings.list();
       const details = {
-        ...(reasons.length > 0 && { reasons }),
+        ...(!isReady && { reasons }),
         ...(list.length > 0 && { warnings: list }),
       };
-      const status = isReady() ? 200 : 503;
-      return answerJson(status, {
-        status: status === 200 ? "ok" : "unavailable",
+      return answerJson(isReady ? 200 : 503, {
+        status: isReady ? "ok" : "unavailable",
         ...(options.details && details),
       });
     },

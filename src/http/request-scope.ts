@@ -78,7 +78,6 @@ export class HttpRequestScope implements RequestScope {
   #loggedCauses: Set<unknown> | undefined;
   #identified: Client | undefined;
   #decision: Decision | undefined;
-  #isRefused = false;
   #isAnswered = false;
   #outage: Outage | undefined;
   #code: string | undefined;
@@ -165,9 +164,7 @@ export class HttpRequestScope implements RequestScope {
     this.#decision = decision;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;
-    if (!decision.refusal) return;
-    this.#isRefused = true;
-    throw decision.refusal;
+    if (decision.refusal) throw decision.refusal;
   }
 
   #refuseOrigin(): Answer {
@@ -207,7 +204,7 @@ export class HttpRequestScope implements RequestScope {
       const { cause, hint } = this.#outage;
       const counts = { cached, socialReads: social, chainReads: chain };
       this.#needs.log.warn({ ...line, ...counts, cause, hint }, "answered");
-    } else if (label === "other" || this.#isRefused) {
+    } else if (label === "other" || this.#decision?.refusal) {
       this.#needs.log.debug(line, "answered");
     } else {
       logMembers(

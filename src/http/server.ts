@@ -39,13 +39,6 @@ export const CONNECTION_LIMITS = {
 /** How many pipelined requests may wait on a connection; one more closes it. Clients rarely pipeline. */
 const MAX_PIPELINED = 100;
 
-export interface Listening {
-  /** The base URL, with the actual port and without a path. */
-  readonly url: string;
-  /** Accepts no more connections, and resolves when every request in flight is answered. */
-  close(): Promise<void>;
-}
-
 interface Connection {
   /** The response to the request in flight, or to a request whose body still arrives. */
   response: ServerResponse | undefined;
@@ -63,7 +56,7 @@ export async function listen(
   { handle, writeRefusal }: Responder,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
-): Promise<Listening> {
+) {
   const connections = new Map<Socket, Connection>();
   let inFlight = 0;
   let isClosing = false;
@@ -193,9 +186,11 @@ export async function listen(
   });
   const { port: actualPort } = server.address() as AddressInfo;
   return {
+    /** The base URL, with the actual port and without a path. */
     url: `http://${host.includes(":") ? `[${host}]` : host}:${actualPort}`,
+    /** Accepts no more connections, and resolves when every request in flight is answered. */
     close: () =>
-      new Promise((resolve) => {
+      new Promise<void>((resolve) => {
         isClosing = true;
         server.close(() => {
           clearInterval(stalledCheck);

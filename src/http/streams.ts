@@ -1,6 +1,5 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
-import { serviceBusy } from "../contract/service-busy.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
@@ -8,12 +7,6 @@ import { toAddressBlock } from "./client-address.ts";
 /** The fraction of all streams that one IPv4 /24 or IPv6 /48, and one IPv6 /32, may have open. */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
-
-interface StreamLimits {
-  readonly streamsMax: number;
-  readonly streamsPerAddress: number;
-  readonly streamSeconds: number;
-}
 
 export interface CallerConnection {
   /** The socket's address: that of a proxy, if there is one. */
@@ -33,7 +26,10 @@ interface Entry {
 export type Streams = ReturnType<typeof createStreams>;
 
 /** Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after an orderly end. */
-export function createStreams(limits: StreamLimits, registry: Registry) {
+export function createStreams(
+  limits: { streamsMax: number; streamsPerAddress: number; streamSeconds: number },
+  registry: Registry,
+) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   /** The oldest first. */
@@ -48,7 +44,8 @@ export function createStreams(limits: StreamLimits, registry: Registry) {
     },
   });
 
-  const busy = (message: string, retryAfterSeconds?: number) => serviceBusy({ message, retryAfterSeconds });
+  const busy = (message: string, retryAfterSeconds?: number) =>
+    new ContractError("SERVICE_BUSY", { message, retryAfterSeconds });
 
   /** Refuses one more stream of `owner` if it has as many as `limit`. */
   function limitTo(limit: number, group: string, owner: string): void {

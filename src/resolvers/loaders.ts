@@ -4,7 +4,8 @@ import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import { toLookupContractError } from "../chain/to-contract-error.ts";
 import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
-import type { AccountLookup, Caller } from "../social/account-lookup.ts";
+import type { Caller } from "../fairness/caller.ts";
+import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 

@@ -1,14 +1,14 @@
-import { getBase58Encoder } from "@solana/codecs-strings";
 import { GraphQLError } from "graphql";
 import type { AccountAddresses, AddressesOf } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import type { CoinAddresses, CoinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
 import type { WalletWithCoins } from "../chain/wallets.ts";
+import { isBase58 } from "../contract/base58.ts";
 import { quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
@@ -49,19 +49,16 @@ export interface Context {
 const NO_COINS: readonly CoinAddresses[] = [];
 
 const SIGNATURE_BYTES = 64;
-const MAX_SIGNATURE_LENGTH = 88;
-const base58 = getBase58Encoder();
 
 /** What the schema's fields call. Fails with ContractError; `readHistory` also with GraphQLError BAD_REQUEST. */
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
   addressesOf: AddressesOf;
-  coinAddressesOf: CoinAddressesOf;
   collector: Collector;
   history: History;
   live: LiveBalances;
 }) {
-  const { handleFormat, addressesOf, coinAddressesOf, collector, history, live } = needs;
+  const { handleFormat, addressesOf, collector, history, live } = needs;
 
   const toWallet = (account: SocialAccount): Wallet => ({
     socialId: account.id,
@@ -79,11 +76,6 @@ export function createUseCases(needs: {
     if (socialId === undefined) throw invalidSocialId(text);
     return { socialId, account: undefined, addresses: addressesOf(socialId) };
   }
-
-  const readPage: History["readPage"] = (...request) =>
-    history.readPage(...request).catch((error: unknown) => {
-      throw toLookupContractError(error);
-    });
 
   return {
     walletById,
@@ -108,10 +100,14 @@ export function createUseCases(needs: {
       page: { first: number; after: string | undefined },
       scope: RequestScope,
     ): Promise<HistoryPage> {
-      if (page.first < 1) throw badRequest("`first` must be at least 1.");
-      const isPossible = page.after === undefined || isSignature(page.after);
-      const found = isPossible && (await readPage(addresses, page, scope));
-      if (!found) throw badRequest("`after` must be the `endCursor` or a `cursor` of an earlier page.");
+      if (page.first < 1) throw new GraphQLError("`first` must be at least 1.");
+      const isPossible = page.after === undefined || isBase58(page.after, SIGNATURE_BYTES);
+      const read = () =>
+        history.readPage(addresses, page, scope).catch((error: unknown) => {
+          throw toLookupContractError(error);
+        });
+      const found = isPossible && (await read());
+      if (!found) throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
       return found;
     },
 
@@ -188,14 +184,3 @@ export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScop
   for (const [named, balance] of balances) loaders.setBalance(named, balance);
   return wallet;
 }
-
-function isSignature(text: string): boolean {
-  if (text.length > MAX_SIGNATURE_LENGTH) return false;
-  try {
-    return base58.encode(text).length === SIGNATURE_BYTES;
-  } catch {
-    return false;
-  }
-}
-
-const badRequest = (message: string) => new GraphQLError(message, { extensions: { code: "BAD_REQUEST" } });

@@ -28,10 +28,6 @@ const COLLECT_OPERATION = /* GraphQL */ `
   }
 `;
 
-interface CollectData {
-  readonly collect: Record<string, unknown> & { readonly success: boolean; readonly error: string | null };
-}
-
 /** A body with only the id has about 40 bytes; clients may send other members too. */
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
@@ -42,7 +38,9 @@ export const COLLECT_FAILURE = { success: false } as const satisfies FailureMemb
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
-  const run = prepare<CollectData>(COLLECT_OPERATION);
+  const run = prepare<{
+    collect: Record<string, unknown> & { readonly success: boolean; readonly error: string | null };
+  }>(COLLECT_OPERATION);
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();

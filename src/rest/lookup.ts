@@ -37,10 +37,6 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-interface LookupData {
-  readonly wallet: { readonly profile: Record<string, unknown>; coins: unknown };
-}
-
 /** A query with no escapes and no other parameters. */
 const PLAIN_QUERY = /^handle=(\w*)$/;
 
@@ -49,7 +45,7 @@ export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
-  const run = prepare<LookupData>(LOOKUP_OPERATION);
+  const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(LOOKUP_OPERATION);
   return async ({ query }, scope) => {
     const plain = PLAIN_QUERY.exec(query)?.[1];
     const named = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };

@@ -33,14 +33,6 @@ interface RestResponse {
   };
 }
 
-interface OpenApiNeeds {
-  readonly basePath: string;
-  readonly isOpenToAllPages: boolean;
-  readonly rateLimit: { readonly max: number; readonly windowSeconds: number };
-  readonly handleFormat: HandleFormat;
-  readonly rateLimited: ContractError;
-}
-
 const TEMPLATE = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
@@ -52,7 +44,13 @@ export function descriptionLink(basePath: string): string {
 }
 
 /** Fills in the settings (`${name}`) of `openapi.json`. Adds each endpoint's errors from the table of error codes. */
-export function createOpenApiDocument(needs: OpenApiNeeds): OpenApiDocument {
+export function createOpenApiDocument(needs: {
+  basePath: string;
+  isOpenToAllPages: boolean;
+  rateLimit: { max: number; windowSeconds: number };
+  handleFormat: HandleFormat;
+  rateLimited: ContractError;
+}): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;
   const settings: Readonly<Record<string, string | number>> = {
     version: VERSION,

@@ -3,19 +3,14 @@ import type { Compile } from "../graphql/compiler.ts";
 import type { UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
-/** Runs a fixed GraphQL operation. Returns its data or throws its first error. */
-export type PreparedOperation<Data> = (
-  variables: Readonly<Record<string, unknown>>,
-  scope: RequestScope,
-) => Promise<Data>;
-
 export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 
+/** Prepares fixed operations on the schema of GraphQL clients. They return their data or throw their first error. */
 export function createPrepareOperation(compile: Compile, useCases: UseCases) {
-  return <Data>(text: string): PreparedOperation<Data> => {
+  return <Data>(text: string) => {
     const document = parse(text);
     const run = compile(document, getOperationAST(document)!, 0);
-    return async (variables, scope) => {
+    return async (variables: Readonly<Record<string, unknown>>, scope: RequestScope): Promise<Data> => {
       const { data, errors } = await run({ useCases, scope }, variables);
       const error = errors?.[0];
       if (error) throw error.originalError ?? error;

@@ -3,7 +3,7 @@ import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/addresses.ts";
 import type { AccountAddresses } from "../chain/addresses.ts";
-import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
@@ -73,12 +73,7 @@ const SOCIAL_API_TOKEN = "token-of-the-sandbox";
 const FEE_PAYER_SEED = createHash("sha256").update("the sandbox's fee payer").digest();
 
 /** Outside `startSandbox`, so that all sandboxes of a process share one cache of addresses. */
-const addressesOf = createAddresses({
-  escrowProgramId: ESCROW_PROGRAM_ID,
-  escrowSeed: ESCROW_SEED,
-  launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
-  launchpadAmmProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
-});
+const addressesOf = createAddresses({ escrowProgramId: ESCROW_PROGRAM_ID, escrowSeed: ESCROW_SEED });
 
 /**
  * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
@@ -106,26 +101,25 @@ export async function startSandbox({
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
   chain.setBalance(STRANGER, parseSol(STRANGER_SOL));
 
-  const launchpad = { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID };
-  const coins = createCoins(chain, launchpad);
+  const coins = createCoins(chain);
   const accounts = seed.map((account): SandboxAccount => {
     const { handle, id, name, suspended, verified, followers, picture } = account;
     const { vaultSol, ammVaultSol, addressSol, coins: seedCoins = [] } = account;
     const addresses = addressesOf(id);
-    const { address, creatorVault, ammVaultAuthority, ammVault } = addresses;
+    const { address, creatorVault, vaultTokens, ammVaultAuthority, ammVault } = addresses;
     const collectable = parseSol(vaultSol);
     if (collectable > 0n) chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + collectable);
     if (ammVaultSol) setAmmVault(chain, addresses, parseSol(ammVaultSol));
     chain.setBalance(address, parseSol(addressSol));
     return {
       ...{ handle, id, name, suspended, verified, followers, picture },
-      ...{ address, creatorVault, ammVaultAuthority, ammVault },
+      ...{ address, creatorVault, vaultTokens, ammVaultAuthority, ammVault },
       coins: seedCoins.map((coin) => launchSeedCoin(coins, coin, address)),
     };
   });
 
   const [rpc, social] = await Promise.all([
-    createChainRpc({ chain, launchpad, host, port: rpcPort }),
+    createChainRpc({ chain, host, port: rpcPort }),
     createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 
@@ -149,7 +143,7 @@ export async function startSandbox({
     rpc,
     social,
     coins,
-    handleFees: createFeesHandler(createTrading({ chain, coins, launchpad, accounts })),
+    handleFees: createFeesHandler(createTrading({ chain, coins, accounts })),
     accounts,
     describe: (gatewayUrl) =>
       describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),
@@ -184,7 +178,7 @@ function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): Coin
     coins.launch({ mint, creator, kind, shareholders, fees: parseSol(curveFees) });
   }
   if (poolFees) coins.migrate(mint, { fees: parseSol(poolFees) });
-  return coins.addressesOf(mint);
+  return coinAddressesOf(mint);
 }
 
 /** Converts decimal SOL with up to 9 fraction digits to lamports. */

@@ -4,7 +4,6 @@ import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Coins } from "./chain/coins.ts";
 import { addCreatorFees } from "./chain/creator-fees.ts";
-import type { LaunchpadPrograms } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
 
 /** In lamports. Even the least lets a sweep pay the rent of any account that it creates: see `isRentAcceptable`. */
@@ -35,10 +34,9 @@ export type Trade = (socialId: string, source: FeeSource) => EarnedFees | undefi
 export function createTrading(needs: {
   chain: Chain;
   coins: Coins;
-  launchpad: LaunchpadPrograms;
   accounts: readonly { readonly id: string; readonly address: string }[];
 }): Trade {
-  const { chain, coins, launchpad } = needs;
+  const { chain, coins } = needs;
   const addresses = new Map(needs.accounts.map(({ id, address }) => [id, address]));
 
   return (socialId, source) => {
@@ -46,7 +44,7 @@ export function createTrading(needs: {
     if (creator === undefined) return undefined;
     const lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1));
     if (source === "VAULT") {
-      addCreatorFees(chain, launchpad, creator, lamports);
+      addCreatorFees(chain, creator, lamports);
       return { lamports, mint: null };
     }
     const mint = mintFor(socialId, source);

@@ -3,8 +3,6 @@ import { UNCOLLECTABLE, type CoinFees } from "../chain/launchpad/coin-fees.ts";
 import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
 import { builder, enumValues, inSol } from "./builder.ts";
 
-const SOL = WRAPPED_SOL_MINT.toBase58();
-
 const StageType = builder.enumType("CoinStage", {
   description: "Where fees wait.",
   values: enumValues({
@@ -36,7 +34,7 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
       nullable: true,
       description: inSol("The waiting fees; null if the coin trades in another currency, or does not exist."),
       resolve: ({ amount, quoteMint }) =>
-        amount === null || quoteMint !== SOL ? null : formatSol(toLamports(amount)),
+        amount === null || quoteMint !== WRAPPED_SOL_MINT ? null : formatSol(toLamports(amount)),
     }),
     amount: t.string({
       nullable: true,
@@ -46,7 +44,7 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
     }),
     quoteMint: t.exposeString("quoteMint", {
       nullable: true,
-      description: `The mint of the currency in which the coin trades; ${SOL} is SOL. Null if there is no such coin.`,
+      description: `The mint of the currency in which the coin trades; ${WRAPPED_SOL_MINT} is SOL. Null if there is no such coin.`,
     }),
     shareBps: t.exposeInt("shareBps", {
       description:

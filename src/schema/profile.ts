@@ -1,4 +1,4 @@
-import type { Profile } from "../social/account.ts";
+import type { Profile } from "../social/profile.ts";
 import { builder } from "./builder.ts";
 
 export const ProfileType = builder.objectRef<Profile>("Profile").implement({

@@ -52,15 +52,12 @@ const ENTRY = z.object({
  * the handle says whose it is now. Keeps accounts for `socialCacheSeconds`, `not-found` for 60 s at most. With Redis,
  * replicas use each other's entries until the writer's expiry or, if it is earlier, the reader's maximum age.
  */
-export function createAccountCache({
-  socialApiUrl,
-  socialCacheSeconds,
-  redis,
-}: {
+export function createAccountCache(needs: {
   socialApiUrl: URL;
   socialCacheSeconds: number;
   redis?: Redis | undefined;
 }) {
+  const { socialApiUrl, socialCacheSeconds, redis } = needs;
   const entries = createLruCache<AccountKey, CachedAccount>(MAX_ENTRIES, { perf: performance });
   const toRedisKey = (key: AccountKey) =>
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));

@@ -1,4 +1,5 @@
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
+import type { Caller } from "../fairness/caller.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
@@ -8,13 +9,6 @@ import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
-
-export interface Caller {
-  /** Aborts when the caller no longer needs the result. */
-  readonly signal: AbortSignal;
-  /** All callers of a block together have one share of the queue and of the budget. */
-  readonly addressBlock: string;
-}
 
 /**
  * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.

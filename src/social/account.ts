@@ -1,12 +1,4 @@
-/** The public profile of an account. A field is null if the network gives no usable value. */
-export interface Profile {
-  readonly name: string | null;
-  /** Whether the network has verified the account. */
-  readonly verified: boolean | null;
-  readonly followers: number | null;
-  /** An https URL. */
-  readonly pictureUrl: string | null;
-}
+import type { Profile } from "./profile.ts";
 
 export interface SocialAccount {
   /** Never changes. Canonical decimal digits, at most 2^64-1. */

@@ -31,15 +31,12 @@ interface Pace {
  * Replicas share the spacing while Redis is available; otherwise each spaces only its own calls. A call waits for at
  * most 5 s, and at most four fifths of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
  */
-export function createCallQuota({
-  socialApiUrl,
-  socialTimeoutMs,
-  redis,
-}: {
+export function createCallQuota(needs: {
   socialApiUrl: URL;
   socialTimeoutMs: number;
   redis: Redis | undefined;
 }) {
+  const { socialApiUrl, socialTimeoutMs, redis } = needs;
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();

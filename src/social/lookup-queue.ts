@@ -1,13 +1,12 @@
+import type { Caller } from "../fairness/caller.ts";
 import { inFairOrder } from "../fairness/fair-order.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-export interface Queuer {
-  readonly addressBlock: string;
-  /** Aborts when the caller leaves. Each of its pending loads then resolves to the signal's reason. */
-  readonly signal: AbortSignal;
+/** When `signal` aborts, each of the caller's pending loads resolves to the signal's reason. */
+export interface Queuer extends Caller {
   /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
 }

@@ -1,5 +1,4 @@
 import { z } from "zod";
-import type { Profile } from "./account.ts";
 
 /** The fields of the network's users that a profile needs, for its parameter `user.fields`. */
 export const PROFILE_FIELDS = "name,verified,public_metrics,profile_image_url";
@@ -11,6 +10,7 @@ const MAX_URL_LENGTH = 2_000;
 const MAX_FOLLOWERS = 2 ** 31 - 1;
 
 const name = z.string().max(MAX_NAME_LENGTH).nullable().catch(null);
+/** Whether the network has verified the account. */
 const verified = z.boolean().nullable().catch(null);
 const followers = z.int().nonnegative().max(MAX_FOLLOWERS).nullable().catch(null);
 /** Pages show the picture, so it has to be a plain https URL. */
@@ -24,6 +24,11 @@ const pictureUrl = z
   .transform((text) => new URL(text).href)
   .nullable()
   .catch(null);
+
+const FIELDS = z.object({ name, verified, followers, pictureUrl });
+
+/** The public profile of an account. A field is null if the network gives no usable value. */
+export type Profile = Readonly<z.infer<typeof FIELDS>>;
 
 export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
 
@@ -40,4 +45,4 @@ export const PROFILE = z
   });
 
 /** A profile in a cache entry in Redis. Entries of earlier versions have none: all its fields are then null. */
-export const CACHED_PROFILE = z.object({ name, verified, followers, pictureUrl }).catch(NO_PROFILE);
+export const CACHED_PROFILE = FIELDS.catch(NO_PROFILE);

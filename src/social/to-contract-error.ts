@@ -1,5 +1,4 @@
 import { ContractError } from "../contract/contract-error.ts";
-import { serviceBusy } from "../contract/service-busy.ts";
 import { isOperatorProblem, SocialError } from "./social-error.ts";
 
 const OUTAGE_HINT =
@@ -24,9 +23,9 @@ export function toContractError(error: Error): Error {
         retryAfterSeconds: failure.retryAfterSeconds,
       });
     case "queue-full":
-      return serviceBusy();
+      return new ContractError("SERVICE_BUSY");
     case "budget-used":
-      return serviceBusy({
+      return new ContractError("SERVICE_BUSY", {
         message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
         extensions: { scope: failure.scope },
       });

@@ -9,16 +9,13 @@ const CLUSTER_SLOTS = 16_384;
 /**
  * Connects to the Redis server at one URL, or to all masters of the Redis Cluster at several. Reconnects automatically.
  */
-export function createConnection({
-  urls,
-  answerTimeoutMs,
-  onLost,
-}: {
+export function createConnection(needs: {
   urls: readonly URL[];
   answerTimeoutMs: number;
   /** Called when the connection to the server, or to a master of the cluster, is lost. */
   onLost: () => void;
 }) {
+  const { urls, answerTimeoutMs, onLost } = needs;
   let lastError = "";
   let isNoCluster = false;
   const commonOptions = {

@@ -32,16 +32,11 @@ export function describeOutage(reason: string, url: URL): string {
   return `${remedyFor(reason, url)}; until it answers, this replica shares no limits, caches or locks`;
 }
 
-interface Probed {
-  /** Whether every master has answered as expected. */
-  readonly isAnswering: boolean;
-  /** Redis's error, if it refused the probe. */
-  readonly refusal: string | undefined;
-  /** Why Redis can never be used with these URLs. */
-  readonly problem: string | undefined;
-}
-
-export async function probe(connection: ReturnType<typeof createConnection>): Promise<Probed> {
+/**
+ * `isAnswering`: whether every master has answered as expected. `refusal`: Redis's error, if it refused the probe.
+ * `problem`: why Redis can never be used with these URLs.
+ */
+export async function probe(connection: ReturnType<typeof createConnection>) {
   const keys = connection.keyOnEachMaster(redisKeys.probe);
   const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
   const refusal = answers.find(isRefusal)?.message;

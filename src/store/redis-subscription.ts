@@ -9,13 +9,7 @@ const PING_MS = 1_000;
  * Receives a channel's messages on a separate connection. Messages sent during a disconnection are lost. Reconnects
  * automatically, in a cluster to the next of `urls`: every node receives all messages.
  */
-export function createSubscription({
-  urls,
-  channel,
-  onMessage,
-  onSubscribed,
-  onRefused,
-}: {
+export function createSubscription(needs: {
   urls: readonly URL[];
   channel: string;
   onMessage: (message: string) => void;
@@ -24,6 +18,7 @@ export function createSubscription({
   /** Called when Redis denies the user access to the channel. */
   onRefused: (reason: string) => void;
 }) {
+  const { urls, channel, onMessage, onSubscribed, onRefused } = needs;
   let client: Client;
   let isClosed = false;
 

@@ -4,12 +4,11 @@ import { createAddresses } from "../../src/chain/addresses.ts";
 
 const escrowProgramId = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const launchpadProgramId = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
-const launchpadAmmProgramId = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
-const programs = { escrowProgramId, escrowSeed: "social", launchpadProgramId, launchpadAmmProgramId };
+const escrow = { escrowProgramId, escrowSeed: "social" };
 
 describe("addresses", () => {
   it("are the program-derived addresses of the documented seeds", () => {
-    const { address, creatorVault } = createAddresses(programs)("1523400000000000123");
+    const { address, creatorVault } = createAddresses(escrow)("1523400000000000123");
     const [expectedAddress] = PublicKey.findProgramAddressSync(
       [new TextEncoder().encode("social"), new TextEncoder().encode("1523400000000000123")],
       new PublicKey(escrowProgramId),
@@ -24,7 +23,7 @@ describe("addresses", () => {
   });
 
   it("stay the same in every version, because existing tokens pay to them", () => {
-    expect(createAddresses(programs)("12345")).toMatchObject({
+    expect(createAddresses(escrow)("12345")).toMatchObject({
       address: "71rXrfEcvWAKaf73b3CpuLvqc2pSNojePrxUq7R8jxuX",
       creatorVault: "BNwS4hmmJcNTm3fFr2uCfLkiGD6N29k8UPKVMYEWADbS",
       ammVaultAuthority: "QfVPhMS67a6atbhr64ZJoHe2djHxmTvMBn7RGJjYjnH",
@@ -34,10 +33,10 @@ describe("addresses", () => {
 
   it("are different for each id, seed and program", () => {
     const addresses = [
-      createAddresses(programs)("1"),
-      createAddresses(programs)("11"),
-      createAddresses({ ...programs, escrowSeed: "other" })("1"),
-      createAddresses({ ...programs, escrowProgramId: launchpadProgramId })("1"),
+      createAddresses(escrow)("1"),
+      createAddresses(escrow)("11"),
+      createAddresses({ ...escrow, escrowSeed: "other" })("1"),
+      createAddresses({ ...escrow, escrowProgramId: launchpadProgramId })("1"),
     ];
     expect(new Set(addresses.map(({ address }) => address)).size).toBe(4);
     expect(new Set(addresses.map(({ creatorVault }) => creatorVault)).size).toBe(4);

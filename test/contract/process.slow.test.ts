@@ -4,7 +4,6 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { createAddresses } from "../../src/chain/addresses.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
@@ -188,12 +187,7 @@ describe("the service", () => {
       { id: "1600000000000000001", username: "Rich" },
       { id: "17", username: "Empty" },
     ];
-    const addressesOf = createAddresses({
-      escrowProgramId: ESCROW_PROGRAM_ID,
-      escrowSeed: "other",
-      launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
-      launchpadAmmProgramId: Keypair.generate().publicKey.toBase58(),
-    });
+    const addressesOf = createAddresses({ escrowProgramId: ESCROW_PROGRAM_ID, escrowSeed: "other" });
     const { address, creatorVault } = addressesOf(accounts[0]!.id);
     const balances = new Map([
       [feePayer.publicKey.toBase58(), 1_000_000_000n],

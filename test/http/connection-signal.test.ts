@@ -1,13 +1,13 @@
 import { getEventListeners } from "node:events";
 import { Agent, request as httpRequest } from "node:http";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { listen, type Listening } from "../../src/http/server.ts";
+import { listen } from "../../src/http/server.ts";
 import { eventually } from "../support/eventually.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
-let server: Listening;
+let server: Awaited<ReturnType<typeof listen>>;
 /** The signals of the connections, in the order of their requests. */
 const signals: AbortSignal[] = [];
 beforeAll(async () => {

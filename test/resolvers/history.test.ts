@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -59,12 +58,7 @@ const finalize = () => {
   world.sandbox.chain.advanceSlots(32);
 };
 function addFees(lamports: bigint): void {
-  const { chain } = world.sandbox;
-  const programs = {
-    launchpadProgramId: LAUNCHPAD_PROGRAM_ID,
-    ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID,
-  };
-  addCreatorFees(chain, programs, account.address, lamports);
+  addCreatorFees(world.sandbox.chain, account.address, lamports);
 }
 const collect = async () => (await world.collect(account.id)).body;
 

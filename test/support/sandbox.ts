@@ -1,5 +1,5 @@
 import { Keypair } from "@solana/web3.js";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Waits } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -41,11 +41,7 @@ export async function startTestSandbox({
   const { chain, env } = sandbox;
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
-  const secondRpc = await createChainRpc({
-    chain,
-    launchpad: { launchpadProgramId: LAUNCHPAD_PROGRAM_ID, ammProgramId: LAUNCHPAD_AMM_PROGRAM_ID },
-    port: 0,
-  });
+  const secondRpc = await createChainRpc({ chain, port: 0 });
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("confirmed")) chain.advanceSlots(1);

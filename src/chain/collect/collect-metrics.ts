@@ -1,7 +1,6 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../store/memoize.ts";
-import type { CollectError } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import { describeBalance } from "./fee-payer.ts";
 
@@ -13,14 +12,7 @@ export interface MetricsWaits {
   readonly balanceMaxAgeMs?: number | undefined;
 }
 
-type Result = "collected" | "nothing" | CollectError["result"];
-const RESULTS: readonly Result[] = [
-  "collected",
-  "nothing",
-  "refused",
-  "INSUFFICIENT_FUNDS",
-  "COLLECT_FAILED",
-];
+const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"] as const;
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
@@ -78,7 +70,7 @@ export function createCollectMetrics(
   }
 
   return {
-    ended(result: Result): void {
+    ended(result: (typeof RESULTS)[number]): void {
       collects.inc({ result });
       if (result === "INSUFFICIENT_FUNDS") {
         warnings.raise("fee payer", `the fee payer ${feePayer} cannot pay for a collect: fund it`);

@@ -3,8 +3,6 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
 import { formatSol, toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
-import type { CoinAddressesOf } from "../launchpad/coin-addresses.ts";
-import type { Launchpad } from "../launchpad/instructions.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { toTransaction } from "./message/message.ts";
@@ -54,17 +52,14 @@ export type FeePayer = ReturnType<typeof createFeePayer>;
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-  launchpad: Launchpad;
-  coinAddressesOf: CoinAddressesOf;
   maxPriorityFeeLamports: Lamports;
   feeBudgetLamportsPerHour: Lamports;
   budget: FeeBudget;
 }) {
   const { keypair, feeBudgetLamportsPerHour, budget } = needs;
+  const address = keypair.publicKey.toBase58();
   const key = toPrivateKey(keypair);
-  const assertSafeToSign = createSigningRules({ ...needs, feePayer: keypair.publicKey });
+  const assertSafeToSign = createSigningRules({ ...needs, feePayer: address });
   /** The fees and rents of the transactions in flight, in lamports. */
   let openCosts = 0n;
 
@@ -96,7 +91,7 @@ export function createFeePayer(needs: {
   }
 
   return {
-    publicKey: keypair.publicKey,
+    address,
 
     guardOf,
 
@@ -127,7 +122,7 @@ export function createFeePayer(needs: {
       });
       const signature = sign(null, message, key);
       return {
-        base64: toTransaction(message, keypair.publicKey.toBase58(), signature),
+        base64: toTransaction(message, address, signature),
         signature: getBase58Decoder().decode(signature),
         /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
         fee,

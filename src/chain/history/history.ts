@@ -1,8 +1,9 @@
-import { serviceBusy } from "../../contract/service-busy.ts";
+import { ContractError } from "../../contract/contract-error.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget } from "../../fairness/budget.ts";
+import type { Caller } from "../../fairness/caller.ts";
 import { createSemaphore } from "../../fairness/semaphore.ts";
 import type { Redis } from "../../store/redis.ts";
 import type { AccountAddresses } from "../addresses.ts";
@@ -20,12 +21,6 @@ export interface HistoryPage {
   readonly endCursor: string | undefined;
   /** Whether there are older transactions. They may contain no transfer. */
   readonly hasNextPage: boolean;
-}
-
-export interface HistoryReader {
-  readonly signal: AbortSignal;
-  /** Readers in the same block of IP addresses share one budget of calls. */
-  readonly addressBlock: string;
 }
 
 /**
@@ -48,7 +43,10 @@ const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 const IN_TURN = {
   maxRunning: 8,
   maxWaiting: 1_000,
-  refuse: () => serviceBusy({ message: "Too many histories are being read. Try again in 30 seconds." }),
+  refuse: () =>
+    new ContractError("SERVICE_BUSY", {
+      message: "Too many histories are being read. Try again in 30 seconds.",
+    }),
 };
 /** How many times a transaction is read: a node may list it some time before it can return it. */
 const READS = 3;
@@ -65,14 +63,13 @@ export type History = ReturnType<typeof createHistory>;
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
   floors: Pick<Floors, "landedSlotOf">;
-  launchpadProgramId: string;
   historyCallsPerHour: number;
   redis: Redis | undefined;
   metrics: BudgetMetrics;
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, launchpadProgramId, historyCallsPerHour, redis, metrics } = needs;
+  const { rpc, floors, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
@@ -88,12 +85,12 @@ export function createHistory(needs: {
   metrics.watch("history_calls", budget.usedRatio);
 
   /** Takes one call from the budget of the reader's address block. */
-  async function pay({ addressBlock }: HistoryReader) {
+  async function pay({ addressBlock }: Caller) {
     const paid = await budget.take(addressBlock, 1);
     if (!paid.shortage) return paid;
     metrics.refused("history_calls", paid.shortage.scope, 1);
     const { message, extensions } = budgetRefusal(paid.shortage, "budget of calls for histories", "page");
-    throw serviceBusy({ message, extensions });
+    throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
   return {
@@ -105,7 +102,7 @@ export function createHistory(needs: {
     async readPage(
       account: AccountAddresses,
       { first, after }: { first: number; after: string | undefined },
-      reader: HistoryReader,
+      reader: Caller,
     ): Promise<HistoryPage | undefined> {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
@@ -130,7 +127,7 @@ export function createHistory(needs: {
             await pay(reader);
             const found = await rpc.readTransaction(signature, address);
             if (found) {
-              const transfer = toTransfer(found, signature, account, launchpadProgramId);
+              const transfer = toTransfer(found, signature, account);
               if (isFinalized) cache.set(key, { transfer });
               return transfer;
             }

@@ -1,14 +1,13 @@
 import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
+import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
-
-/** COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other arrivals. */
-type TransferKind = "COLLECTED" | "RECEIVED" | "WITHDRAWN";
 
 /** What one transaction added to an account's address, or took from it. */
 export interface Transfer {
-  readonly kind: TransferKind;
+  /** COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other arrivals. */
+  readonly kind: "COLLECTED" | "RECEIVED" | "WITHDRAWN";
   readonly lamports: Lamports;
   readonly signature: string;
   /** When its block was produced; undefined when the chain does not say. */
@@ -23,7 +22,6 @@ export function toTransfer(
   transaction: Pick<LandedTransaction, "err" | "blockTime" | "balances" | "instructions">,
   signature: string,
   account: Pick<AccountAddresses, "address" | "creatorVault">,
-  launchpadProgramId: string,
 ): Transfer | undefined {
   const change = transaction.balances.get(account.address);
   if (!change || transaction.err !== null || change.before === change.after) return undefined;
@@ -31,8 +29,7 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before) return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
   const lamports = toLamports(after - before);
-  if (isCollect(transaction, account, launchpadProgramId))
-    return { kind: "COLLECTED", lamports, signature, at };
+  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
   return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
 }
 
@@ -44,13 +41,12 @@ export function toTransfer(
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,
   { address, creatorVault }: Pick<AccountAddresses, "address" | "creatorVault">,
-  launchpadProgramId: string,
 ): boolean {
   const vault = balances.get(creatorVault);
   if (vault && vault.after < vault.before) return true;
   return instructions.some(
     ({ program, accounts, data }) =>
-      program === launchpadProgramId &&
+      program === LAUNCHPAD_PROGRAM_ID &&
       accounts.includes(address) &&
       (accounts.includes(creatorVault) || DISTRIBUTIONS.includes(data)),
   );

@@ -7,8 +7,6 @@ import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-config.ts";
 
-const SOL = WRAPPED_SOL_MINT.toBase58();
-
 /** Reasons why a collect does not move a coin's fees to an account, each with a sentence for callers. */
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
@@ -30,14 +28,11 @@ export const UNCOLLECTABLE = {
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
-/** Where uncollected fees are: on the coin's curve, in its pool, or in the vaults of its sharing config (SHARED). */
-type FeeStage = Stage | "SHARED";
-
-/** A coin's uncollected creator fees in one {@link FeeStage}. */
+/** A coin's uncollected creator fees: on its curve, in its pool, or in the vaults of its sharing config (SHARED). */
 export interface CoinFees {
   readonly mint: string;
   /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like `quoteMint`. */
-  readonly stage: FeeStage | null;
+  readonly stage: Stage | "SHARED" | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
   /** In the quote mint's smallest unit: the account's share, if shared. Null for `NO_SUCH_COIN` or an unread pool. */
@@ -73,39 +68,29 @@ export interface Coin {
   readonly vaults: Vaults;
 }
 
-/** The addresses of the accounts from which {@link DecodeCoin} decodes a coin. */
+/** The addresses of the accounts from which {@link decodeCoin} decodes a coin. */
 export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): string[] {
   return [curve, pool, sharingConfig.address, sharingConfig.creatorVault, sharingConfig.ammVault];
 }
 
-export type DecodeCoin = ReturnType<typeof createDecodeCoin>;
-
 /**
- * Returns a function that decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES}
- * of their data; undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data; undefined
+ * if an account cannot be used. Only these accounts decide who receives a coin's fees.
  */
-export function createDecodeCoin(programs: {
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
-  launchpadFeesProgramId: string;
-}) {
-  return (addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined => {
-    if (accounts.some((account) => account?.isRounded)) return undefined;
-    const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
-    const ofPlaces = { curve, pool };
-    const read = STAGES.flatMap((stage): CoinPlace[] => {
-      const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account], programs);
-      return account ? [{ stage, account, isUnread: false }] : [];
-    });
-    const [first] = read;
-    const isElsewhere = first?.account.isComplete && first.account.quoteMint !== SOL;
-    const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
-    const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
-    const sharing = isShared
-      ? decodeSharingConfig(sharingConfig, addresses.mint, programs.launchpadFeesProgramId)
-      : undefined;
-    return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
-  };
+export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined {
+  if (accounts.some((account) => account?.isRounded)) return undefined;
+  const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
+  const ofPlaces = { curve, pool };
+  const read = STAGES.flatMap((stage): CoinPlace[] => {
+    const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account]);
+    return account ? [{ stage, account, isUnread: false }] : [];
+  });
+  const [first] = read;
+  const isElsewhere = first?.account.isComplete && first.account.quoteMint !== WRAPPED_SOL_MINT;
+  const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
+  const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
+  const sharing = isShared ? decodeSharingConfig(sharingConfig, addresses.mint) : undefined;
+  return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
 }
 
 /**
@@ -145,6 +130,6 @@ export function reasonOf(
     return account.creator === sharingConfig.address ? "SHARED" : "OTHER_CREATOR";
   }
   if (account.isCashback) return "CASHBACK";
-  if (account.quoteMint !== SOL) return "OTHER_CURRENCY";
+  if (account.quoteMint !== WRAPPED_SOL_MINT) return "OTHER_CURRENCY";
   return account.waiting > 0n ? null : "NOTHING_WAITING";
 }

@@ -1,6 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
+import { keyAt } from "../derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
 /** Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to the AMM vault. */
@@ -10,8 +12,7 @@ interface Place {
   /** The name of the account's address in `CoinAddresses`. */
   readonly account: "curve" | "pool";
   /** The program that owns the account. */
-  readonly program: "launchpadProgramId" | "launchpadAmmProgramId";
-  readonly sweep: "sweepCurve" | "sweepPool";
+  readonly program: string;
   readonly layout: Layout;
 }
 
@@ -37,8 +38,7 @@ interface Layout {
 export const PLACES: Readonly<Record<Stage, Place>> = {
   CURVE: {
     account: "curve",
-    program: "launchpadProgramId",
-    sweep: "sweepCurve",
+    program: LAUNCHPAD_PROGRAM_ID,
     layout: {
       discriminator: Buffer.from("17b7f83760d8ac60", "hex"),
       isComplete: 48,
@@ -52,8 +52,7 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
   },
   POOL: {
     account: "pool",
-    program: "launchpadAmmProgramId",
-    sweep: "sweepPool",
+    program: LAUNCHPAD_AMM_PROGRAM_ID,
     layout: {
       discriminator: Buffer.from("f19a6d0411b16dbc", "hex"),
       quoteMint: 75,
@@ -65,6 +64,8 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
     },
   },
 };
+
+const DEFAULT_KEY = PublicKey.default.toBase58();
 
 export const STAGES = Object.keys(PLACES) as Stage[];
 
@@ -96,20 +97,18 @@ export interface FeeAccount {
 export function decodeFeeAccount(
   stage: Stage,
   account: Pick<Account, "owner" | "data"> | undefined,
-  programs: Readonly<Record<Place["program"], string>>,
 ): FeeAccount | undefined {
   const { program, layout } = PLACES[stage];
-  if (account?.owner !== programs[program] || !account.data.subarray(0, 8).equals(layout.discriminator)) {
+  if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
     return undefined;
   }
   const data = Buffer.alloc(layout.bytes);
   account.data.copy(data);
-  const key = (offset: number) => new PublicKey(data.subarray(offset, offset + 32));
-  const quoteMint = key(layout.quoteMint);
+  const quoteMint = keyAt(data, layout.quoteMint);
   return {
-    creator: key(layout.creator).toBase58(),
+    creator: keyAt(data, layout.creator),
     // A curve has the default key instead of a mint if the coin trades in SOL.
-    quoteMint: (quoteMint.equals(PublicKey.default) ? WRAPPED_SOL_MINT : quoteMint).toBase58(),
+    quoteMint: quoteMint === DEFAULT_KEY ? WRAPPED_SOL_MINT : quoteMint,
     waiting: data.readBigUInt64LE(layout.creatorFee),
     isComplete: layout.isComplete !== undefined && data[layout.isComplete] !== 0,
     isCashback: data[layout.isCashback] !== 0,

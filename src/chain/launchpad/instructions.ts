@@ -1,14 +1,9 @@
-import { createLruCache } from "../../store/lru-cache.ts";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { deriveAddress } from "../derive-address.ts";
-import {
-  ASSOCIATED_TOKEN_PROGRAM_ID,
-  TOKEN_PROGRAM_ID,
-  tokenAccountOf,
-  WRAPPED_SOL_MINT,
-} from "../token-accounts.ts";
+import { ASSOCIATED_TOKEN_PROGRAM_ID, TOKEN_PROGRAM_ID, WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import type { Creator } from "./vaults.ts";
 
 // The Anchor discriminators of the instructions; their accounts are below. Both programs have a SWEEP_CREATOR_FEE.
@@ -29,11 +24,6 @@ export const DISTRIBUTIONS: readonly string[] = [
 ].map((data) => getBase58Decoder().decode(data));
 
 const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
-const TOKEN_PROGRAM = TOKEN_PROGRAM_ID.toBase58();
-const ASSOCIATED_TOKEN_PROGRAM = ASSOCIATED_TOKEN_PROGRAM_ID.toBase58();
-const WRAPPED_SOL = WRAPPED_SOL_MINT.toBase58();
-
-const MAX_CACHED_VAULTS = 1_000;
 
 interface NamedAccount {
   readonly address: string;
@@ -48,123 +38,126 @@ export interface Instruction {
   readonly data: Buffer;
 }
 
-export type Launchpad = ReturnType<typeof createLaunchpad>;
+const launchpad = deriveAccounts(LAUNCHPAD_PROGRAM_ID, "global");
+const amm = deriveAccounts(LAUNCHPAD_AMM_PROGRAM_ID, "global_config");
 
-/** Builds the launch platform's instructions. Anyone may call them for any creator; only a sweep's payer must sign. */
-export function createLaunchpad(programs: { launchpadProgramId: string; launchpadAmmProgramId: string }) {
-  /** The creator vault's wrapped SOL account, which a sweep names but does not use. */
-  const vaultTokens = createLruCache<string, string>(MAX_CACHED_VAULTS, {
-    memoMethod: (vault) => tokenAccountOf(vault),
-  });
-  const launchpad = deriveAccounts(programs.launchpadProgramId, "global");
-  const amm = deriveAccounts(programs.launchpadAmmProgramId, "global_config");
+// Anyone may call these instructions for any creator; only a sweep's payer must sign.
 
-  return {
-    /** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
-    collectCreatorFee: ({ address, creatorVault }: Creator) => ({
-      program: launchpad.program,
-      accounts: [
-        writable(address),
-        writable(creatorVault),
-        readOnly(SYSTEM_PROGRAM),
-        readOnly(launchpad.eventAuthority),
-        readOnly(launchpad.program),
-      ],
-      data: COLLECT_CREATOR_FEE,
-    }),
+/** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
+export const collectCreatorFee = ({ address, creatorVault }: Creator) => ({
+  program: launchpad.program,
+  accounts: [
+    writable(address),
+    writable(creatorVault),
+    readOnly(SYSTEM_PROGRAM),
+    readOnly(launchpad.eventAuthority),
+    readOnly(launchpad.program),
+  ],
+  data: COLLECT_CREATOR_FEE,
+});
 
-    /** Unwraps the AMM vault (must exist) into the creator vault (need not exist). Must precede `collectCreatorFee`. */
-    transferCreatorFeesToPump: ({ address, creatorVault, ammVaultAuthority, ammVault }: Creator) => ({
-      program: amm.program,
-      accounts: [
-        readOnly(WRAPPED_SOL),
-        readOnly(TOKEN_PROGRAM),
-        readOnly(SYSTEM_PROGRAM),
-        readOnly(ASSOCIATED_TOKEN_PROGRAM),
-        readOnly(address),
-        writable(ammVaultAuthority),
-        writable(ammVault),
-        writable(creatorVault),
-        readOnly(amm.eventAuthority),
-        readOnly(amm.program),
-      ],
-      data: TRANSFER_CREATOR_FEES_TO_PUMP,
-    }),
+/** Unwraps the AMM vault (must exist) into the creator vault (need not exist). Must precede `collectCreatorFee`. */
+export const transferCreatorFeesToPump = ({
+  address,
+  creatorVault,
+  ammVaultAuthority,
+  ammVault,
+}: Creator) => ({
+  program: amm.program,
+  accounts: [
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
+    readOnly(SYSTEM_PROGRAM),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
+    readOnly(address),
+    writable(ammVaultAuthority),
+    writable(ammVault),
+    writable(creatorVault),
+    readOnly(amm.eventAuthority),
+    readOnly(amm.program),
+  ],
+  data: TRANSFER_CREATOR_FEES_TO_PUMP,
+});
 
-    /**
-     * Moves the creator fee, if any, from the curve of a coin that trades in SOL to the creator vault. Must precede
-     * `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a missing creator vault.
-     */
-    sweepCurve: (payer: string, { creatorVault }: Creator, { mint, curve, curveTokens }: CoinAddresses) => ({
-      program: launchpad.program,
-      accounts: [
-        signer(payer),
-        readOnly(launchpad.config),
-        readOnly(mint),
-        readOnly(WRAPPED_SOL),
-        readOnly(TOKEN_PROGRAM),
-        readOnly(ASSOCIATED_TOKEN_PROGRAM),
-        readOnly(SYSTEM_PROGRAM),
-        writable(curve),
-        writable(curveTokens),
-        writable(creatorVault),
-        writable(vaultTokens.memo(creatorVault)),
-        readOnly(launchpad.eventAuthority),
-        readOnly(launchpad.program),
-      ],
-      data: SWEEP_CREATOR_FEE,
-    }),
+/**
+ * Moves the creator fee, if any, from the curve of a coin that trades in SOL to the creator vault. Must precede
+ * `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a missing creator vault.
+ */
+export const sweepCurve = (
+  payer: string,
+  { creatorVault, vaultTokens }: Creator,
+  { mint, curve, curveTokens }: CoinAddresses,
+) => ({
+  program: launchpad.program,
+  accounts: [
+    signer(payer),
+    readOnly(launchpad.config),
+    readOnly(mint),
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
+    readOnly(SYSTEM_PROGRAM),
+    writable(curve),
+    writable(curveTokens),
+    writable(creatorVault),
+    writable(vaultTokens),
+    readOnly(launchpad.eventAuthority),
+    readOnly(launchpad.program),
+  ],
+  data: SWEEP_CREATOR_FEE,
+});
 
-    /**
-     * Moves the creator fee, if any, from a coin's pool to the AMM vault. Must precede `transferCreatorFeesToPump`.
-     * `payer` pays for growing an old pool, and the rent of a missing AMM vault.
-     */
-    sweepPool: (
-      payer: string,
-      { ammVaultAuthority, ammVault }: Creator,
-      { pool, poolTokens }: CoinAddresses,
-    ) => ({
-      program: amm.program,
-      accounts: [
-        signer(payer),
-        readOnly(amm.config),
-        writable(pool),
-        readOnly(WRAPPED_SOL),
-        readOnly(TOKEN_PROGRAM),
-        writable(poolTokens),
-        readOnly(ammVaultAuthority),
-        writable(ammVault),
-        readOnly(SYSTEM_PROGRAM),
-        readOnly(ASSOCIATED_TOKEN_PROGRAM),
-        readOnly(amm.eventAuthority),
-        readOnly(amm.program),
-      ],
-      data: SWEEP_CREATOR_FEE,
-    }),
+/**
+ * Moves the creator fee, if any, from a coin's pool to the AMM vault. Must precede `transferCreatorFeesToPump`.
+ * `payer` pays for growing an old pool, and the rent of a missing AMM vault.
+ */
+export const sweepPool = (
+  payer: string,
+  { ammVaultAuthority, ammVault }: Creator,
+  { pool, poolTokens }: CoinAddresses,
+) => ({
+  program: amm.program,
+  accounts: [
+    signer(payer),
+    readOnly(amm.config),
+    writable(pool),
+    readOnly(WRAPPED_SOL_MINT),
+    readOnly(TOKEN_PROGRAM_ID),
+    writable(poolTokens),
+    readOnly(ammVaultAuthority),
+    writable(ammVault),
+    readOnly(SYSTEM_PROGRAM),
+    readOnly(ASSOCIATED_TOKEN_PROGRAM_ID),
+    readOnly(amm.eventAuthority),
+    readOnly(amm.program),
+  ],
+  data: SWEEP_CREATOR_FEE,
+});
 
-    /**
-     * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
-     * nothing. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
-     */
-    distributeCreatorFees: (
-      { mint, curve, sharingConfig }: CoinAddresses,
-      shareholders: readonly string[],
-    ) => ({
-      program: launchpad.program,
-      accounts: [
-        readOnly(mint),
-        readOnly(curve),
-        readOnly(sharingConfig.address),
-        writable(sharingConfig.creatorVault),
-        readOnly(SYSTEM_PROGRAM),
-        readOnly(launchpad.eventAuthority),
-        readOnly(launchpad.program),
-        ...shareholders.map(writable),
-      ],
-      data: DISTRIBUTE_CREATOR_FEES,
-    }),
-  };
-}
+/**
+ * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
+ * nothing. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
+ */
+export const distributeCreatorFees = (
+  { mint, curve, sharingConfig }: CoinAddresses,
+  shareholders: readonly string[],
+) => ({
+  program: launchpad.program,
+  accounts: [
+    readOnly(mint),
+    readOnly(curve),
+    readOnly(sharingConfig.address),
+    writable(sharingConfig.creatorVault),
+    readOnly(SYSTEM_PROGRAM),
+    readOnly(launchpad.eventAuthority),
+    readOnly(launchpad.program),
+    ...shareholders.map(writable),
+  ],
+  data: DISTRIBUTE_CREATOR_FEES,
+});
+
+/** The sweep of each place where fees wait. */
+export const SWEEPS = { CURVE: sweepCurve, POOL: sweepPool };
 
 function deriveAccounts(program: string, configSeed: string) {
   return {

@@ -1,5 +1,6 @@
-import { PublicKey } from "@solana/web3.js";
+import { keyAt } from "../derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
+import { LAUNCHPAD_FEES_PROGRAM_ID } from "./program-ids.ts";
 
 /** An address (base58) that shares a coin's creator fees, and its share in ten-thousandths. */
 export interface Shareholder {
@@ -38,9 +39,8 @@ export const SHARING_CONFIG_BYTES = SHAREHOLDERS + MAX_SHAREHOLDERS * SHAREHOLDE
 export function decodeSharingConfig(
   account: Pick<Account, "owner" | "data"> | undefined,
   mint: string,
-  launchpadFeesProgramId: string,
 ): SharingConfig | undefined {
-  if (account?.owner !== launchpadFeesProgramId) return undefined;
+  if (account?.owner !== LAUNCHPAD_FEES_PROGRAM_ID) return undefined;
   const { data } = account;
   if (data.length < SHAREHOLDERS || !data.subarray(0, DISCRIMINATOR.length).equals(DISCRIMINATOR))
     return undefined;
@@ -54,8 +54,4 @@ export function decodeSharingConfig(
       return { address: keyAt(data, offset), bps: data.readUInt16LE(offset + 32) };
     }),
   };
-}
-
-function keyAt(data: Buffer, offset: number): string {
-  return new PublicKey(data.subarray(offset, offset + 32)).toBase58();
 }

@@ -1,11 +1,6 @@
 import { deriveAddress, toKeyBytes } from "../derive-address.ts";
 import { tokenAccountOf } from "../token-accounts.ts";
-
-/** The addresses of the launch platform's programs that keep vaults, in base58. */
-export interface VaultPrograms {
-  readonly launchpadProgramId: string;
-  readonly launchpadAmmProgramId: string;
-}
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 
 /** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
 export type Creator = Pick<DerivedCreator, keyof DerivedCreator>;
@@ -13,36 +8,36 @@ export type Creator = Pick<DerivedCreator, keyof DerivedCreator>;
 /** Derives each vault on first use. A class, because getters on a prototype cost no memory per creator. */
 export class DerivedCreator {
   readonly address: string;
-  readonly #programs: VaultPrograms;
   #creatorVault: string | undefined;
+  #vaultTokens: string | undefined;
   #ammVaultAuthority: string | undefined;
   #ammVault: string | undefined;
 
-  constructor(address: string, programs: VaultPrograms) {
+  constructor(address: string) {
     this.address = address;
-    this.#programs = programs;
   }
 
   /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
   get creatorVault(): string {
-    const { launchpadProgramId } = this.#programs;
-    return (this.#creatorVault ??= deriveAddress(
-      ["creator-vault", toKeyBytes(this.address)],
-      launchpadProgramId,
-    ));
+    return (this.#creatorVault ??= this.#derive("creator-vault", LAUNCHPAD_PROGRAM_ID));
+  }
+
+  /** The creator vault's wrapped SOL account, which a sweep names but does not use. */
+  get vaultTokens(): string {
+    return (this.#vaultTokens ??= tokenAccountOf(this.creatorVault));
   }
 
   /** Owns {@link ammVault}. */
   get ammVaultAuthority(): string {
-    const { launchpadAmmProgramId } = this.#programs;
-    return (this.#ammVaultAuthority ??= deriveAddress(
-      ["creator_vault", toKeyBytes(this.address)],
-      launchpadAmmProgramId,
-    ));
+    return (this.#ammVaultAuthority ??= this.#derive("creator_vault", LAUNCHPAD_AMM_PROGRAM_ID));
   }
 
   /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
   get ammVault(): string {
     return (this.#ammVault ??= tokenAccountOf(this.ammVaultAuthority));
+  }
+
+  #derive(seed: string, program: string): string {
+    return deriveAddress([seed, toKeyBytes(this.address)], program);
   }
 }

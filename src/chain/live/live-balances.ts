@@ -1,4 +1,5 @@
 import { withoutParent } from "../../observability/tracing.ts";
+import type { Caller } from "../../fairness/caller.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
@@ -22,13 +23,6 @@ export interface LiveWaits {
   readonly livePeriodMs?: number | undefined;
   /** The time between two calls, after a burst. */
   readonly liveCallMs?: number | undefined;
-}
-
-export interface Watcher {
-  /** Ends the watching. */
-  readonly signal: AbortSignal;
-  /** Watchers in the same block of IP addresses share one turn. */
-  readonly addressBlock: string;
 }
 
 interface Watched extends WalletWithCoins {
@@ -183,7 +177,7 @@ export function createLiveBalances(
      * Yields the current balance of an account and its coins, read for this watcher, then each change; after an outage
      * also an unchanged balance. A slow watcher gets only the newest balance. Ends when `signal` aborts.
      */
-    watch(requested: WalletWithCoins, { signal, addressBlock }: Watcher): AsyncGenerator<BalanceWith> {
+    watch(requested: WalletWithCoins, { signal, addressBlock }: Caller): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
       const wallet = join(requested, addressBlock);
       const end = () => {

@@ -7,7 +7,7 @@ import { createHeightCheck } from "../slots/height-check.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
 import { createCallEndpoint, toEndpoints, type Attempt, type Endpoint } from "./rpc-endpoint.ts";
 import { isOfVersion, refusesVersion, RpcError } from "./rpc-error.ts";
-import type { RpcMethod, RpcResult } from "./rpc-results.ts";
+import type { RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
 import { createTransactions } from "./transactions.ts";
@@ -47,10 +47,6 @@ export function createRpc(
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
   /** Records only heights that fit the endpoint's blockhash: with a wrong low height, true heights look impossible. */
   const heights = createHeightCheck();
-
-  function call<M extends RpcMethod>(method: M, params: unknown[]): Promise<RpcResult<M>> {
-    return failover.call((endpoint, signal) => callEndpoint(endpoint, method, params, signal));
-  }
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
     callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
@@ -139,7 +135,9 @@ export function createRpc(
 
     /** For each recent slot, the lowest price (micro-lamports per compute unit) of a write to all `addresses`. */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
-      const fees = await call("getRecentPrioritizationFees", [addresses]);
+      const fees = await failover.call((endpoint, signal) =>
+        callEndpoint(endpoint, "getRecentPrioritizationFees", [addresses], signal),
+      );
       return fees.map(({ prioritizationFee }) => prioritizationFee);
     },
 

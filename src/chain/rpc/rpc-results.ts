@@ -1,8 +1,7 @@
-import { getBase58Encoder } from "@solana/codecs-strings";
 import { z } from "zod";
+import { isBase58 } from "../../contract/base58.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 
-const base58 = getBase58Encoder();
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
  * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts of exchanges: one
@@ -75,10 +74,7 @@ const simulatedData = z
   .catch(Buffer.alloc(0));
 
 /** 32 bytes in base58. Transactions share a blockhash, so an unreadable one would fail them all. */
-const blockhash = z
-  .string()
-  .regex(/^[1-9A-HJ-NP-Za-km-z]{32,44}$/, { abort: true })
-  .refine((text) => base58.encode(text).length === 32);
+const blockhash = z.string().refine((text) => isBase58(text, 32));
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 /**

@@ -15,13 +15,6 @@ export interface ListedTransaction {
   readonly isFinalized: boolean;
 }
 
-interface Instruction {
-  readonly program: string;
-  readonly accounts: readonly string[];
-  /** In base58. */
-  readonly data: string;
-}
-
 /** What a transaction did to its accounts. Addresses are in base58. */
 export interface LandedTransaction {
   readonly err: TransactionError | null;
@@ -32,8 +25,8 @@ export interface LandedTransaction {
   readonly blockTime: number | undefined;
   /** By address. Balances of 2^53 lamports or more are left out, because JSON may have rounded them. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
-  /** All instructions, including the inner ones that programs invoked. */
-  readonly instructions: readonly Instruction[];
+  /** All instructions, including the inner ones that programs invoked. `data` is in base58. */
+  readonly instructions: readonly { program: string; accounts: readonly string[]; data: string }[];
 }
 
 const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };

@@ -30,15 +30,12 @@ const READ: Script<string | null> = {
  * state. Slots are pushed, so lookups never wait for them. Redis keeps the newest slot for a minute: a replica that may
  * have missed a message applies this slot to all accounts.
  */
-export function createLandedSlots({
-  feePayer,
-  redis,
-  floors,
-}: {
+export function createLandedSlots(needs: {
   feePayer: string;
   redis: Redis | undefined;
   floors: Pick<Floors, "require" | "requireOfAll">;
 }) {
+  const { feePayer, redis, floors } = needs;
   const key = redisKeys.landedSlot(feePayer);
 
   /** `text`: a slot, then the account's address unless the slot applies to all accounts. */

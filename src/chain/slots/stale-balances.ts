@@ -25,15 +25,13 @@ export type Floors = ReturnType<typeof createFloors>;
  * Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the evicted
  * ones, so evicting a floor by many lookups reveals no older balance.
  */
-export function createFloors({
-  newestSlot,
-  takeSlot,
-}: {
+export function createFloors(needs: {
   /** The newest credible slot. */
   newestSlot: () => number;
   /** Called with the slot of each collect, of this or another replica. */
   takeSlot: (slot: number) => void;
 }) {
+  const { newestSlot, takeSlot } = needs;
   let current = new Map<string, Floor>();
   /** Floors of the previous generation that have not been used since. */
   let before = new Map<string, Floor>();

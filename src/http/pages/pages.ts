@@ -1,6 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
-import { printSchema, type GraphQLSchema } from "graphql";
+import { printSchema } from "graphql";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { memoize } from "../../store/memoize.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
@@ -79,16 +79,14 @@ const graphiqlAssets = memoize(async () => {
 const MAX_SHOWN_ACCOUNTS = 5;
 
 /** The routes of the pages and their assets. Outside the sandbox there are no `sandboxAccounts`. */
-export function createPages(needs: {
-  basePath: string;
-  schema: GraphQLSchema;
-  openApi: ApiDescription["openApi"];
-  handlePattern: RegExp;
-  publicUrl: URL | undefined;
-  /** The chain's cluster, such as `devnet`. */
-  cluster: () => string;
-  sandboxAccounts: readonly ExampleAccount[];
-}): { routes: Record<string, Route>; graphiql: Handler } {
+export function createPages(
+  needs: ApiDescription & {
+    handlePattern: RegExp;
+    /** The chain's cluster, such as `devnet`. */
+    cluster: () => string;
+    sandboxAccounts: readonly ExampleAccount[];
+  },
+): { routes: Record<string, Route>; graphiql: Handler } {
   const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
 
   /** Reads a page, and adds the version to the URL of each asset. */

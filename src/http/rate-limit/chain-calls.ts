@@ -1,5 +1,4 @@
-import { toRetryAfterSeconds } from "../../contract/contract-error.ts";
-import { serviceBusy } from "../../contract/service-busy.ts";
+import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
 import { createBuckets } from "../../store/buckets.ts";
@@ -14,13 +13,11 @@ const BURST_SECONDS = 10;
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 
 /** Limits the calls to the chain that large operations make: many balances in each request could use up the plan. */
-export function createChainCalls({
-  redis,
-  metrics,
-}: {
+export function createChainCalls(needs: {
   redis: Redis | undefined;
   metrics: BudgetMetrics;
 }): TakeChainCalls {
+  const { redis, metrics } = needs;
   const buckets = createBuckets({ name: "chain-calls", redis });
   const toBucket = (name: string) => ({
     name,
@@ -34,7 +31,7 @@ export function createChainCalls({
     const { amount, waitMs } = await buckets.take(owners.map(toBucket), { wanted: calls });
     if (amount === calls) return;
     metrics.refused("chain_calls", "CALLER", calls);
-    throw serviceBusy({
+    throw new ContractError("SERVICE_BUSY", {
       message: `You have used your share of the service's calls to the chain. Try again in ${toRetryAfterSeconds(waitMs)} seconds, or read fewer balances in one request.`,
       extensions: { scope: "CALLER" },
     });

@@ -1,6 +1,7 @@
 /**
  * The rule of the rate limit, in memory and in Redis: at most `max` requests of a caller in any span of `windowMs`.
- * Both keep the times of each caller's admitted requests, oldest first, and check and record in one atomic step.
+ * Both keep the times of each caller's admitted requests, oldest first. In one atomic step, they record `count` requests
+ * if all of them fit into the window; otherwise none.
  */
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
@@ -20,9 +21,6 @@ export interface WindowState {
   readonly now: number;
 }
 
-/** Records `count` requests of a caller if all of them fit into the window; otherwise none. */
-export type TakeFromWindow<Result> = (caller: string, count: number) => Result;
-
 /** There are two generations. docs/measurements.md says how much memory a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
@@ -30,7 +28,7 @@ const MAX_CALLERS_PER_GENERATION = 100_000;
  * Counts in this process's memory, in two generations of callers. A new generation begins after `windowMs`, or when the
  * newer one is full, and the older one is dropped: no request searches for callers to drop.
  */
-export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<WindowState> {
+export function createMemoryWindow({ max, windowMs }: Limit) {
   let current = new Map<string, number[]>();
   let previous = new Map<string, number[]>();
   let changedAt = performance.now();
@@ -41,7 +39,7 @@ export function createMemoryWindow({ max, windowMs }: Limit): TakeFromWindow<Win
     changedAt = now;
   }
 
-  return (caller, count) => {
+  return (caller: string, count: number): WindowState => {
     const now = performance.now();
     if (changedAt + windowMs <= now) changeGenerations(now);
     const known = current.get(caller);
@@ -93,11 +91,8 @@ return {now, table.concat(times, ' ')}
 };
 
 /** Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable. */
-export function createRedisWindow(
-  redis: Redis,
-  { max, windowMs }: Limit,
-): TakeFromWindow<Promise<WindowState | undefined>> {
-  return async (caller, count) => {
+export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
+  return async (caller: string, count: number): Promise<WindowState | undefined> => {
     const answer = await redis.run(TAKE, [redisKeys.rateLimit(caller)], [max, windowMs, count]);
     if (!answer) return undefined;
     const times = answer[1] === "" ? [] : answer[1].split(" ").map(Number);

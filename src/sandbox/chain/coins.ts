@@ -1,17 +1,15 @@
 import { PublicKey } from "@solana/web3.js";
 import { deriveAddress, toKeyBytes } from "../../chain/derive-address.ts";
-import { createCoinAddresses, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
-import type { CoinAddressesOf } from "../../chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
-import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
 import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
 import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
-import { TOKEN_ACCOUNT_BYTES, tokenAccountOf, WRAPPED_SOL_MINT } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES, tokenAccountOf } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import type { LaunchpadPrograms } from "./creator-fees.ts";
 import { setSharingConfig, STRANGER } from "./sharing.ts";
-import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount } from "./token-accounts.ts";
+import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
 
 /** A coin to launch. */
 export interface NewCoin {
@@ -35,7 +33,7 @@ export interface NewCoin {
 
 /** Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a transaction. */
 export interface Coins {
-  readonly addressesOf: CoinAddressesOf;
+  readonly addressesOf: typeof coinAddressesOf;
   /** Creates a coin that trades on its bonding curve. */
   launch(coin: NewCoin): void;
   /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
@@ -74,19 +72,10 @@ export function createUsdc(chain: Chain): void {
 }
 
 /** Keeps no state besides the chain's accounts. */
-export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: LaunchpadPrograms): Coins {
-  const addressesOf = createCoinAddresses({
-    launchpadProgramId,
-    launchpadAmmProgramId: ammProgramId,
-    launchpadFeesProgramId: LAUNCHPAD_FEES_PROGRAM_ID,
-  });
-
+export function createCoins(chain: Chain): Coins {
   function read(stage: Stage, mint: string) {
-    const account = chain.account(addressesOf(mint)[PLACES[stage].account]);
-    return decodeFeeAccount(stage, account ? { ...account, data: Buffer.from(account.data) } : undefined, {
-      launchpadProgramId,
-      launchpadAmmProgramId: ammProgramId,
-    });
+    const account = chain.account(coinAddressesOf(mint)[PLACES[stage].account]);
+    return decodeFeeAccount(stage, account ? { ...account, data: Buffer.from(account.data) } : undefined);
   }
 
   function setTokens(owner: string, mint: PublicKey, amount: bigint): void {
@@ -96,9 +85,9 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
   }
 
   function creatorFor({ kind, mint, creator }: NewCoin): string {
-    if (kind === "shared") return addressesOf(mint).sharingConfig.address;
+    if (kind === "shared") return coinAddressesOf(mint).sharingConfig.address;
     if (kind !== "holderRewards") return creator;
-    return deriveAddress(["holder-rewards", toKeyBytes(mint)], launchpadProgramId);
+    return deriveAddress(["holder-rewards", toKeyBytes(mint)], LAUNCHPAD_PROGRAM_ID);
   }
 
   /** Adds to the fees that a curve or pool records in its data. The caller transfers the funds. */
@@ -113,11 +102,11 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
   }
 
   return {
-    addressesOf,
+    addressesOf: coinAddressesOf,
 
     launch(coin) {
       const { mint, quoteMint, fees = 0n, kind, curveBytes = PLACES.CURVE.layout.bytes } = coin;
-      const { curve } = addressesOf(mint);
+      const { curve } = coinAddressesOf(mint);
       const data = toFeeAccountData("CURVE", curveBytes, {
         creator: creatorFor(coin),
         quoteMint: quoteMint ?? PublicKey.default.toBase58(),
@@ -128,51 +117,55 @@ export function createCoins(chain: Chain, { launchpadProgramId, ammProgramId }: 
       data.writeBigUInt64LE(RESERVES, CURVE_REAL_QUOTE_RESERVES);
       if (quoteMint) setTokens(curve, new PublicKey(quoteMint), RESERVES + fees);
       const lamports = chain.rentExemptMinimum(curveBytes) + (quoteMint ? 0n : RESERVES + fees);
-      chain.setAccount(curve, { lamports, owner: launchpadProgramId, data });
+      chain.setAccount(curve, { lamports, owner: LAUNCHPAD_PROGRAM_ID, data });
       if (kind === "shared") {
         const { shareholders = [{ address: STRANGER, bps: ALL_BPS }] } = coin;
-        setSharingConfig(chain, addressesOf(mint), { shareholders, isPaused: false });
+        setSharingConfig(chain, coinAddressesOf(mint), { shareholders, isPaused: false });
       }
     },
 
     setSharing(mint, change) {
-      setSharingConfig(chain, addressesOf(mint), change);
+      setSharingConfig(chain, coinAddressesOf(mint), change);
     },
 
     migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {
-      const { curve } = addressesOf(mint);
+      const { curve } = coinAddressesOf(mint);
       const completed = chain.account(curve)!;
       const curveData = Buffer.from(completed.data);
       curveData.writeBigUInt64LE(0n, CURVE_REAL_QUOTE_RESERVES);
       curveData.writeUInt8(1, CURVE_COMPLETE);
       const account = read("CURVE", mint)!;
       const quoteMint = new PublicKey(account.quoteMint);
-      const moved = quoteMint.equals(WRAPPED_SOL_MINT) ? RESERVES : 0n;
+      const moved = quoteMint.equals(WRAPPED_SOL) ? RESERVES : 0n;
       chain.setAccount(curve, { ...completed, lamports: completed.lamports - moved, data: curveData });
 
       const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
-      const seeds = poolSeedsOf(mint, launchpadProgramId, quoteMint);
-      const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(ammProgramId));
+      const seeds = poolSeedsOf(mint, account.quoteMint);
+      const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(LAUNCHPAD_AMM_PROGRAM_ID));
       const pool = key.toBase58();
       data.writeUInt8(bump, POOL_BUMP);
       data.set(seeds[2], POOL_CREATOR);
       writeKey(data, POOL_BASE_MINT, mint);
       writeKey(data, POOL_QUOTE_TOKENS, tokenAccountOf(pool, account.quoteMint));
       setTokens(pool, quoteMint, RESERVES + fees);
-      chain.setAccount(pool, { lamports: chain.rentExemptMinimum(poolBytes), owner: ammProgramId, data });
+      chain.setAccount(pool, {
+        lamports: chain.rentExemptMinimum(poolBytes),
+        owner: LAUNCHPAD_AMM_PROGRAM_ID,
+        data,
+      });
     },
 
     creatorOf: (mint) => read("CURVE", mint)?.creator,
 
     addFees(mint, amount) {
-      const { curve, pool } = addressesOf(mint);
+      const { curve, pool } = coinAddressesOf(mint);
       const stage = chain.account(pool) ? "POOL" : "CURVE";
       const account = read(stage, mint);
       if (!account) throw new Error(`There is no coin ${mint}.`);
       if (account.isCashback) throw new Error(`The fees of ${mint} go to its traders.`);
       const address = stage === "POOL" ? pool : curve;
       const quoteMint = new PublicKey(account.quoteMint);
-      const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL_MINT);
+      const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL);
       const signature = holdsLamports
         ? chain.transfer(address, amount)
         : chain.sendFromFaucet((faucet) => depositTokens(faucet, quoteMint, new PublicKey(address), amount));

@@ -12,6 +12,9 @@ import type { ChainAccount } from "./chain.ts";
 
 export const MINT_BYTES = 82;
 
+export const WRAPPED_SOL = new PublicKey(WRAPPED_SOL_MINT);
+const TOKEN_PROGRAM = new PublicKey(TOKEN_PROGRAM_ID);
+
 const INITIALIZED = 1;
 const SOME = 1;
 
@@ -30,7 +33,7 @@ export function toTokenAccount(
   amount: bigint,
   reserve: bigint,
 ): Omit<ChainAccount, "executable"> {
-  const isNative = mint.equals(WRAPPED_SOL_MINT);
+  const isNative = mint.equals(WRAPPED_SOL);
   const data = Buffer.alloc(TOKEN_ACCOUNT_BYTES);
   mint.toBuffer().copy(data, 0);
   owner.toBuffer().copy(data, 32);
@@ -40,7 +43,7 @@ export function toTokenAccount(
     data.writeUInt32LE(SOME, 109);
     data.writeBigUInt64LE(reserve, 113);
   }
-  return { lamports: isNative ? reserve + amount : reserve, owner: TOKEN_PROGRAM_ID.toBase58(), data };
+  return { lamports: isNative ? reserve + amount : reserve, owner: TOKEN_PROGRAM_ID, data };
 }
 
 /** A mint whose tokens only `authority` can create. */
@@ -54,7 +57,7 @@ export function toMintAccount(
   authority.toBuffer().copy(data, 4);
   data.writeUInt8(decimals, 44);
   data.writeUInt8(INITIALIZED, 45);
-  return { lamports: reserve, owner: TOKEN_PROGRAM_ID.toBase58(), data };
+  return { lamports: reserve, owner: TOKEN_PROGRAM_ID, data };
 }
 
 /**
@@ -69,23 +72,23 @@ export function depositTokens(
 ): TransactionInstruction[] {
   const account = new PublicKey(tokenAccountOf(owner.toBase58(), mint.toBase58()));
   const create = new TransactionInstruction({
-    programId: ASSOCIATED_TOKEN_PROGRAM_ID,
+    programId: new PublicKey(ASSOCIATED_TOKEN_PROGRAM_ID),
     keys: [
       { pubkey: payer, isSigner: true, isWritable: true },
       { pubkey: account, isSigner: false, isWritable: true },
       { pubkey: owner, isSigner: false, isWritable: false },
       { pubkey: mint, isSigner: false, isWritable: false },
       { pubkey: SystemProgram.programId, isSigner: false, isWritable: false },
-      { pubkey: TOKEN_PROGRAM_ID, isSigner: false, isWritable: false },
+      { pubkey: TOKEN_PROGRAM, isSigner: false, isWritable: false },
     ],
     data: Buffer.of(CREATE_IDEMPOTENT),
   });
-  if (!mint.equals(WRAPPED_SOL_MINT)) return [create, mintTo(mint, account, payer, amount)];
+  if (!mint.equals(WRAPPED_SOL)) return [create, mintTo(mint, account, payer, amount)];
   return [
     create,
     SystemProgram.transfer({ fromPubkey: payer, toPubkey: account, lamports: amount }),
     new TransactionInstruction({
-      programId: TOKEN_PROGRAM_ID,
+      programId: TOKEN_PROGRAM,
       keys: [{ pubkey: account, isSigner: false, isWritable: true }],
       data: Buffer.of(SYNC_NATIVE),
     }),
@@ -97,7 +100,7 @@ function mintTo(mint: PublicKey, account: PublicKey, authority: PublicKey, amoun
   data.writeUInt8(MINT_TO, 0);
   data.writeBigUInt64LE(amount, 1);
   return new TransactionInstruction({
-    programId: TOKEN_PROGRAM_ID,
+    programId: TOKEN_PROGRAM,
     keys: [
       { pubkey: mint, isSigner: false, isWritable: true },
       { pubkey: account, isSigner: false, isWritable: true },

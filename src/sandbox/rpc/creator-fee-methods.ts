@@ -2,14 +2,13 @@ import { z } from "zod";
 import type { Chain } from "../chain/chain.ts";
 import { createCoins } from "../chain/coins.ts";
 import { addAmmCreatorFees, addCreatorFees } from "../chain/creator-fees.ts";
-import type { LaunchpadPrograms } from "../chain/creator-fees.ts";
 import { invalidParams, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
 import { addressParam, lamportsParam } from "./params.ts";
 
 /** The one method that only the sandbox has: it stands in for trading, which earns creators their fees. */
-export function createCreatorFeeMethods(chain: Chain, launchpad: LaunchpadPrograms): Methods {
-  const coins = createCoins(chain, launchpad);
+export function createCreatorFeeMethods(chain: Chain): Methods {
+  const coins = createCoins(chain);
   return {
     /**
      * `[creator, lamports]` pays into the creator's vault, `[creator, lamports, "amm"]` into the AMM's.
@@ -20,8 +19,8 @@ export function createCreatorFeeMethods(chain: Chain, launchpad: LaunchpadProgra
       z.tuple([addressParam, lamportsParam, z.union([z.literal("amm"), addressParam]).nullish()]),
       ([creator, lamports, place]) => {
         const amount = BigInt(lamports);
-        if (!place) return addCreatorFees(chain, launchpad, creator, amount);
-        if (place === "amm") return addAmmCreatorFees(chain, launchpad, creator, amount);
+        if (!place) return addCreatorFees(chain, creator, amount);
+        if (place === "amm") return addAmmCreatorFees(chain, creator, amount);
         if (coins.creatorOf(place) !== creator) throw invalidParams(`${creator} has no coin ${place}`);
         return coins.addFees(place, amount);
       },

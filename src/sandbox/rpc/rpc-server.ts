@@ -1,5 +1,4 @@
 import type { Chain } from "../chain/chain.ts";
-import type { LaunchpadPrograms } from "../chain/creator-fees.ts";
 import { createLoopbackServer } from "../loopback-server.ts";
 import type { LoopbackServer } from "../loopback-server.ts";
 import { createAccountMethods } from "./account-methods.ts";
@@ -15,16 +14,15 @@ import { createTransactionMethods } from "./transaction-methods.ts";
  */
 export function createChainRpc(options: {
   chain: Chain;
-  launchpad: LaunchpadPrograms;
   host?: string | undefined;
   port: number;
 }): Promise<LoopbackServer<JsonRpcCall>> {
-  const { chain, launchpad, host, port } = options;
+  const { chain, host, port } = options;
   const methods = {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
     ...createNetworkMethods(chain),
-    ...createCreatorFeeMethods(chain, launchpad),
+    ...createCreatorFeeMethods(chain),
   };
   return createLoopbackServer({
     host,

@@ -1,9 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCoinBackoff } from "../../../src/chain/collect/coin-backoff.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Sweep } from "../../../src/chain/choose-sweeps.ts";
-import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 import { newMint } from "../../support/new-mint.ts";
 
 beforeEach(() => {
@@ -13,11 +12,6 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const coinAddressesOf = createCoinAddresses({
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
-});
 const newSweep = (): Sweep => ({
   coin: coinAddressesOf(newMint()),
   stage: "CURVE",

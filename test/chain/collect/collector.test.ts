@@ -231,6 +231,7 @@ describe("a collect", () => {
       const account = {
         address: newAddress(),
         creatorVault: newAddress(),
+        vaultTokens: newAddress(),
         ammVaultAuthority: newAddress(),
         ammVault: newAddress(),
       };

@@ -5,23 +5,17 @@ import { createAddresses } from "../../../src/chain/addresses.ts";
 import { createComposer, type CollectPart } from "../../../src/chain/collect/message/composer.ts";
 import { messageOf, readMessage, toTransaction } from "../../../src/chain/collect/message/message.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Distribution, PlaceSweep } from "../../../src/chain/choose-sweeps.ts";
-import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 
 const programs = {
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
   escrowProgramId: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
   escrowSeed: "social",
 };
 const addressesOf = createAddresses(programs);
-const coinAddressesOf = createCoinAddresses(programs);
-const feePayer = new PublicKey(randomBytes(32));
+const feePayer = new PublicKey(randomBytes(32)).toBase58();
 const composer = createComposer({
-  ...{ launchpad: createLaunchpad(programs), feePayer, version: () => 1 },
+  ...{ feePayer, version: () => 1 },
   ...{ minCollectLamports: toLamports(1), maxRentLamports: toLamports(1_000) },
 });
 const MAX_BYTES = { legacy: 1_232, 1: 4_096 };
@@ -90,7 +84,7 @@ describe("the composer", () => {
         const terms = { version, unitLimit: 1_400_000, price: 10n ** 9n, guard: 10n ** 9n };
         let size = { bytes: Infinity, accounts: Infinity };
         try {
-          const base64 = toTransaction(composer.compose(parts, terms), feePayer.toBase58());
+          const base64 = toTransaction(composer.compose(parts, terms), feePayer);
           const accounts = messageOf(base64)!.staticAccountKeys.length;
           size = { bytes: Buffer.from(base64, "base64").length, accounts };
         } catch (error) {

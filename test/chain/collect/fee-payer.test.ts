@@ -1,9 +1,9 @@
 import { createPublicKey, verify } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
-import type { PublicKey } from "@solana/web3.js";
 import {
   ComputeBudgetProgram,
   Keypair,
+  PublicKey,
   SystemProgram,
   TransactionInstruction,
   VersionedMessage,
@@ -13,10 +13,10 @@ import { Registry } from "@prometheus-io/client";
 import { afterEach, describe, expect, it, vi } from "vitest";
 import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { createFeePayer } from "../../../src/chain/collect/fee-payer.ts";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
-import { createLaunchpad } from "../../../src/chain/launchpad/instructions.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
+import * as launchpad from "../../../src/chain/launchpad/instructions.ts";
 import { DerivedCreator } from "../../../src/chain/launchpad/vaults.ts";
-import { FEES, toTransactionInstruction } from "../../support/launchpad-instructions.ts";
+import { PUMP, toTransactionInstruction } from "../../support/launchpad-instructions.ts";
 import {
   compileLegacy,
   compileVersion0,
@@ -30,7 +30,7 @@ import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");
 const keypair = Keypair.generate();
-const programId = Keypair.generate().publicKey;
+const programId = new PublicKey(PUMP);
 const budget = (lamports: number) =>
   createFeeBudget({
     feePayer: keypair.publicKey.toBase58(),
@@ -46,19 +46,9 @@ const spending = () => ({
   sweeps: [],
   accounts: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
 });
-const programs = {
-  launchpadProgramId: programId.toBase58(),
-  launchpadAmmProgramId: Keypair.generate().publicKey.toBase58(),
-  launchpadFeesProgramId: FEES,
-};
-const launchpad = createLaunchpad(programs);
-const coinAddressesOf = createCoinAddresses(programs);
 const newFeePayer = (maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: number) =>
   createFeePayer({
     keypair,
-    ...programs,
-    launchpad,
-    coinAddressesOf,
     maxPriorityFeeLamports: toLamports(maxPriorityFeeLamports),
     feeBudgetLamportsPerHour: toLamports(feeBudgetLamportsPerHour),
     budget: budget(feeBudgetLamportsPerHour),
@@ -230,7 +220,7 @@ describe("the fee payer", () => {
 describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
   const creator = Keypair.generate().publicKey.toBase58();
   const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) => publicKey.toBase58());
-  const account = new DerivedCreator(creator, programs);
+  const account = new DerivedCreator(creator);
   const payer = keypair.publicKey;
   const [curveSweep, poolSweep] = [
     toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!))),

@@ -5,7 +5,6 @@ import { createHistory } from "../../../src/chain/history/history.ts";
 import type { Rpc } from "../../../src/chain/rpc/rpc-client.ts";
 import type { ContractError } from "../../../src/contract/contract-error.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
-import { PUMP } from "../../support/launchpad-instructions.ts";
 
 it("eight lists are in flight and a thousand wait, though all readers want the same; more are SERVICE_BUSY", async () => {
   let inFlight = 0;
@@ -16,12 +15,17 @@ it("eight lists are in flight and a thousand wait, though all readers want the s
   const { readPage } = createHistory({
     rpc: { listTransactions, readTransaction: () => Promise.resolve(undefined) },
     floors: { landedSlotOf: () => 0 },
-    launchpadProgramId: PUMP,
     historyCallsPerHour: 1e6,
     redis: undefined,
     metrics: createBudgetMetrics(new Registry()),
   });
-  const account = { address: "a", creatorVault: "b", ammVaultAuthority: "c", ammVault: "d" };
+  const account = {
+    address: "a",
+    creatorVault: "b",
+    vaultTokens: "c",
+    ammVaultAuthority: "d",
+    ammVault: "e",
+  };
   const codes: string[] = [];
   for (let i = 0; i < 1_010; i++) {
     const reader = { signal: new AbortController().signal, addressBlock: `192.0.${i}.0/24` };

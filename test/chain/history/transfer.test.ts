@@ -14,7 +14,7 @@ const CONFIG = sharingConfigOf(MINT);
 const VAULT_OF_CONFIG = creatorVaultOf(CONFIG);
 
 const account = { address: "address", creatorVault: "vault" };
-const PLATFORM = "platform";
+const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const balances = (changes: Record<string, readonly [before: number, after: number]>) =>
   new Map(
     Object.entries(changes).map(([key, [before, after]]) => [
@@ -27,7 +27,6 @@ const transfer = (transaction: Partial<LandedTransaction>) =>
     { err: null, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
     "sig",
     account,
-    PLATFORM,
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];

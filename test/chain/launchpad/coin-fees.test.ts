@@ -1,8 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount } from "../../../src/chain/launchpad/fee-accounts.ts";
-import { createDecodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
+import { decodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toVaults } from "../../../src/chain/choose-sweeps.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import {
@@ -16,14 +16,6 @@ import {
   SYSTEM_PROGRAM,
   WSOL,
 } from "../../support/launchpad-instructions.ts";
-
-const programs = {
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
-};
-const coinAddressesOf = createCoinAddresses(programs);
-const decodeCoin = createDecodeCoin(programs);
 
 const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
 /** A mint that is itself a program-derived address, for which no private key exists. */
@@ -250,7 +242,7 @@ describe("a coin's fees", () => {
         expect(read({ [stage]: short }), `${bytes} bytes`).toEqual(
           read({ [stage]: { ...whole, data: padded } }),
         );
-        const decoded = decodeFeeAccount(stage === "curve" ? "CURVE" : "POOL", short, programs);
+        const decoded = decodeFeeAccount(stage === "curve" ? "CURVE" : "POOL", short);
         expect(decoded?.missingBytes, `${bytes} bytes`).toBe(Math.max(0, size - bytes));
       }
     }

@@ -2,18 +2,11 @@ import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
+import * as launchpad from "../../../src/chain/launchpad/instructions.ts";
 import {
-  createLaunchpad,
-  fromTransactionInstruction,
-  type Instruction,
-} from "../../../src/chain/launchpad/instructions.ts";
-import {
-  AMM,
   collectCreatorFee,
   distributeCreatorFees,
-  FEES,
-  PUMP,
   sweepCurve,
   sweepPool,
   toInstruction,
@@ -23,16 +16,10 @@ import {
 } from "../../support/launchpad-instructions.ts";
 import idl from "./idl.json" with { type: "json" };
 
-const programs = {
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
+const addressesOf = createAddresses({
   escrowProgramId: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
   escrowSeed: "social",
-};
-const launchpad = createLaunchpad(programs);
-const addressesOf = createAddresses(programs);
-const coinAddressesOf = createCoinAddresses(programs);
+});
 
 const randomKey = () => new PublicKey(randomBytes(32)).toBase58();
 const cases = Array.from({ length: 200 }, () => {
@@ -41,7 +28,7 @@ const cases = Array.from({ length: 200 }, () => {
 });
 
 /** All that goes into a transaction, in order. */
-const wire = ({ program, accounts, data }: Instruction) => [
+const wire = ({ program, accounts, data }: launchpad.Instruction) => [
   program,
   data.toString("hex"),
   ...accounts.map(({ address, isSigner, isWritable }) => [address, isSigner, isWritable]),
@@ -49,7 +36,7 @@ const wire = ({ program, accounts, data }: Instruction) => [
 
 type Listed = ReturnType<typeof collectCreatorFee>;
 const listed = (instruction: Listed) =>
-  wire(fromTransactionInstruction(toInstruction(instruction, instruction.accounts)));
+  wire(launchpad.fromTransactionInstruction(toInstruction(instruction, instruction.accounts)));
 
 interface IdlAccount {
   readonly name: string;

@@ -3,11 +3,10 @@ import type { AccountAddresses } from "../../../src/chain/addresses.ts";
 import type { BalanceWith } from "../../../src/chain/balances.ts";
 import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
-import { createCoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
-import { AMM, FEES, PUMP } from "../../support/launchpad-instructions.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -18,14 +17,9 @@ afterEach(() => {
 
 const MINUTE_MS = 60_000;
 const accountOf = (address: string): AccountAddresses => ({
-  ...{ address, creatorVault: "", ammVaultAuthority: "", ammVault: "" },
+  ...{ address, creatorVault: "", vaultTokens: "", ammVaultAuthority: "", ammVault: "" },
 });
 
-const coinAddressesOf = createCoinAddresses({
-  launchpadProgramId: PUMP,
-  launchpadAmmProgramId: AMM,
-  launchpadFeesProgramId: FEES,
-});
 const COINS = Array.from({ length: 19 }, (_, i) => coinAddressesOf(`mint${i}`));
 const walletOf = (address: string, coins = 0): WalletWithCoins => ({
   account: accountOf(address),

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
 import type { AddressesOf } from "../../../src/chain/addresses.ts";
-import { SOL_PATTERN } from "../../../src/chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../src/contract/error-codes.ts";
 
 interface ParsedResponse {
@@ -28,6 +27,7 @@ const GRAPHQL_CODES = [
 /** Fields in SOL, and fields in lamports. */
 const SOL_FIELD = /(^|_)(vault|pda|total|withdrawable|collected|newBalance|waiting|remaining)$/;
 const LAMPORTS_FIELD = /Lamports$/;
+const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
 
 /** Fails unless the answer is a contract error with one of these codes. */
 export function expectError(

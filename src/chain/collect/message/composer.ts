@@ -3,9 +3,14 @@ import type { AccountAddresses } from "../../addresses.ts";
 import type { Lamports } from "../../lamports.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import {
+  collectCreatorFee,
+  distributeCreatorFees,
   fromTransactionInstruction,
+  SWEEPS,
+  sweepCurve,
+  sweepPool,
+  transferCreatorFeesToPump,
   type Instruction,
-  type Launchpad,
 } from "../../launchpad/instructions.ts";
 import {
   accountBelowRent,
@@ -84,15 +89,14 @@ export type Composer = ReturnType<typeof createComposer>;
 
 /** Chooses what fits into a collect's message, composes the message, and finds what made a transaction fail. */
 export function createComposer(needs: {
-  launchpad: Launchpad;
-  feePayer: PublicKey;
+  /** In base58. */
+  feePayer: string;
   version: () => MessageVersion;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { launchpad, feePayer, version, minCollectLamports, maxRentLamports } = needs;
-  const feePayerAddress = feePayer.toBase58();
+  const { feePayer, version, minCollectLamports, maxRentLamports } = needs;
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
@@ -107,9 +111,9 @@ export function createComposer(needs: {
     for (const sweep of distributionsOf(sweeps))
       for (const instruction of distribute(sweep)) add("sweep", instruction, sweep);
     for (const sweep of STAGES.flatMap((stage) => sweepsOf(stage, sweeps)))
-      add("sweep", launchpad[PLACES[sweep.stage].sweep](feePayerAddress, account, sweep.coin), sweep);
-    if (withAmm) add("amm", launchpad.transferCreatorFeesToPump(account));
-    if (withVaults) add("collect", launchpad.collectCreatorFee(account));
+      add("sweep", SWEEPS[sweep.stage](feePayer, account, sweep.coin), sweep);
+    if (withAmm) add("amm", transferCreatorFeesToPump(account));
+    if (withVaults) add("collect", collectCreatorFee(account));
     return steps;
   }
 
@@ -118,13 +122,10 @@ export function createComposer(needs: {
     const { sharingConfig } = coin;
     return [
       ...(withPool
-        ? [
-            launchpad.sweepPool(feePayerAddress, sharingConfig, coin),
-            launchpad.transferCreatorFeesToPump(sharingConfig),
-          ]
+        ? [sweepPool(feePayer, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
         : []),
-      ...(withCurve ? [launchpad.sweepCurve(feePayerAddress, sharingConfig, coin)] : []),
-      launchpad.distributeCreatorFees(
+      ...(withCurve ? [sweepCurve(feePayer, sharingConfig, coin)] : []),
+      distributeCreatorFees(
         coin,
         shareholders.map(({ address }) => address),
       ),
@@ -149,7 +150,7 @@ export function createComposer(needs: {
   ): Uint8Array {
     const guard = guardInstruction(feePayer, terms.guard);
     const instructions = instructionsOf(parts, budgetInstructions(terms), guard);
-    return compileMessage(feePayerAddress, instructions, terms, blockhash);
+    return compileMessage(feePayer, instructions, terms, blockhash);
   }
 
   /** Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred times as long. */
@@ -157,7 +158,7 @@ export function createComposer(needs: {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
     const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
     const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
-    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayerAddress, instructions, ofVersion);
+    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
   }
 
   return {
@@ -249,8 +250,7 @@ function writtenBy(sweep: Sweep): string[] {
 }
 
 /** Returns a transfer of `feePayer` to itself: moves nothing, but fails if `feePayer` holds less than `lamports`. */
-export function guardInstruction(feePayer: PublicKey, lamports: bigint): Instruction {
-  return fromTransactionInstruction(
-    SystemProgram.transfer({ fromPubkey: feePayer, toPubkey: feePayer, lamports }),
-  );
+export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
+  const key = new PublicKey(feePayer);
+  return fromTransactionInstruction(SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }));
 }

@@ -1,9 +1,9 @@
-import type { PublicKey } from "@solana/web3.js";
 import { ComputeBudgetProgram, type Message, type MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
-import type { CoinAddressesOf } from "../../launchpad/coin-addresses.ts";
-import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
-import type { Instruction, Launchpad } from "../../launchpad/instructions.ts";
+import { coinAddressesOf } from "../../launchpad/coin-addresses.ts";
+import { STAGES } from "../../launchpad/fee-accounts.ts";
+import { SWEEPS, type Instruction } from "../../launchpad/instructions.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../launchpad/program-ids.ts";
 import { DerivedCreator } from "../../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Sweep } from "../../choose-sweeps.ts";
@@ -35,32 +35,28 @@ type CompiledInstruction = Message["compiledInstructions"][number];
  * Only the allowed sweeps, all of whose accounts are derived here, and the guard instruction may name the fee payer.
  */
 export function createSigningRules(needs: {
-  feePayer: PublicKey;
-  launchpadProgramId: string;
-  launchpadAmmProgramId: string;
+  /** In base58. */
+  feePayer: string;
   maxPriorityFeeLamports: Lamports;
-  launchpad: Launchpad;
-  coinAddressesOf: CoinAddressesOf;
 }) {
-  const { feePayer, maxPriorityFeeLamports, launchpad, coinAddressesOf } = needs;
-  const feePayerAddress = feePayer.toBase58();
+  const { feePayer, maxPriorityFeeLamports } = needs;
 
   /** Returns a sweep's instructions that name the fee payer. In a distribution, only the sweeps to its config do. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
-    const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address, needs);
+    const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address);
     const stages = stage === "SHARED" ? STAGES : [stage];
-    return stages.map((each) => launchpad[PLACES[each].sweep](feePayer.toBase58(), creator, coin));
+    return stages.map((each) => SWEEPS[each](feePayer, creator, coin));
   }
 
   return (bytes: Uint8Array, { sweeps, guard }: AllowedSweeps): Lamports => {
     const message = read(bytes);
     const keys = message.staticAccountKeys.map((key) => key.toBase58());
     const { numRequiredSignatures, numReadonlySignedAccounts } = message.header;
-    if (keys[0] !== feePayerAddress || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
+    if (keys[0] !== feePayer || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
-    const allowedPrograms = [needs.launchpadProgramId, needs.launchpadAmmProgramId];
+    const allowedPrograms = [LAUNCHPAD_PROGRAM_ID, LAUNCHPAD_AMM_PROGRAM_ID];
     if (message.version === "legacy") allowedPrograms.push(COMPUTE_BUDGET);
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
       [
@@ -80,10 +76,7 @@ export function createSigningRules(needs: {
       const programId = keys[programIdIndex] ?? "unknown";
       if (!allowedPrograms.includes(programId))
         throw new Error(`refused to sign: the message calls ${programId}`);
-      if (
-        accountKeyIndexes.some((i) => keys[i] === feePayerAddress) &&
-        !allowed.delete(toText(instruction))
-      ) {
+      if (accountKeyIndexes.some((i) => keys[i] === feePayer) && !allowed.delete(toText(instruction))) {
         throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
       }
     }

@@ -80,7 +80,6 @@ export function createPlanner(needs: {
 }) {
   const { rpc, composer, versions, feePayer, maxPriorityFeeLamports } = needs;
   const { pollMs = POLL_MS } = needs;
-  const feePayerAddress = feePayer.publicKey.toBase58();
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
@@ -116,7 +115,7 @@ export function createPlanner(needs: {
     terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
-    const left = simulated.after(feePayerAddress);
+    const left = simulated.after(feePayer.address);
     // The simulation pays no priority fee, which depends on the simulated compute units.
     const spendable =
       left === undefined
@@ -221,7 +220,7 @@ export function createPlanner(needs: {
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const simulated = await simulate({ ...needs, feePayer: feePayerAddress }, parts).catch(
+      const simulated = await simulate({ ...needs, feePayer: feePayer.address }, parts).catch(
         (error: unknown) => {
           if (!isOfVersion(error)) throw error;
           versions.refused();

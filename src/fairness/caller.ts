@@ -1,0 +1,6 @@
+/** Someone who waits for a result. All callers of an address block together have one share of what is limited. */
+export interface Caller {
+  readonly addressBlock: string;
+  /** Aborts when the caller no longer needs the result. */
+  readonly signal: AbortSignal;
+}
