@@ -4,6 +4,8 @@ import { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
+import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
 import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
@@ -75,6 +77,26 @@ describe("the accounts that share a coin", () => {
     await expect.poll(() => collector.openSignatures()).toHaveLength(2);
     release();
     expect(await Promise.all([first, second])).toMatchObject([HALF, { collected: (SOL + 1_000_000n) / 2n }]);
+  });
+
+  it("are paid although a legacy transaction has no room for the AMM's transfer to the account's vault", async () => {
+    const { chain, coins, rpc } = sandbox;
+    const account = sandbox.account("artist001");
+    const addresses = [account.address, ...Array.from({ length: 9 }, newMint)];
+    for (const address of addresses) chain.setBalance(address, SOL);
+    const many = newMint();
+    const shareholders = addresses.map((address) => ({ address, bps: 1_000 }));
+    coins.launch({ mint: many, creator: account.address, kind: "shared", shareholders });
+    coins.migrate(many, { fees: SOL });
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
+    setAmmVault(chain, account, 60_000n);
+    rpc.faults.add(REFUSES_VERSION_1);
+    expect(await collect(createSandboxCollector(sandbox), "artist001", [many])).toMatchObject({
+      kind: "collected",
+    });
+    const { message } = sandbox.landedCollects()[0]!;
+    expect(message.version).toBe("legacy");
+    expect(message.staticAccounts).not.toContain(account.ammVault);
   });
 
   it("do not distribute a coin that no lock protects, although leaving out another makes room for it", async () => {

@@ -1,6 +1,6 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../../addresses.ts";
-import type { Lamports } from "../../lamports.ts";
+import { toLamports, type Lamports } from "../../lamports.ts";
 import { PLACES, STAGES } from "../../launchpad/fee-accounts.ts";
 import {
   collectCreatorFee,
@@ -161,6 +161,29 @@ export function createComposer(needs: {
     return units <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
   }
 
+  /**
+   * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns undefined if a
+   * collect with them would move less than `minCollectLamports`.
+   */
+  function choosePart(
+    account: AccountAddresses,
+    sweeps: readonly Sweep[],
+    vaults: Vaults,
+  ): CollectPart | undefined {
+    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
+      const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
+      return rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }]);
+    });
+    if (collectableWith(chosen, vaults) < minCollectLamports) {
+      // Without the AMM's transfer, a sweep may fit.
+      return vaults.ammVault > 0n
+        ? choosePart(account, sweeps, { ...vaults, ammVault: toLamports(0) })
+        : undefined;
+    }
+    const withVaults = inVaultsWith(chosen, vaults) > 0n;
+    return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
+  }
+
   return {
     version,
 
@@ -168,21 +191,7 @@ export function createComposer(needs: {
 
     fits,
 
-    /**
-     * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns undefined if a
-     * collect with them would move less than `minCollectLamports`.
-     */
-    choosePart(account: AccountAddresses, sweeps: readonly Sweep[], vaults: Vaults): CollectPart | undefined {
-      const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
-        const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
-        return (
-          rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }])
-        );
-      });
-      if (collectableWith(chosen, vaults) < minCollectLamports) return undefined;
-      const withVaults = inVaultsWith(chosen, vaults) > 0n;
-      return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
-    },
+    choosePart,
 
     /**
      * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its

@@ -171,7 +171,8 @@ export function createReadDrafts(needs: {
       // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any moment.
       const left = part.withVaults ? (after(creatorVault) ?? rentMinimum) : rentMinimum;
       const kept = saturatingSubtract(left, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
-      return saturatingSubtract(collectableWith(part.sweeps, vaults), toLamports(kept));
+      const moved = part.withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
+      return saturatingSubtract(collectableWith(part.sweeps, moved), toLamports(kept));
     }
 
     function giveUp(reason: CollectError | undefined): void {
