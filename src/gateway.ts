@@ -41,18 +41,14 @@ const WRITE_OUTCOMES_MS = 5_000;
 /** Creates the gateway, which `main.ts` serves. Only tests pass `waits` and `redisAnswerTimeoutMs`. */
 export function createGateway(
   config: Config,
-  {
-    log = createLogger(config.logLevel),
-    sandbox,
-    redisAnswerTimeoutMs,
-    waits,
-  }: {
+  options: {
     log?: Logger;
     sandbox?: { readonly accounts: readonly ExampleAccount[]; readonly handleFees: Handler } | undefined;
     redisAnswerTimeoutMs?: number;
     waits?: Waits;
   } = {},
 ) {
+  const { log = createLogger(config.logLevel), sandbox, redisAnswerTimeoutMs, waits } = options;
   const { redisUrl: redisUrls } = config.secrets;
   const rateLimit = { max: config.rateLimitMax, windowSeconds: config.rateLimitWindowSeconds };
   const registry = new Registry();

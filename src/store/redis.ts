@@ -70,13 +70,7 @@ export const REDIS_SUBJECT = "redis";
  * unavailable at any time. The first script without a timely answer marks all of Redis as down. From then on, no script
  * waits for Redis until the server, or each master of the cluster, answers a probe.
  */
-export function createRedis({
-  urls,
-  log,
-  warnings = createWarnings(log),
-  registry,
-  answerTimeoutMs = ANSWER_TIMEOUT_MS,
-}: {
+export function createRedis(needs: {
   urls: readonly URL[];
   log: Logger;
   warnings?: Warnings;
@@ -84,6 +78,8 @@ export function createRedis({
   /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
   answerTimeoutMs?: number | undefined;
 }): Redis {
+  const { urls, log, registry } = needs;
+  const { warnings = createWarnings(log), answerTimeoutMs = ANSWER_TIMEOUT_MS } = needs;
   new Gauge({
     name: "tributary_redis_up",
     help: "1 while Redis answers; 0 while this replica shares no limits, caches or locks.",
