@@ -8,6 +8,9 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
+/** The blockhash of a new transaction is younger than this when the oldest waiting request starts. */
+const STORED_MS = 2_000;
+
 /**
  * Compares the ledger with the transactions that replicas sent and with their answers, to the lamport. Call this when
  * no collect is in flight. `totalBefore` is `totalAtAddresses` at the start.
@@ -27,20 +30,25 @@ export function audit(
     accounts.filter(({ creatorVault }) => vaults.includes(creatorVault));
 
   /**
-   * The earliest time at which a replica can have begun to build a transaction: the start of the oldest request waiting
-   * for the transaction's accounts. If the transaction only distributes, any account that it pays may have caused it.
+   * When a replica can have begun to build a transaction: at the start of the oldest request waiting for its accounts, or
+   * for any account that it pays, if it only distributes. With an older blockhash, any replica may have signed it before.
    */
-  function preparedSince(transaction: SentTransaction): number {
-    const { accounts, replica, at } = transaction;
+  function originOf(transaction: SentTransaction) {
+    const { accounts, replica, blockhash, at } = transaction;
     const owners = ownersOf(transaction);
     const waiting = (owners.length > 0 ? owners : accounts)
       .flatMap(({ id }) => callsOf.get(id) ?? [])
       .filter((call) => call.replica === replica && call.start.at <= at && at <= call.end);
-    return Math.min(at, ...waiting.map(({ start }) => start.at));
+    const since = Math.min(at, ...waiting.map(({ start }) => start.at));
+    const { at: blockhashAt = since } = system.blockhashes.get(blockhash) ?? {};
+    if (blockhashAt < since - STORED_MS) return { since: blockhashAt, signers: replicas };
+    return { since, signers: [replicas[replica]!] };
   }
   /** Whether a replica may have signed a transaction without seeing the other replica's locks. */
-  const signedAlone = (transaction: SentTransaction) =>
-    overlaps(replicas[transaction.replica]!.withoutRedis, preparedSince(transaction), transaction.at);
+  function signedAlone(transaction: SentTransaction): boolean {
+    const { since, signers } = originOf(transaction);
+    return signers.some(({ withoutRedis }) => overlaps(withoutRedis, since, transaction.at));
+  }
 
   /** When a transaction's outcome was final. */
   const endOf = ({ signature, blockhash }: SentTransaction) =>
@@ -88,7 +96,7 @@ export function audit(
   function describe(transaction: SentTransaction | undefined): string {
     if (!transaction) return "never sent";
     const { signature, replica, at } = transaction;
-    return `${signature} by ${replica}, prepared since ${preparedSince(transaction)}, sent at ${at}, ended at ${endOf(transaction)}`;
+    return `${signature} by ${replica}, prepared since ${originOf(transaction).since}, sent at ${at}, ended at ${endOf(transaction)}`;
   }
 
   /**
@@ -97,7 +105,7 @@ export function audit(
    * Redis or did not trust the newest slots yet.
    */
   function isExplained(transaction: SentTransaction, others: readonly SentTransaction[]): boolean {
-    const since = preparedSince(transaction);
+    const since = originOf(transaction).since;
     const isUnknown = others.some(
       (other) =>
         since <= endOf(other) &&

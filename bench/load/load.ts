@@ -14,8 +14,8 @@ import { audit } from "./audit.ts";
 import { createCallers, type Callers } from "./callers.ts";
 import { createFaultSchedule } from "./faults.ts";
 import { runNeverLanding } from "./never-landing.ts";
-import { createProblems, type LoadResult, type Problems } from "./problems.ts";
-import { toMegabytes, type Memory } from "./replica.ts";
+import { createProblems, type Problems } from "./problems.ts";
+import { toMegabytes } from "./replica.ts";
 import { SHARED_COINS } from "./shared-coins.ts";
 import { startSystem, type System } from "./system.ts";
 import { createTruth, type Truth } from "./truth.ts";
@@ -47,8 +47,11 @@ interface LoadOptions {
   readonly comparesHeaps: boolean;
 }
 
-/** Runs the load with faults, then removes the faults, collects the remaining fees, and audits. */
-export async function runLoad(options: LoadOptions): Promise<LoadResult> {
+/**
+ * Runs the load with faults, then removes the faults, collects the remaining fees, and audits. Returns the lines of the
+ * report, and a line for each kind of problem.
+ */
+export async function runLoad(options: LoadOptions) {
   const resourcesBefore = process.getActiveResourcesInfo().length;
   const problems = createProblems();
   const system = await startSystem(
@@ -105,14 +108,14 @@ async function attack(
     ]);
   }
 
-  async function runHalf(): Promise<Memory[]> {
+  async function runHalf() {
     await runFor(seconds / 2);
     const giveUpAt = Date.now() + SETTLE_MS;
     while (Date.now() - system.activity.lastCallAt < QUIET_MS && Date.now() < giveUpAt) await sleep(100);
     return Promise.all(system.replicas.map((replica) => replica.memory()));
   }
 
-  const memories: Memory[][] = [];
+  const memories: Awaited<ReturnType<typeof runHalf>>[] = [];
   if (comparesHeaps) memories.push(await runHalf(), await runHalf());
   else await runFor(seconds);
   await collectTheRest(system, truth, callers, problems);

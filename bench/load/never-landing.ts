@@ -4,7 +4,7 @@ import { audit } from "./audit.ts";
 import { createCallers } from "./callers.ts";
 import { SLOTS_PAST_BLOCKHASH } from "./faults.ts";
 import { dropTransactions } from "./lies.ts";
-import { createProblems, type LoadResult } from "./problems.ts";
+import { createProblems } from "./problems.ts";
 import { toMegabytes } from "./replica.ts";
 import { startSystem } from "./system.ts";
 import { createTruth } from "./truth.ts";
@@ -26,7 +26,7 @@ const POLL_MS = 50;
  * once, waits until each transaction has been sent twice, and then skips slots until the blockhashes expire. Repeats
  * this, and reports a problem if memory grows.
  */
-export async function runNeverLanding(seed: number, transactions = TRANSACTIONS): Promise<LoadResult> {
+export async function runNeverLanding(seed: number, transactions = TRANSACTIONS) {
   const problems = createProblems();
   const system = await startSystem(
     { FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000", LOG_LEVEL: "info" },

@@ -1,9 +1,3 @@
-/** The result of a run: lines of Markdown tables, and a line for each kind of problem, none on success. */
-export interface LoadResult {
-  readonly lines: readonly string[];
-  readonly problems: readonly string[];
-}
-
 const MAX_DETAILS = 3;
 
 export type Problems = ReturnType<typeof createProblems>;

@@ -30,12 +30,6 @@ export interface Period {
 export const overlaps = (periods: readonly Period[], from: number, to: number): boolean =>
   periods.some((period) => period.from <= to && period.to >= from);
 
-/** The memory of a process in bytes: the heap after a forced garbage collection, and the resident memory. */
-export interface Memory {
-  readonly heap: number;
-  readonly resident: number;
-}
-
 export const toMegabytes = (bytes: number, digits = 0): string => (bytes / 1024 / 1024).toFixed(digits);
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>;
@@ -136,7 +130,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     },
     /** Starts a killed process again. */
     start,
-    async memory(): Promise<Memory> {
+    /** The memory of the process in bytes: the heap after a forced garbage collection, and the resident memory. */
+    async memory() {
       let heap = Infinity;
       let resident = 0;
       // Signal it several times, because the process may answer before it handles a signal.

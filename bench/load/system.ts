@@ -66,12 +66,12 @@ export async function startSystem(
   ]);
   const slowRedis = await startSlowProxy(redis.port);
 
-  /** The last height at which each blockhash is valid. */
-  const lastValidHeights = new Map<string, number>();
+  /** The last height at which each blockhash is valid, and when its block was produced, in ms since 1970. */
+  const blockhashes = new Map<string, { readonly lastValid: number; readonly at: number }>();
   function recordBlockhash(): void {
     for (const commitment of ["processed", "confirmed"] as const) {
-      const { blockhash, lastValidBlockHeight } = chain.latestBlockhash(commitment);
-      lastValidHeights.set(blockhash, lastValidBlockHeight);
+      const { blockhash, lastValidBlockHeight: lastValid } = chain.latestBlockhash(commitment);
+      if (!blockhashes.has(blockhash)) blockhashes.set(blockhash, { lastValid, at: Date.now() });
     }
   }
   /** When the block of each height became finalized, in milliseconds since 1970. */
@@ -134,9 +134,10 @@ export async function startSystem(
     advanceSlots,
     /** When a finalized block made a blockhash expire; Infinity if none has, -Infinity if it is another chain's. */
     expiredAt(blockhash: string): number {
-      const lastValid = lastValidHeights.get(blockhash);
-      return lastValid === undefined ? -Infinity : (finalizedAt.get(lastValid + 1) ?? Infinity);
+      const known = blockhashes.get(blockhash);
+      return known ? (finalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
     },
+    blockhashes,
     /** Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as trades do. */
     addFees({ address, coins }: SandboxAccount, lamports: number, place: Place): void {
       const own = coins.find(({ mint }) => sandbox.coins.creatorOf(mint) === address);
