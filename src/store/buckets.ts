@@ -1,4 +1,3 @@
-import { createLruCache } from "./lru-cache.ts";
 /**
  * Token buckets, the rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one
  * unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour refills. The state of a bucket is one
@@ -6,6 +5,7 @@ import { createLruCache } from "./lru-cache.ts";
  * implemented twice: in TypeScript for the memory of one process, and in Lua for all replicas.
  */
 import { z } from "zod";
+import { createLruCache } from "./lru-cache.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { Redis, Script } from "./redis.ts";
 
