@@ -108,7 +108,7 @@ export const Constants = z.object({
   LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_FEES_PROGRAM_ID),
   // The contract's limit is per minute.
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
-  // If a call takes a second, four at once use up the network's 300 calls in 15 minutes within 75 seconds.
+  // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
   // Ten calls a second for histories. The other calls need 55 a second for 1,000 lookups and a collect.
   HISTORY_CALLS_PER_HOUR: constant(36_000),

@@ -60,7 +60,7 @@ export function describeRequest(
   };
 }
 
-/** Whether a response's code means that the service failed. GraphQL's status is 200 even then. */
+/** Whether an error code means that the service failed. GraphQL's status is 200 even then. */
 function isFailure(code: string | undefined): boolean {
   return code !== undefined && code in ERROR_CODES && rowOf(code as ErrorCode).status >= 500;
 }

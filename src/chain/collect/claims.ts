@@ -170,9 +170,9 @@ return 1
 };
 
 /**
- * ARGV: the token; the slot or NOT_LANDED, LANDED_MS; the collect or "", the time of its block and its time to live, in
- * ms; the new backoff in ms, 0 to end the backoff, or ""; REMEMBERED_MS. Leaves a claim of another token, and a newer
- * slot or collect, unchanged.
+ * ARGV: the token; the slot or NOT_LANDED; LANDED_MS; the collect or ""; its block's time in ms; its time to live in ms;
+ * the new backoff in ms (0 ends it) or ""; REMEMBERED_MS. Leaves a claim of another token, and a newer slot or collect,
+ * unchanged.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),

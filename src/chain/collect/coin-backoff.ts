@@ -11,7 +11,7 @@ const COIN_FAILURES_MS = 3_600_000;
 /** Evicting all takes more than 2,500 paid failures, as a collect has at most 19 coins. */
 const MAX_ENTRIES = 50_000;
 
-/** The address in keys for all accounts of a coin: one distribution pays everyone who shares the coin's fees. */
+/** Replaces the address in a key, for all accounts: a distribution pays everyone who shares the coin's fees. */
 const ANY_ACCOUNT = "";
 
 /** Sweeps that may share a transaction. */

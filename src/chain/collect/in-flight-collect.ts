@@ -83,7 +83,7 @@ export function createStartCollect(needs: CollectNeeds) {
     let isAlone = false;
     /** The transaction that produced this collect's outcome; undefined if there was nothing to sign. */
     let reported: SeenTransaction | undefined;
-    /** Another collect's transaction and its outcome, if these are the result of this collect's first caller. */
+    /** Another collect's transaction and outcome, if they are a result for this collect's first caller. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
     /** The signature of another collect's transaction, if its outcome is unknown: it may have paid the account. */
     let unknown: string | undefined;

@@ -107,7 +107,7 @@ export function createSignatureStatuses(
       return statuses;
     },
 
-    /** A transaction's status at each configured endpoint; undefined where it has none. Never rejects. */
+    /** A transaction's status at each configured endpoint; undefined if that reports none or fails. Never rejects. */
     async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
       const options = { searchTransactionHistory: true };
       const results = await failover.callEach(

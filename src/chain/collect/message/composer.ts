@@ -79,7 +79,7 @@ const MOST_UNITS_OF_SWEEP = 50_000;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
-/** All budgets of a version with a price above 0 have the same size. */
+/** A version's budgets have the same size if their price is above 0. */
 const SOME_BUDGET = {
   legacy: budgetInstructions({ version: "legacy", unitLimit: 1, price: 1n }),
   1: budgetInstructions({ version: 1, unitLimit: 1, price: 1n }),
