@@ -92,9 +92,7 @@ export async function startEndpoints(
   }
 
   async function startEndpoint(): Promise<Endpoint> {
-    // Reads show the state of the confirmed slot, so that two calls with one slot agree, as those of a real node.
-    const confirmed = (address: string) => timeline.contentAt(address, chain.slot("confirmed"));
-    const honest = methodsOf({ ...chain, account: confirmed });
+    const honest = methodsOf(chain);
     let methods = honest;
     let reads = 0;
     const honestCalls: { readonly replica: number; readonly at: number }[] = [];
