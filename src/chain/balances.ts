@@ -28,8 +28,6 @@ export interface UncollectedFees {
   readonly unwithdrawable: Lamports;
   /** The lamports that the address lacks to be rent-exempt. The address cannot receive fewer. */
   readonly missingRent: Lamports;
-  /** The slot in which all of this was read. */
-  readonly slot: number;
 }
 
 export interface Balance {
@@ -136,7 +134,6 @@ export function createBalances(needs: {
         sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports),
         unwithdrawable: unwithdrawableIn(state),
         missingRent: missingRentOf(state),
-        slot: state.slot,
       };
     },
 

@@ -183,3 +183,10 @@ export class CollectError extends Error {
     return { ...answer?.(this.failure), ...(hint !== undefined && { cause: this, operatorHint: hint }) };
   }
 }
+
+/** Whether an error names a transaction, which may have moved fees. */
+export function namesTransaction(error: unknown): boolean {
+  return (
+    error instanceof CollectError && "signature" in error.failure && error.failure.signature !== undefined
+  );
+}

@@ -30,7 +30,6 @@ export interface WalletState {
   /** In the order of the wallet's coins, without those that cannot be used. */
   readonly coins: readonly Coin[];
   readonly rent: Rent;
-  readonly slot: number;
 }
 
 /** Reads wallets as they are now, in order: an {@link RpcError} for each that cannot be read. */
@@ -62,14 +61,13 @@ export function createReadWallets(needs: {
   floors: Pick<Floors, "take" | "landedSlotOf">;
 }): ReadWallets {
   const { rpc, floors } = needs;
-  function decode({ coins }: WalletWithCoins, { accounts, rent, slot }: Found): WalletState {
+  function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
       address,
       vaults: toVaults(creatorVault, ammVault, rent),
       coins: coins.flatMap((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent) ?? []),
       rent,
-      slot,
     };
   }
 

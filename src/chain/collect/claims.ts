@@ -186,6 +186,7 @@ if tonumber(ARGV[2]) > (tonumber(slot) or 0) then remember(ARGV[3], 'slot', ARGV
 if ARGV[4] ~= '' and tonumber(ARGV[5]) >= (tonumber(at) or 0) then
   remember(ARGV[6], 'collect', ARGV[4], 'at', ARGV[5])
 end
+if tonumber(ARGV[2]) > 0 and tonumber(ARGV[2]) < (tonumber(slot) or 0) then ARGV[7] = '' end
 if ARGV[7] == '0' then redis.call('HDEL', KEYS[2], 'backoff', 'ends')
 elseif ARGV[7] ~= '' then remember(ARGV[7] + ARGV[8], 'backoff', ARGV[7], 'ends', now + ARGV[7]) end
 for _, key in ipairs({KEYS[1], KEYS[3]}) do

@@ -1,6 +1,6 @@
 import type { Logger } from "../../observability/log.ts";
 import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
-import { CollectError } from "../collect-error.ts";
+import { CollectError, namesTransaction } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
@@ -155,16 +155,18 @@ export function createCollector(needs: CollectNeeds) {
             ? coins.every(({ mint }) => collect.coins.has(mint))
             : coins.length === 0 && !isApart;
         const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
-          if (!isOfCoins(error)) throw error;
-          // Coins that other address blocks requested must not fail this caller.
-          isApart ||= !isOfBlock;
-          const { failure } = error;
-          const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
-          if (current || !isOfBlock || isOfOthers) return undefined;
-          if (joined?.kind === "collected" && failure.kind === "coins-backing-off") return joined;
+          if (isOfCoins(error)) {
+            // Coins that other address blocks requested must not fail this caller.
+            isApart ||= !isOfBlock;
+            const { failure } = error;
+            const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
+            if (current || !isOfBlock || isOfOthers) return undefined;
+          }
+          if (joined?.kind === "collected" && !namesTransaction(error)) return joined;
           throw error;
         });
         if (!outcome) continue;
+        if (outcome === joined) return outcome;
         const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
         const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
         isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
-import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import { COLLECT_FAILURES, CollectError, namesTransaction } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Floors } from "../slots/stale-balances.ts";
@@ -60,7 +60,7 @@ const MAX_MOVING_NOTHING = 5;
  * `payers` whose share of the fee budget is enough pays. `block`: the address block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
+  const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const readOutcome = createReadOutcome({ ...needs, readLanded });
 
@@ -69,7 +69,7 @@ export function createStartCollect(needs: CollectNeeds) {
     const { address } = account;
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
-    const proofs = createLandingProofs(needs.rpc);
+    const proofs = createLandingProofs(rpc);
     /** Whether an already signed transaction may be in flight. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
@@ -85,8 +85,6 @@ export function createStartCollect(needs: CollectNeeds) {
     let reported: SeenTransaction | undefined;
     /** Another collect's transaction and outcome, if they are a result for this collect's first caller. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
-    /** The signature of another collect's transaction, if its outcome is unknown: it may have paid the account. */
-    let unknown: string | undefined;
 
     /** Called while this collect waits for a claim: a transaction that it has not seen may be in flight. */
     function wait(): void {
@@ -103,11 +101,11 @@ export function createStartCollect(needs: CollectNeeds) {
       const landed = await found?.catch((error: unknown) => {
         if (isOwn) throw error;
       });
-      if (landed) floors.require(address, landed.slot);
+      if (landed) for (const changed of changedBy(transaction)) floors.require(changed, landed.slot);
       const outcome = landed ?? (await land(held, transaction));
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
       const result = await proofs.resultFor(startedAt, seen);
-      if (result === "unknown") unknown = transaction.signature;
+      if (result === "unknown") throw new CollectError({ kind: "unknown", signature: transaction.signature });
       if (outcome.kind !== "landed") return;
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
@@ -120,7 +118,8 @@ export function createStartCollect(needs: CollectNeeds) {
           },
         );
         if (read === "failed-together") isAlone = true;
-        else if (read && result === "landed") followed = { outcome: read, transaction: seen };
+        else if (read?.kind === "collected" && result === "landed")
+          followed = { outcome: read, transaction: seen };
       }
       inFlight = undefined;
     }
@@ -132,12 +131,13 @@ export function createStartCollect(needs: CollectNeeds) {
     ): Promise<Claim | undefined> {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
       // All collects take the claims in the same order, so that they cannot deadlock.
-      for (const { mint, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+      for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
         const taken = await claims.take(sharingConfig.address, endsAt, (transaction) => {
           wait();
           inFlight = { signature: () => transaction()?.signature, hasLanded: false };
         });
         if (taken.openTransaction) return taken;
+        floors.require(curve, taken.landedSlot);
         held.set(mint, taken);
       }
       return undefined;
@@ -148,17 +148,18 @@ export function createStartCollect(needs: CollectNeeds) {
      * the distributions. Throws as the planner does, or {@link CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
-      const collect: PendingCollect = {
-        ...{ wallet, claim, distributions: held, payers, block, leftOut, endsAt, onSigned },
-      };
       /** The groups that would move too little. */
       const tried = new Set<symbol>();
+      const collect: PendingCollect = {
+        ...{ wallet, claim, distributions: held, payers, block, leftOut, tried, endsAt, onSigned },
+      };
       let missing: Lamports | undefined;
       for (;;) {
         const { size } = leftOut;
         const readAt = performance.now();
         const drafts = await readDrafts(collect);
-        const draft = drafts.find(({ id }) => !tried.has(id));
+        const slot = rpc.newestSlot();
+        const [draft] = drafts;
         if (!draft) return { kind: "nothing", missing } as const;
         const leftMs = claim.backsOffMs();
         if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
@@ -170,7 +171,7 @@ export function createStartCollect(needs: CollectNeeds) {
           continue;
         }
         const signed = await plan(draft, { isAlone });
-        if (signed === "lost") return { kind: "lost", readAt, slot: draft.slot } as const;
+        if (signed === "lost") return { kind: "lost", readAt, slot } as const;
         if (signed) {
           if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
           return { kind: "signed", signed } as const;
@@ -213,11 +214,8 @@ export function createStartCollect(needs: CollectNeeds) {
           if (prepared.kind === "lost") proofs.add(prepared.readAt, prepared.slot);
           if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
           if (prepared.kind !== "nothing") continue;
-          // The transaction that this collect followed may have moved everything.
-          if (unknown !== undefined && !followed)
-            throw new CollectError({ kind: "unknown", signature: unknown });
-          reported = followed?.transaction;
-          return followed?.outcome ?? prepared;
+          reported = undefined;
+          return prepared;
         }
         const { signed } = prepared;
         const { transaction } = signed;
@@ -246,15 +244,18 @@ export function createStartCollect(needs: CollectNeeds) {
       }
     }
 
+    /** Returns the account and the swept coins, because lookups of all shareholders read the coins. */
+    function changedBy({ sweptMints }: StoredTransaction): string[] {
+      return [address, ...coins.filter(({ mint }) => sweptMints?.includes(mint)).map(({ curve }) => curve)];
+    }
+
     /** Sends a stored transaction until its outcome is known. Settles the claim unless the transaction landed. */
     async function land(claim: Claim, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
       inFlight = { signature: () => signature, hasLanded: false };
       const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
       if (outcome.kind === "landed") {
-        // Also for the swept coins, because lookups of all their shareholders read them.
-        const swept = coins.filter(({ mint }) => transaction.sweptMints?.includes(mint));
-        for (const changed of [address, ...swept.map(({ curve }) => curve)]) {
+        for (const changed of changedBy(transaction)) {
           floors.require(changed, outcome.slot);
           announceLanded(changed, outcome.slot);
         }
@@ -267,13 +268,24 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
+    /** A success that this collect followed counts unless it can report a transaction of its own. */
+    async function runOrFollow(): Promise<CollectOutcome> {
+      try {
+        const outcome = await run();
+        if (outcome.kind === "collected") return outcome;
+        if (!followed) return { ...outcome, lastCollect: lastCollect() };
+      } catch (error) {
+        if (!followed || namesTransaction(error)) throw error;
+      }
+      reported = followed.transaction;
+      return followed.outcome;
+    }
+
     const signature = () => inFlight?.signature();
 
     return {
       /** Rejects with {@link CollectError}, {@link RpcError}, or an error that marks a bug. */
-      outcome: run().then((outcome): CollectOutcome =>
-        outcome.kind === "nothing" ? { ...outcome, lastCollect: lastCollect() } : outcome,
-      ),
+      outcome: runOrFollow(),
       /** The mints of the coins left out so far, because they fail or cost too much. */
       leftOut: leftOut as ReadonlySet<string>,
       /** Returns the signature of the transaction that this collect sends or waits for, if known. */

@@ -295,6 +295,12 @@ describeWithRedis("a claim in Redis", () => {
       expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
     });
 
+    it("the backoff of the newest transaction, also if an older one becomes known late", async () => {
+      await settle({ slot: 20, hasFailed: false });
+      await settle({ slot: 10, hasFailed: true });
+      expect((await read()).backsOffMs()).toBe(0);
+    });
+
     it("a failure once, although all who followed the transaction settle it", async () => {
       const first = await take();
       const second = take();

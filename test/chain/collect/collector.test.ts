@@ -4,6 +4,7 @@ import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
+import { newMint } from "../../support/new-mint.ts";
 import { startWorld, type World } from "../../support/world.ts";
 import type { CollectError } from "../../../src/chain/collect-error.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
@@ -163,6 +164,21 @@ describe("a transaction in flight", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("keeps its success for a caller whose next collect, of more coins, fails", async () => {
+    const { rpc } = sandbox;
+    const account = sandbox.account("creator");
+    const release = hold(rpc, isMethod("getTransaction"));
+    const first = collector.collect("creator");
+    const coins = [sandbox.coins.addressesOf(newMint())];
+    const second = collector.collector.collect({ account, coins }, "other", performance.now());
+    await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
+    rpc.faults.add({ when: isMethod("simulateTransaction"), then: rpcError({ code: -32602 }) });
+    release();
+    expect(await second).toEqual(await first);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 

@@ -146,6 +146,18 @@ describe("the accounts that share a coin", () => {
     expect(sandbox.landedCollects()).toHaveLength(3);
   });
 
+  it("hear that the coin backs off, although the vault has too little for an empty address", async () => {
+    const collector = createSandboxCollector(sandbox);
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.coins.setSharing(mint, { isPaused: true });
+    });
+    expect(await collect(collector, "artist001")).toMatchObject({ kind: "failed-on-chain" });
+    sandbox.coins.setSharing(mint, { isPaused: false });
+    const { creatorVault } = sandbox.account("artist002");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 200_000n);
+    expect(await collect(collector, "artist002")).toMatchObject({ kind: "coins-backing-off" });
+  });
+
   it("do not repeat a distribution that fails on the chain", async () => {
     const collector = createSandboxCollector(sandbox);
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {

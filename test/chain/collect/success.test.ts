@@ -312,17 +312,22 @@ describe("a shareholder who asks while another one's collect distributes", () =>
     ]);
   });
 
-  it("hears that its outcome is unknown", async () => {
+  it.each([
+    ["hears that its outcome is unknown", "600000"],
+    ["hears that its outcome is unknown, also after the collect's deadline", "1000"],
+  ])("%s", async (_, timeoutMs) => {
     const collector = createSandboxCollector(sandbox, {
       rpcs: [sandbox.rpc, sandbox.secondRpc],
       waits: { agreeMs: SHORT_AGREE_MS },
+      env: { COLLECT_TIMEOUT_MS: timeoutMs },
     });
+    const later = performance.now() + 600_000;
     for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
       faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-    const first = collect(collector, "artist001");
+    const first = collect(collector, "artist001", later);
     await expect.poll(() => collector.openSignatures()).toHaveLength(1);
     const [signature] = collector.openSignatures();
-    const second = collect(collector, "artist002");
+    const second = collect(collector, "artist002", later);
     await expect.poll(() => callsOf("getSlot")).toBeGreaterThan(0);
     drain();
     sandbox.secondRpc.faults.clear();

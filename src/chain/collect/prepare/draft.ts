@@ -41,6 +41,8 @@ export interface PendingCollect {
   readonly block: string | undefined;
   /** Drafts add the mints of the coins that they leave out. */
   readonly leftOut: Set<string>;
+  /** The groups for which there are no more drafts. */
+  readonly tried: ReadonlySet<symbol>;
   /** Nothing is signed after this `performance.now()` time. */
   readonly endsAt: number;
   /** Called when a transaction is signed, before any other collect can read it. */
@@ -112,7 +114,7 @@ export function createReadDrafts(needs: {
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
-    { vaults: before, missingRent, unwithdrawable, slot }: UncollectedFees,
+    { vaults: before, missingRent, unwithdrawable }: UncollectedFees,
     wanted: CollectPart,
     waiting: readonly ChosenSweep[],
   ) {
@@ -181,7 +183,7 @@ export function createReadDrafts(needs: {
     }
 
     return {
-      ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable, slot },
+      ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
       /** How many lamports the fees lack, if any: an empty address cannot receive less than its rent. */
       missing: missing > 0n ? missing : undefined,
@@ -265,7 +267,7 @@ export function createReadDrafts(needs: {
   }
 
   return async (collect: PendingCollect) => {
-    const { wallet, block, leftOut } = collect;
+    const { wallet, block, leftOut, tried } = collect;
     const { account } = wallet;
     const coins = wallet.coins.filter(({ mint }) => !leftOut.has(mint));
     const fees = await balances.getUncollectedFees({ account, coins });
@@ -273,7 +275,8 @@ export function createReadDrafts(needs: {
     const ready = fees.sweeps.filter((_, i) => waits[i]! <= 0);
     const waiting = chooseSweeps(ready, fees.vaults, maxRentLamports);
     const drafts = backoff.inTurn(account.address, ready).flatMap((group) => {
-      const { isApart, sweeps } = group;
+      const { id, isApart, sweeps } = group;
+      if (tried.has(id)) return [];
       // A group that only distributes leaves the account's vaults to another transaction.
       const isOnlyShared = isApart && distributionsOf(sweeps).length === sweeps.length;
       const nothing = { creatorVault: toLamports(0), ammVault: toLamports(0) };
