@@ -2,10 +2,10 @@ import { createLruCache } from "../store/lru-cache.ts";
 import { deriveAddress } from "./derive-address.ts";
 import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
 
-/** In base58. `address` is the escrow address, which coins name as their creator and which receives collected fees. */
+/** In base58. Coins name `address`, the escrow address, as their creator; collects pay to it. */
 export type AccountAddresses = Creator;
 
-/** Derives the addresses of the account with this id, in canonical decimal digits. */
+/** Derives an account's addresses from its social id, which is in canonical decimal digits. */
 export type AddressesOf = (socialId: string) => AccountAddresses;
 
 /** An entry with all five addresses takes about 800 bytes. */
@@ -13,9 +13,9 @@ const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**
  * Derives and caches the addresses of accounts. Vaults are derived on first use: not every request needs them. Seeds:
- * - escrow address: `escrowSeed`, the account's id
- * - creator vault (a PDA of the launch platform): `creator-vault`, the escrow address
- * - authority of the AMM vault (a PDA of the AMM): `creator_vault`, the escrow address
+ * - escrow address: `escrowSeed` and the social id
+ * - creator vault (a PDA of the launch platform): `creator-vault` and the escrow address
+ * - authority of the AMM vault (a PDA of the AMM): `creator_vault` and the escrow address
  */
 export function createAddresses(needs: { escrowProgramId: string; escrowSeed: string }): AddressesOf {
   const { escrowProgramId, escrowSeed } = needs;

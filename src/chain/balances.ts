@@ -22,24 +22,24 @@ import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
-  /** The sweeps that the launch platform allows, whatever their rent. */
+  /** The sweeps that the launch platform allows, whatever their rent. Excludes distributions that pay too little. */
   readonly sweeps: readonly Sweep[];
-  /** The lamports at the address that its owner cannot withdraw. */
+  /** The lamports that the account's owner cannot withdraw from the address. */
   readonly unwithdrawable: Lamports;
-  /** The lamports that the address lacks to be rent-exempt. The address cannot receive fewer. */
+  /** How many lamports the address lacks to be rent-exempt. A smaller transfer to the address fails. */
   readonly missingRent: Lamports;
 }
 
 export interface Balance {
-  /** What a collect that names the same coins would move now. */
+  /** What a collect would move now if it names the same coins. */
   readonly vault: Lamports;
-  /** The lamports at the account's address that its owner can withdraw. */
+  /** The lamports that the account's owner can withdraw from the address. */
   readonly pda: Lamports;
   /** The fees on the named coins, in the coins' order. */
   readonly coins: readonly CoinFees[];
 }
 
-/** Returns an account's balance and the fees on `coins`, some or all of the coins that were read with the account. */
+/** Returns an account's balance with the fees on `coins`, which must have been read with the account. */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
 export type Balances = ReturnType<typeof createBalances>;
@@ -47,7 +47,7 @@ export type Balances = ReturnType<typeof createBalances>;
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
   readWallets: ReadWallets;
-  /** Why earlier collects failed to move fees. Balances show it; collects ignore it and try again. */
+  /** Why earlier collects could not move fees. Balances show these reasons; collects ignore them and try again. */
   findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
   escrowProgramId: string;
   feePayer: string;
@@ -70,7 +70,7 @@ export function createBalances(needs: {
     });
   }
 
-  /** Raises `ammMinimum` above what the AMM was last seen to leave in its vault, if anything. */
+  /** Sets `ammMinimum` just above the amount that the AMM last left in its vault, if any. */
   function withFindings(vaults: Vaults, ammVault: string): Vaults {
     const left = findings.leftInAmm(ammVault);
     return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
@@ -87,7 +87,7 @@ export function createBalances(needs: {
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
-      // All entries of a coin with a sharing config have the same sweep.
+      // All entries of a shared coin have the same sweep.
       const sweeps = new Set(coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])));
       const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
@@ -130,14 +130,14 @@ export function createBalances(needs: {
       const sweeps = new Set(toFees(wallet.account, state).flatMap(({ sweep }) => sweep ?? []));
       return {
         vaults: state.vaults,
-        // Other shareholders' fees do not justify the cost of a collect.
+        // Only this account's share can justify the cost of a collect.
         sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports),
         unwithdrawable: unwithdrawableIn(state),
         missingRent: missingRentOf(state),
       };
     },
 
-    /** Reads balances, in the order of `wallets`: an Error for each failed read, or the signal's reason on abort. */
+    /** Reads balances in the order of `wallets`. A failed read gives an Error; an abort gives the signal's reason. */
     async getBalances(
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,
@@ -146,7 +146,7 @@ export function createBalances(needs: {
       return states.map((state, i) => (state instanceof Error ? state : toBalanceWith(wallets[i]!, state)));
     },
 
-    /** The lamports at an account's address that its owner cannot withdraw. */
+    /** The lamports that an account's owner cannot withdraw from its address. */
     getUnwithdrawable: async (account: AccountAddresses) =>
       unwithdrawableIn(await readWallet({ account, coins: [] })),
   };

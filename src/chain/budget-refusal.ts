@@ -1,7 +1,7 @@
 import type { ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 
-/** The error details of a collect, or of a page of a history, that the service's `budget` does not allow. */
+/** Returns the error details for a collect, or a page of a history, that exceeds the service's `budget`. */
 export function budgetRefusal(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,

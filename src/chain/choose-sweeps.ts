@@ -6,25 +6,25 @@ import { rentMinimumOf, type Rent } from "./rent.ts";
 import type { Account } from "./rpc/rpc-results.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
-/** What the vaults of an account, or of a sharing config, hold. */
+/** The vaults of an account, or of a sharing config. */
 export interface Vaults {
   /** All lamports of the creator vault. */
   readonly creatorVault: Lamports;
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
   /**
-   * The rent that the first sweep of a curve (to the creator vault) or pool (to the AMM's vault) costs its payer: above
-   * 0 if the vault is missing or below its minimum.
+   * The rent that the first sweep to a vault costs: `CURVE` for the creator vault, `POOL` for the AMM's vault. Above 0
+   * if the vault is missing or below its rent-exempt minimum.
    */
   readonly missingRent: Readonly<Record<Stage, Lamports>>;
-  /** The rent-exempt minimum of the creator vault, which stays there. */
+  /** The creator vault's rent-exempt minimum, which a collect leaves in the vault. */
   readonly rentMinimum: Lamports;
   readonly rent: Rent;
-  /** The least that the AMM moves out of its vault. */
+  /** The AMM's vault is emptied only if it holds at least this much. */
   readonly ammMinimum: Lamports;
 }
 
-/** Less is not worth the AMM's transfer, which makes transactions larger: anyone can send a few lamports. */
+/** Smaller amounts, which anyone can send, are not worth the AMM's transfer: it makes transactions larger. */
 const AMM_MINIMUM = toLamports(5_000);
 
 /** Decodes the vaults of an account, or of a sharing config. */
@@ -53,7 +53,7 @@ export function toVaults(
   };
 }
 
-/** A sweep of a coin's curve or pool. It moves the fees that wait there to the account's vaults. */
+/** Moves the waiting fees of a coin's curve or pool to the account's vaults. */
 export interface PlaceSweep {
   readonly coin: CoinAddresses;
   readonly stage: Stage;
@@ -63,8 +63,8 @@ export interface PlaceSweep {
 }
 
 /**
- * Sweeps of a shared coin's curve and pool, then a distribution of the fees to all shareholders. `amount`: what the
- * account receives; the collect's cost is weighed against it only. `growthRent`: also for missing vaults.
+ * Sweeps a shared coin's curve and pool, then distributes the fees to all shareholders. `amount`: what this account
+ * receives, which alone must justify the collect's cost. `growthRent`: includes the rent of missing vaults.
  */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
@@ -72,17 +72,17 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly distributable: Lamports;
   /** In the order in which the distribution names them. */
   readonly shareholders: readonly Shareholder[];
-  /** Whether the curve is swept. It is swept even if no fees wait there: a trade can add some at any moment. */
+  /** Whether the curve is swept: always before the coin migrates, because a trade can add fees at any moment. */
   readonly withCurve: boolean;
   /** Whether the coin's pool is swept, and the sharing config's AMM vault emptied. */
   readonly withPool: boolean;
-  /** If the pool is swept: the same distribution without the pool, which is smaller and may need less rent. */
+  /** With `withPool`: the same distribution without the pool. It is smaller, and may need less rent. */
   readonly withoutPool?: Distribution | undefined;
 }
 
 export type Sweep = PlaceSweep | Distribution;
 
-/** A sweep that a collect does, with all rent that its payer pays. */
+/** A sweep that a collect includes, and all the rent that it costs. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
 /** Fees that wait on a coin. */
@@ -91,10 +91,10 @@ export interface WaitingFees {
   readonly amount: Lamports;
 }
 
-/** A sweep moves at least this many times its rent. */
+/** A sweep must move at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
 
-/** Whether the service pays `rent` for a sweep of `amount`: at most 2% of it. */
+/** Whether the service pays `rent` for a sweep of `amount`: at most 2% of the amount. */
 export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
   return rent * MIN_AMOUNT_PER_RENT <= amount;
 }
@@ -105,9 +105,9 @@ export function growthRentOf(bytes: number, { rent, rentMinimum }: Vaults): Lamp
 }
 
 /**
- * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances use this function too,
- * so that they show what a collect would move. A sweep's rent must be acceptable and at most `maxRentLamports`; the
- * first sweep to a vault pays for that vault. Omits sweeps to the AMM's vault if it would stay below `ammMinimum`.
+ * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances also use this function,
+ * to show what a collect would move. A sweep's rent must be acceptable and at most `maxRentLamports`; the first sweep
+ * to a vault pays for that vault. Omits sweeps to the AMM's vault if the vault would stay below `ammMinimum`.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
@@ -130,7 +130,7 @@ export function chooseSweeps(
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
-  // Try again: once a sweep has paid for a vault, a sweep that was too expensive before may be acceptable.
+  // Once a sweep has paid for a vault, a sweep that was too expensive may be acceptable: try again.
   for (let before = Infinity; left.length < before;) {
     before = left.length;
     left = left.filter(
@@ -143,7 +143,7 @@ export function chooseSweeps(
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
-/** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 below the AMM's minimum. */
+/** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 for less than `ammMinimum`. */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
   const amount = ammVault + amountOf("POOL", sweeps);
   return toLamports(amount >= ammMinimum ? amount : 0n);
@@ -165,12 +165,12 @@ export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports
   );
 }
 
-/** Returns the rent that the payer of the sweeps pays. */
+/** Returns the rent that all these sweeps cost together. */
 export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** Returns all rent that a sweep's payer pays if these vaults lack rent. */
+/** Returns the rent that a sweep costs: to grow accounts, and to fund its vault if `missingRent` is above 0. */
 export function rentWith(missingRent: Vaults["missingRent"], { stage, growthRent }: Sweep): Lamports {
   return toLamports(growthRent + (stage === "SHARED" ? 0n : missingRent[stage]));
 }
@@ -179,7 +179,7 @@ export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (
   return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
-/** Returns the sweeps that work without the AMM's transfer. */
+/** Returns the sweeps that do not need the AMM's transfer. */
 export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
   return sweeps.filter(({ stage }) => stage !== "POOL");
 }

@@ -13,8 +13,8 @@ interface Finding {
 export type CoinFindings = ReturnType<typeof createCoinFindings>;
 
 /**
- * Remembers for an hour why the last collect that tried could not distribute a coin's shared fees, or empty a vault of
- * the AMM. The accounts themselves do not show this. Only lookups use these findings: the next collect tries again.
+ * Remembers for an hour why the last attempt to distribute a coin's shared fees, or to empty an AMM vault, failed. The
+ * chain's data does not show the reason. Only lookups use these findings: the next collect tries again.
  */
 export function createCoinFindings() {
   /** By the coin's mint, or the vault's address. */
@@ -29,8 +29,8 @@ export function createCoinFindings() {
       return distributable <= tooLittle ? reason : undefined;
     },
     /**
-     * Records what a simulation or a landed transaction shows of a coin, or of a vault of the AMM. `reason`: undefined
-     * if the fees are moved. `tooLittle`: the lamports that are not moved, if a larger amount may be.
+     * Records the result of a simulation or a landed transaction, for a coin or an AMM vault. `reason`: undefined if
+     * the fees were moved. `tooLittle`: the lamports that were not moved, if a larger amount might be.
      */
     found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
       findings.set(mintOrVault, reason && { reason, tooLittle });

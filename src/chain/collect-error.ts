@@ -78,7 +78,7 @@ export const COLLECT_FAILURES = {
         "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
       ),
   }),
-  /** Too little is left to collect without the coins that back off because their sweeps failed on the chain. */
+  /** Some coins back off because their last sweep failed on the chain; without them, too little can be collected. */
   "coins-backing-off": failure<{ readonly leftMs: number }>({
     answer: ({ leftMs }) =>
       sayWhen(
@@ -87,8 +87,8 @@ export const COLLECT_FAILURES = {
       ),
   }),
   /**
-   * The caller's address block has used its share of the hourly fee budget, or the service has used all of it. Small
-   * collects have separate limits. Without `retryAfterSeconds`, the budget can never cover this collect.
+   * The caller's address block has used its share of the hourly fee budget, or the service has used the whole budget.
+   * Small collects have separate limits. Without `retryAfterSeconds`, the budget can never cover this collect.
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     answer: (shortage) =>
@@ -101,7 +101,7 @@ export const COLLECT_FAILURES = {
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** No transaction was sent, or the transaction failed on the chain because of the balance: see `detail`. */
+  /** The fee payer's balance is too low: nothing was sent, or the transaction failed on the chain. See `detail`. */
   "fee-payer-short": failure<{ readonly detail: string }>({
     text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
     hint: "the fee payer has too little SOL: send it some; /readyz and npm run doctor show its address and balance",
@@ -119,7 +119,7 @@ export const COLLECT_FAILURES = {
     hint: "a collect takes longer than COLLECT_TIMEOUT_MS, and continues: if this repeats, check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** The transaction can no longer land; it is not known whether it did. */
+  /** The transaction can no longer land; it is not known whether it has landed. */
   unknown: failure<Signed>({
     answer: ({ signature }) => ({
       message: `It is not known whether transaction ${signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
@@ -136,7 +136,7 @@ export const COLLECT_FAILURES = {
   "failed-on-chain": failure<
     Signed & {
       readonly err: TransactionError;
-      /** Mints of coins, at least one of which made the transaction fail; undefined if it has no coins. */
+      /** Coins, by mint. At least one made the transaction fail. Undefined if the transaction has no coins. */
       readonly mints?: readonly string[] | undefined;
     }
   >({
@@ -177,7 +177,7 @@ export class CollectError extends Error {
     this.result = row.result ?? this.code;
   }
 
-  /** Returns what replaces the error code's defaults; the cause is included only with a hint for the operator. */
+  /** Returns what replaces the error code's defaults. Includes the cause only if there is a hint for the operator. */
   details(): ErrorDetails {
     const { answer, hint } = rowOf(this.failure);
     return { ...answer?.(this.failure), ...(hint !== undefined && { cause: this, operatorHint: hint }) };

@@ -30,7 +30,7 @@ export interface Program {
   readonly deploySlot: number | undefined;
 }
 
-/** Reads programs, by their addresses in base58, in order. Rejects with an RpcError. */
+/** Reads programs by their base58 addresses, and returns them in the same order. Rejects with an RpcError. */
 export async function readPrograms(
   { readAccounts }: Pick<Rpc, "readAccounts">,
   ids: readonly string[],
@@ -67,7 +67,7 @@ export interface DeployWaits {
   readonly deployPeriodMs?: number | undefined;
 }
 
-/** Watches for new deployments of the launch platform's programs: these are frequent, and may break collects. */
+/** Watches for new deployments of the launch platform's programs: deployments are frequent, and may break collects. */
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;

@@ -42,7 +42,7 @@ export function keyAt(data: Buffer, offset: number): string {
 /**
  * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
  * of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists if x² = (y² - 1) / (d·y² + 1) has a
- * solution, so if the fraction is a square modulo P. It is one exactly if numerator · denominator is a square. web3.js
+ * solution modulo P. It has one exactly if the product of numerator and denominator is a square modulo P. web3.js
  * computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
@@ -51,7 +51,7 @@ export function isOnCurve(bytes: Buffer): boolean {
   if (y >= P) return false;
   const ySquared = (y * y) % P;
   const product = ((ySquared + P - 1n) * (D * ySquared + 1n)) % P;
-  // x is 0, which has no sign.
+  // Here x is 0, which has no sign.
   if (product === 0n) return !hasSign;
   return isSquare(product);
 }

@@ -4,9 +4,9 @@ import type { Rpc } from "./rpc/rpc-client.ts";
 /** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
 export const BASE_FEE_LAMPORTS = 5_000n;
 
-/** The lowest price per compute unit. A collect of 10,000 units then pays 10 lamports above the base fee. */
+/** The lowest price per compute unit: a collect of 10,000 units pays 10 lamports besides the base fee. */
 export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
-/** A price that was enough in three of four recent slots: a collect waits for a few slots instead of paying more. */
+/** The chosen price was enough in 75% of recent slots: a collect waits for a few slots instead of paying more. */
 export const PRIORITY_FEE_PERCENTILE = 75;
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
@@ -17,9 +17,9 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
 }
 
 /**
- * The price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
- * soon, judging by recent slots. At least the floor, unless its fee for `unitLimit` units would exceed
- * `maxPriorityFeeLamports`. Never rejects: uses the floor when recent prices cannot be read.
+ * Chooses a price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
+ * soon, judging by recent slots. At least the floor, unless the fee for `unitLimit` units would then exceed
+ * `maxPriorityFeeLamports`. Never rejects: uses the floor if recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,

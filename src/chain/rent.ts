@@ -10,10 +10,10 @@ export interface Rent {
 
 /** The bytes that every account takes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of the rent sysvar. */
 const ACCOUNT_OVERHEAD_BYTES = 128;
-/** Lamports per byte. The rate was 6,960 until 2026 and is 5,080; 696 is proposed. Rates beyond these are wrong. */
+/** Limits of the rate, in lamports per byte. It was 6,960 until 2026 and is 5,080; 696 is proposed. */
 const MIN_RATE = 500;
 const MAX_RATE = 14_000;
-/** A u64, an f64 and a u8 that is not used any more. */
+/** The size of the sysvar: a u64, an f64, and a u8 that is no longer used. */
 const RENT_BYTES = 17;
 
 /** Decodes the rent sysvar; undefined for impossible data. Only a vote of the cluster changes the rate. */

@@ -12,8 +12,8 @@ import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /**
- * The lamports, rent included, that the config's creator vault must hold for a distribution to pay anything. The launch
- * platform does not publish this minimum, so only lookups use it: collects rely on their simulation.
+ * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than this, rent included.
+ * The launch platform does not publish this minimum, so only lookups use it: collects rely on their simulation.
  */
 const MIN_HELD = 1_781_760n;
 
@@ -25,8 +25,8 @@ export function partOf(amount: bigint, shareholders: readonly Shareholder[], add
 }
 
 /**
- * Returns a coin's fees for one account that shares them: an entry per place where fees wait (curve, pool, vaults), all
- * with the same distribution. Only a simulation shows if the others can be paid.
+ * Returns a coin's fees for one of its shareholders: an entry for each place where fees wait (curve, pool, vaults), all
+ * with the same distribution. Only a simulation shows whether the other shareholders can be paid.
  */
 export function toSharedFees(
   { addresses: coin, places, vaults }: Coin,
@@ -34,9 +34,9 @@ export function toSharedFees(
   needs: {
     address: string;
     feePayer: string;
-    /** The least that is worth a collect. */
+    /** The smallest share that is worth a collect. */
     minCollectLamports: Lamports;
-    /** Returns why the last collect that tried could not distribute this amount. */
+    /** Returns why the last attempt to distribute this amount failed; undefined if an attempt may succeed. */
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SweepableFees[] {
@@ -54,11 +54,11 @@ export function toSharedFees(
     const ofCurve = curve ? reasonOfPlace(curve) : "OTHER_CREATOR";
     if (ofCurve !== null) return ofCurve;
     if (isPaused) return "PAUSED";
-    // The fee payer must not be an account of a distribution that it signs.
+    // The fee payer signs the distribution, so it must not be one of the shareholders.
     return shareholders.some((each) => each.address === feePayer) ? "SHAREHOLDER_BLOCKED" : null;
   }
 
-  /** Returns why a lookup does not count the fees, although a collect tries to distribute them. */
+  /** Returns why a lookup does not count the fees, although a collect would try to distribute them. */
   function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
     const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
     return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
@@ -96,7 +96,7 @@ export function toSharedFees(
     return canUsePool ? { ...compose(true), withoutPool } : withoutPool;
   }
 
-  /** Returns why a distribution excludes the curve or pool; null if it does not. */
+  /** Returns why a distribution must exclude this curve or pool; null if it need not. */
   function reasonOfPlace(account: FeeAccount): UncollectableReason | null {
     const reason = reasonOf(coin, account, coin.sharingConfig.address);
     return reason === "NOTHING_WAITING" ? null : reason;

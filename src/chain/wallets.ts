@@ -27,12 +27,12 @@ export function identityOf({ account, coins }: WalletWithCoins): string {
 export interface WalletState {
   readonly address: Account | undefined;
   readonly vaults: Vaults;
-  /** In the order of the wallet's coins, without those that cannot be used. */
+  /** In the order of the wallet's coins, without coins whose accounts cannot be used. */
   readonly coins: readonly Coin[];
   readonly rent: Rent;
 }
 
-/** Reads wallets as they are now, in order: an {@link RpcError} for each that cannot be read. */
+/** Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot be read. */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
   signal?: AbortSignal,
@@ -45,16 +45,16 @@ const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** Batches in flight at once: a call that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
- * The longest that a wallet waits for its batch while another is in flight. Until calls are full, a node that takes 20
- * ms or longer gets at most 50 calls/s, which fits providers' small plans.
+ * The longest that a wallet waits for its batch while another batch is in flight. Unless calls are full, a node that
+ * takes at least 20 ms per call gets at most 50 calls/s, which fits providers' small plans.
  */
 const MAX_WAIT_MS = 20;
 
 /**
  * Reads wallets for the whole process: merges the wallets of concurrent callers into as few calls as possible, and
- * answers each wallet as soon as its call returns. Reads a wallet and its coins in one slot, because a collect between
- * two slots would show a total that never existed. Reads a wallet again if its state is older than one already shown;
- * the others do not wait. Caches nothing: no caller joins a call that was sent before it asked.
+ * answers each wallet as soon as its call returns. Reads a wallet and its coins in one slot: with a collect between two
+ * slots, the total would be wrong. Reads a wallet again if its state is older than a state already shown; the other
+ * wallets do not wait. Caches nothing: no caller gets the result of a call that was sent before the caller asked.
  */
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
@@ -76,7 +76,7 @@ export function createReadWallets(needs: {
       rpc.readAccounts({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // A collect for one shareholder of a coin changes the amounts of all.
+        // Includes the coins: a collect for one shareholder changes the amounts of all shareholders.
         minSlotOf(i) {
           const { account, coins } = wallets[i]!;
           return coins.reduce(
@@ -103,7 +103,7 @@ export function createReadWallets(needs: {
   return load;
 }
 
-/** Takes as many of the first wallets as one call can read, at least one. */
+/** Returns the first wallets, as many as one call can read, but at least one. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
   const taken: Wallet[] = [];
   let accounts = 0;
@@ -125,7 +125,7 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   return accounts.slice(from, from + ACCOUNTS_PER_COIN);
 }
 
-/** The amounts that can change: the wallet's by its address, and each coin's by its curve. */
+/** The amounts that can change: the wallet's by its address, and each coin's by its curve's address. */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];

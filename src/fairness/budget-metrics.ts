@@ -5,7 +5,7 @@ import { SCOPES, type BudgetScope } from "./budget.ts";
 /**
  * `social_reads`: accounts read from the social network. `social_calls`: calls that the network allows. `fees`:
  * transaction fees and rents. `small_fees`: the part of `fees` for collects that do not pay for themselves.
- * `history_calls`, `chain_calls`: calls to the chain for histories, and for operations with many balances.
+ * `history_calls`: calls to the chain for histories. `chain_calls`: calls for operations with many balances.
  */
 const BUDGETS = [
   "social_reads",
@@ -18,7 +18,7 @@ const BUDGETS = [
 type BudgetName = (typeof BUDGETS)[number];
 
 export interface BudgetMetrics {
-  /** Counts refused accounts, callers as payers of a collect, or calls, depending on the budget. */
+  /** Counts refusals: of accounts, of payers of a collect, or of calls, depending on the budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */
   watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;

@@ -27,11 +27,11 @@ export interface Pool {
   readonly wideBlock: number;
   /** For all trusted callers together, because each acts for many strangers. */
   readonly trusted: number;
-  /** The most that one call takes. Each bucket holds at least this much, or half of its limit if that is less. */
+  /** The largest amount taken at once. Each bucket holds at least this much, or half of its limit if that is less. */
   readonly largest: number;
 }
 
-/** For the first `first` units of an hour, an address block may use the fraction `mayUse` of a pool. */
+/** An address block may use the fraction `mayUse` of a pool for the first `first` units that it takes in an hour. */
 export interface Tier {
   readonly first: number;
   readonly mayUse: number;
@@ -44,12 +44,12 @@ const REST_MAY_USE = 1 / 2;
 
 /**
  * Limits what all callers take in any hour to `limit`, over all replicas while Redis is available. Each address block,
- * each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, and at least twice the
+ * each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, but at least twice the
  * `first` of the first tier. A sixth of each limit is available at once; the rest refills evenly in an hour.
  *
- * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define how
- * little, and how much of the pool such a block may use. Trusted callers are in no tier. An amount that a caller takes
- * from a smaller pool than `pool` counts in both pools, and may use at most half of `pool`.
+ * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define
+ * what is little, and how much of the pool such a block may use. Trusted callers are in no tier. An amount that is
+ * taken from a smaller pool also counts in `pool`, and may use at most half of `pool`.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
@@ -68,7 +68,7 @@ export function createBudget(needs: {
     return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
   }
 
-  /** Returns the buckets of a caller's block and /32. Half of a /32, too, is reserved for blocks that take little. */
+  /** Returns the buckets of a block and its /32. Half of the /32's bucket is reserved for blocks that take little. */
   function sharesOf({ name: pool, largest, ...shares }: Pool, block: string, mayUse: number): Bucket[] {
     if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
     const own = toBucket(`${pool}:${block}`, shares.block, largest);
@@ -78,14 +78,14 @@ export function createBudget(needs: {
     return [own, { ...wide, burst: mayUse * wide.burst }];
   }
 
-  /** Returns the bucket of a pool. It holds `largest` three times, if that is at most a third of the pool's limit. */
+  /** The bucket of a pool. It holds at least three times `largest`, or a third of the pool's limit if that is less. */
   const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
     const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
     const bucket = toBucket(pool, all, several);
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 
-  /** Returns sets of buckets, the tiers' sets first. A caller takes from all buckets of one set, then of the next. */
+  /** Returns sets of buckets, the tiers' sets first. Each unit comes from all buckets of the first set with room. */
   function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
       ...sharesOf(whole, block, mayUse),

@@ -18,8 +18,8 @@ interface Place<T> {
 
 /**
  * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is
- * the oldest of the blocks with the fewest running tasks, and a full queue refuses the newest task of the blocks with
- * the most. A task whose callers have all left is not started. Tasks start at the end of the event-loop turn, so that
+ * the oldest of the blocks with the fewest running tasks. A full queue refuses the newest task of the blocks with the
+ * most tasks. A task whose callers have all left is not started. Tasks start at the end of the event-loop turn, so that
  * the order of arrival within a turn gives no advantage.
  */
 export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
@@ -60,9 +60,9 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
     if (running.delete(place)) startNext();
   }
 
-  /** Adds a task; join it at once. `onEnd` is called when it has ended, is refused, or all its callers have left. */
+  /** Adds a task; join it at once. Calls `onEnd` when the task ends, is refused, or loses all its callers. */
   return (run: () => Promise<T>, onEnd: () => void = () => undefined): Task<T> => {
-    // Bound, so that the task's spans belong to the request that adds the task, not to the task whose end starts it.
+    // Bind `run`: its spans belong to the request that adds the task, not to the task whose end starts this one.
     const place: Place<T> = {
       run: AsyncResource.bind(run),
       onEnd,

@@ -20,14 +20,14 @@ export interface Bucket {
 interface Wanted {
   readonly wanted: number;
   readonly least: number;
-  /** Also takes units that refill within this time. */
+  /** Units that refill within this time count as available. */
   readonly aheadMs: number;
 }
 
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /** The time until all of `wanted` is available; if not all is taken, until `least` more units are. */
+  /** The time until the taken units are available; if fewer than `wanted` are taken, until `least` more are. */
   readonly waitMs: number;
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
@@ -42,7 +42,7 @@ const ROUNDING_MS = 1;
 const HOUR_MS = 3_601_000;
 /** The most buckets in the memory of a process, of about 200 bytes each. */
 const MAX_BUCKETS = 50_000;
-/** A replica that cannot reach Redis takes this fraction of a bucket: four replicas together stay within its limit. */
+/** Without Redis, a replica takes at most this fraction of a bucket: four replicas then stay within the limit. */
 const FRACTION_WITHOUT_REDIS = 1 / 4;
 /** When to retry an amount that is larger than the reduced bucket: Redis may be back by then. */
 const RETRY_WITHOUT_REDIS_MS = 30_000;
@@ -76,8 +76,8 @@ export function createMemoryBuckets() {
     },
 
     /**
-     * Returns units to the buckets; a negative `amount` takes more. `fullAt` is the result of the call that took them.
-     * Does not return units that would have refilled since then: otherwise an hour could give them twice.
+     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call that took the units.
+     * Units that have refilled since that call are not returned: otherwise an hour could give them twice.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
@@ -165,7 +165,7 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
 export interface Taken {
   readonly amount: number;
-  /** The time until `wanted` is available; if not all was taken, until `least` more units are, or Infinity if never. */
+  /** The time until the taken units are available; if fewer than `wanted`, until `least` more; Infinity if never. */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
@@ -194,7 +194,7 @@ export function createBuckets(needs: {
   });
 
   return {
-    /** Takes as much of `wanted` as each bucket has or refills within `aheadMs`; nothing if that is below `least`. */
+    /** Takes as much of `wanted` as every bucket has, or refills within `aheadMs`; nothing if that is below `least`. */
     async take(
       buckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },

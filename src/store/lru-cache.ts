@@ -1,6 +1,6 @@
 import { LRUCache } from "lru-cache";
 
-/** LRUCache's `max` would allocate memory for all entries at once: several MB, and milliseconds, for each cache. */
+/** Limits entries by `maxSize`: with LRUCache's `max`, each cache would at once allocate several MB for all entries. */
 export function createLruCache<Key extends string, Value extends object | string | number | boolean>(
   maxEntries: number,
   options: Pick<LRUCache.OptionsBase<Key, Value, undefined>, "ttl" | "perf" | "memoMethod"> = {},

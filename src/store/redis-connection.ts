@@ -6,9 +6,7 @@ export const SILENT_CONNECTION_MS = 3_000;
 const RECONNECT_MAX_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
 
-/**
- * Connects to the Redis server at one URL, or to all masters of the Redis Cluster at several. Reconnects automatically.
- */
+/** Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. Reconnects automatically. */
 export function createConnection(needs: {
   urls: readonly URL[];
   answerTimeoutMs: number;
@@ -99,7 +97,7 @@ export function createConnection(needs: {
       });
     },
 
-    /** Returns one key of `keyOf` on each master; no keys while some slots of the cluster have no master. */
+    /** Returns one key for each master, made by `keyOf`; no keys while some slots of the cluster have no master. */
     keyOnEachMaster(keyOf: (index: number) => string): string[] {
       if (!(client instanceof Cluster)) return [keyOf(0)];
       const { slots } = client;
@@ -114,7 +112,7 @@ export function createConnection(needs: {
     },
 
     lastError: () => lastError,
-    /** Whether the servers at several URLs are not in cluster mode. */
+    /** Whether several URLs are set, but their servers are not in cluster mode. */
     isNoCluster: () => isNoCluster,
     close(): void {
       client.disconnect();

@@ -18,7 +18,7 @@ export const redisKeys = {
   /** The names of `claim` and `known` in releases before `v3:`. */
   earlierClaim: (feePayer: string, address: string) => `v2:collect:{${feePayer}:${address}}`,
   earlierKnown: (feePayer: string, address: string) => `v2:last-collect:{${feePayer}:${address}}`,
-  /** The slot of the last collect that landed; also the channel on which replicas announce it. */
+  /** The slot of the newest landed collect; also the channel on which replicas announce it. */
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
   /** Written to check that Redis answers. In a cluster, each master is checked with a different `index`. */
   probe: (index = 0) => `v2:probe:${index}`,

@@ -8,7 +8,7 @@ import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
-/** A Lua script and the schema of its result. In a cluster, its keys must have the same hash tag, to be on one node. */
+/** A Lua script and its result's schema. In a cluster, a script's keys must share one hash tag, to be on one node. */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -25,9 +25,9 @@ interface Queued {
 /** The state that all replicas share, in one Redis server or in a Redis Cluster. */
 export interface Redis {
   /**
-   * Runs a script in one round trip. Returns undefined if the script fails or its result does not match the schema, or
-   * if Redis is unavailable: at once if it is known to be down, otherwise after at most `answerTimeoutMs`. Even then
-   * the script may have run, or may still run, but never twice.
+   * Runs a script in one round trip. Returns undefined if the script fails, if its result does not match the schema, or
+   * if Redis is unavailable: at once if Redis is marked as down, otherwise after at most `answerTimeoutMs`. A script
+   * without a result may have run, or may still run, but never twice.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
@@ -36,23 +36,23 @@ export interface Redis {
    * never displaces a script without `keptMs`, and does not count in `unwritten`.
    */
   runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
-  /** The number of scripts of `runLater` that have not run. */
+  /** The number of `runLater` scripts without `keptMs` that have not run. */
   unwritten(): number;
   /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`. A script publishes to it as KEYS[1], if its first key is `name`. Calls
-   * `onReconnect` whenever messages may have been missed: at first, and after each outage.
+   * Receives messages on the channel `name`. A script whose first key is `name` publishes to the channel as KEYS[1].
+   * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
    */
   subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
-  /** Resolves when Redis first answers, or after a second: to a problem if Redis can never be used with these URLs. */
+  /** Resolves when Redis first answers, or after a second: to a reason if Redis can never be used with these URLs. */
   readonly ready: Promise<string | undefined>;
   close(): void;
 }
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** Beyond this, drops the oldest script with `keptMs`, or if there is none, the oldest script: it stays `unwritten`. */
+/** A full queue drops the oldest script with `keptMs`; without one, the oldest script, which remains `unwritten`. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;

@@ -24,21 +24,21 @@ export interface HistoryPage {
 }
 
 /**
- * The fewest transactions that a page looks at. Anyone can send dust, so a lower number would leave small pages empty;
- * a higher one would make pages expensive.
+ * A page looks at no more than this many transactions, or `first` if that is more. Anyone can send dust: a lower limit
+ * would leave small pages empty. A higher one would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
-/** The fewest transactions read in parallel, so that dust is not read one transaction after the other. */
+/** At least this many transactions are read in parallel, so that dust is not read one by one. */
 const MIN_READ_AT_ONCE = 10;
-/** The most cached transfers of finalized transactions. An entry takes about 400 bytes. */
+/** The most cached results of finalized transactions. An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 /**
- * Limits the lists, and the transactions, that are read in parallel: providers allow about ten calls a second or more.
- * Other reads wait, for about 25 s at 0.2 s per call; address blocks take turns. Still more reads are refused.
+ * Limits parallel reads of lists, and of transactions: providers allow about ten calls a second. A full queue takes
+ * about 25 s at 0.2 s per call; address blocks take turns. Further reads are refused.
  */
 const IN_TURN = {
   maxRunning: 8,
@@ -48,17 +48,17 @@ const IN_TURN = {
       message: "Too many histories are being read. Try again in 30 seconds.",
     }),
 };
-/** How many times a transaction is read: a node may list it some time before it can return it. */
+/** How many times to try to read a transaction: a node may list transactions that it cannot return yet. */
 const READS = 3;
 const REREAD_MS = 400;
 
 export type History = ReturnType<typeof createHistory>;
 
 /**
- * Reads the transfers to and from accounts' addresses from the chain, which is the only ledger. Caches transfers of
- * finalized transactions, because these never change. All histories together make at most `historyCallsPerHour` calls
- * in any hour, over all replicas while Redis is up. One address block may use an eighth of the calls. Only lists count
- * at a second endpoint; other calls there do not.
+ * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized transactions,
+ * because these never change. All histories together make at most `historyCallsPerHour` calls in any hour, over all
+ * replicas while Redis is up. One address block may use an eighth of the calls. A read of a list counts once for each
+ * endpoint that is asked; a read of a transaction counts once.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -84,7 +84,7 @@ export function createHistory(needs: {
   });
   metrics.watch("history_calls", budget.usedRatio);
 
-  /** Takes one call from the budget of the reader's address block. */
+  /** Takes one call from the budget, for the reader's address block. */
   async function pay({ addressBlock }: Caller) {
     const paid = await budget.take(addressBlock, 1);
     if (!paid.shortage) return paid;
@@ -95,9 +95,9 @@ export function createHistory(needs: {
 
   return {
     /**
-     * Returns up to `first` transfers before the transaction `after`. Looks at the larger of {@link MIN_LOOKED_AT} and
-     * `first` transactions, so a page may have fewer transfers, or none, without being the last. Undefined if no
-     * endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Returns up to `first` transfers older than the transaction `after`. Looks at no more transactions than {@link
+     * MIN_LOOKED_AT} or, if more, `first`: a page may have fewer transfers, or none, without being the last. Undefined
+     * if no endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,

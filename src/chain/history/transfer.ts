@@ -10,7 +10,7 @@ export interface Transfer {
   readonly kind: "COLLECTED" | "RECEIVED" | "WITHDRAWN";
   readonly lamports: Lamports;
   readonly signature: string;
-  /** When its block was produced; undefined when the chain does not say. */
+  /** The time of the transaction's block; undefined when the chain does not say. */
   readonly at: Date | undefined;
 }
 
@@ -34,9 +34,9 @@ export function toTransfer(
 }
 
 /**
- * True if the vault's balance fell, or if an instruction of the launch platform names the address and either names the
- * vault (a collect may also fill the vault, so that its balance does not fall) or distributes shared fees. Derives no
- * address: the platform checks a distribution's accounts, and a transaction can name hundreds.
+ * True if the vault's balance fell. It need not fall, because a collect may also fill the vault. So also true if an
+ * instruction of the launch platform names the address, and either names the vault or distributes shared fees. Derives
+ * no address: the platform checks a distribution's accounts, and a transaction can name hundreds of accounts.
  */
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,

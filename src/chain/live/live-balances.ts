@@ -8,7 +8,7 @@ import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
-/** Watching makes at most 60 calls in any minute (one per 1.2 s, and a burst of 10), besides watchers' first reads. */
+/** Besides watchers' first reads, at most 60 calls are made in any minute: one per 1.2 s, and a burst of 10. */
 const CALL_MS = 1_200;
 const BURST = 10;
 /** A read starts once this many calls are allowed. A read that makes more delays the next one. */
@@ -29,13 +29,13 @@ interface Watched extends WalletWithCoins {
   /** The number of watchers, by address block. */
   readonly watchers: Map<string, number>;
   balance: BalanceWith | undefined;
-  /** When the read of `balance` started. Times are in `performance.now()` time. */
+  /** When the read of `balance` started, by `performance.now()` like all times here. */
   readAt: number;
   /** When the last read started, successful or not. */
   triedAt: number;
-  /** Grows with each balance to show. */
+  /** Increases with each balance that watchers should see. */
   version: number;
-  /** Whether the last read failed: the next balance is shown even if it is the same. */
+  /** Whether the last read failed. The next balance is then shown even if it has not changed. */
   isStale: boolean;
   /** Resolves after the next successful read. */
   nextRead: PromiseWithResolvers<undefined>;
@@ -44,16 +44,16 @@ interface Watched extends WalletWithCoins {
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. All watchers of a wallet share its reads. One read covers up to 32 wallets,
- * fewer with coins. Each wallet is read every 2 s; many wallets take longer, 1.2 s for each call (38 s for 1,000
- * wallets without coins), and address blocks take turns, one wallet each. During an outage nothing is shown, and one
- * read at a time probes the chain.
+ * Watches balances for the whole process. The watchers of a wallet share all its reads except their first. One read
+ * covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less often if there are many: reads are
+ * 1.2 s apart, so 1,000 wallets without coins take 38 s. Address blocks take turns, one wallet each. During an outage
+ * nothing is shown, and one read at a time probes the chain.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
     /** For each watcher's first read. */
     balances: Pick<Balances, "getBalances">;
-    /** Returns balances that call `onCall` for each call to the chain. */
+    /** Returns a reader of balances that calls `onCall` for each call to the chain. */
     countedBalances: (onCall: () => void) => Pick<Balances, "getBalances">;
   },
 ) {
@@ -91,14 +91,14 @@ export function createLiveBalances(
     changed.delete(wallet);
   }
 
-  /** The wallets that the next read may take: changed ones, those that are due, and others if there is room. */
+  /** The wallets for the next read, in order: those that have changed, those that are due, then all others. */
   function inTurn(): Iterable<Watched> {
     const dueBefore = performance.now() - livePeriodMs;
     const due = [...wallets.values()].filter(({ triedAt }) => triedAt <= dueBefore);
     return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
   }
 
-  /** One wallet of each block, the block that was read longest ago first; then the second of each, and so on. */
+  /** One wallet of each block, the block that was read longest ago first; then the second of each block, and so on. */
   function byBlock(some: readonly Watched[]): Watched[] {
     const readAt = new Map<string, number>();
     for (const { watchers, triedAt } of wallets.values())
@@ -174,8 +174,8 @@ export function createLiveBalances(
 
   return {
     /**
-     * Yields the current balance of an account and its coins, read for this watcher, then each change; after an outage
-     * also an unchanged balance. A slow watcher gets only the newest balance. Ends when `signal` aborts.
+     * Yields the balance of an account and its coins: first as read for this watcher, then after each change and each
+     * outage. A slow watcher gets only the newest balance. Ends when `signal` aborts.
      */
     watch(requested: WalletWithCoins, { signal, addressBlock }: Caller): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
@@ -191,7 +191,7 @@ export function createLiveBalances(
       return follow(wallet, joinedAt, signal);
     },
 
-    /** Reads a watched account soon. Call it when the account's balance has changed. */
+    /** Reads a watched account soon. Call this when the account's balance has changed. */
     refresh({ address }: AccountAddresses): void {
       for (const wallet of wallets.values()) if (wallet.account.address === address) changed.add(wallet);
       schedule();

@@ -31,7 +31,7 @@ interface Standing {
   logged: { readonly fault: Fault; at: number } | undefined;
 }
 
-/** An endpoint's cluster, or why it does not answer. */
+/** An endpoint's cluster, or the error if the endpoint does not answer. */
 export interface Cluster {
   readonly endpoint: Endpoint;
   readonly genesisHash?: string | undefined;
@@ -74,8 +74,8 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  * - An endpoint on another cluster is not used: its answers about our accounts look right, but are wrong. The most
  *   preferred endpoint that has answered decides which genesis hash is right. If this endpoint later reports another
  *   hash, the right hash stays while another endpoint still reports it: a host name may move to a node of another
- *   cluster. The hash is read before the first use, in the background after a failure, and once a minute. A caller
- *   waits for the read after a failure only if no other endpoint works.
+ *   cluster. The hash is read before the first use, in the background after a failure, and once a minute. After a
+ *   failure, a caller waits for this read only if no other endpoint works.
  * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide whether
  *   it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all look old, this machine's
  *   clock is wrong. A single endpoint is never compared, so it has no fault.
@@ -108,7 +108,7 @@ export function createEndpointJudge(needs: {
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
 
-  /** The endpoint's fault, if a better endpoint answers. With `orUnknown`, an endpoint of unknown state is better. */
+  /** The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state counts as better. */
   function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
     const { progress } = standing;
     const fault = progress.fault();
@@ -241,7 +241,7 @@ export function createEndpointJudge(needs: {
       if (isSend || genesisHash === undefined || isForeign) await verified;
       assertNotForeign(standing);
       const [result] = await Promise.all([call(), verified]);
-      // A more preferred endpoint may have answered in the meantime.
+      // In the meantime, a more preferred endpoint may have changed which cluster is right.
       assertNotForeign(standing);
       return result;
     } catch (cause) {
@@ -250,7 +250,7 @@ export function createEndpointJudge(needs: {
   }
 
   return {
-    /** Whether the endpoint comes first and is healthy, so that it soon catches up with the others. */
+    /** Whether the endpoint comes first and is healthy: if it is behind, it should soon catch up with the others. */
     isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
 
     /** All endpoints: first the verified ones without a fault, in order of preference. */
@@ -262,7 +262,7 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
-    /** Records a call's error, or "slow". Errors about the slot or the version are no fault of the endpoint. */
+    /** Records a call's error, or "slow". Errors about the slot or the version cause no backoff. */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
         isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
@@ -276,8 +276,8 @@ export function createEndpointJudge(needs: {
     },
 
     /**
-     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if its answer is not
-     * accepted or is below the requested `minContextSlot`, which some nodes ignore.
+     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if the slot of its answer is
+     * not accepted or is below the requested `minContextSlot`, which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
@@ -298,9 +298,9 @@ export function createEndpointJudge(needs: {
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of all accepted answers; 0 before the first. Falls to the best endpoint's slot after this
-     * endpoint has advanced below the newest slot for 10 s: the newest slot was wrong or rolled back, or no endpoint
-     * that far ahead answers.
+     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances for 10 s but stays
+     * below the newest slot, its slot becomes the newest: the earlier one was wrong or rolled back, or no endpoint that
+     * far ahead answers any more.
      */
     newestSlot: () => newestSlot,
     takeSlot,

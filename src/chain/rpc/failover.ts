@@ -19,10 +19,10 @@ export type Failover = ReturnType<typeof createFailover>;
  * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries endpoints in the order
  * of {@link createEndpointJudge}. A call that takes a fifth of the timeout also goes to the next endpoint; the first
  * complete result counts, and the other attempts are aborted. After an error about the request itself, the call tries
- * no further endpoint, and fails once all open attempts have failed. When every endpoint has failed, the call tries all
- * once more after a short wait; while they are only behind, until the timeout. The best endpoint has about 1.2 s to
- * catch up before the next one is asked. Otherwise an endpoint that claims a high slot would receive the reads of every
- * account that was just collected.
+ * no further endpoint, and fails once all open attempts have failed. When every endpoint has failed, the call waits
+ * briefly and tries all once more; if they are only behind, it repeats this until the timeout. The best endpoint has
+ * about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that claims a high slot would receive the
+ * reads of every account that was just collected.
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none returns a
  * complete result, the call returns the incomplete one without waiting for slow endpoints.
@@ -126,7 +126,7 @@ export function createFailover(needs: {
     });
   }
 
-  /** The first retry after a failure about the slot does not wait: all were asked, so a refused answer may pass. */
+  /** Retries a first slot failure at once: another endpoint's answer may have made the refused answer acceptable. */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,

@@ -17,7 +17,7 @@ export interface Found {
 
 /** A read of groups of accounts. A group is identified by its index; its accounts are in the order of its addresses. */
 export interface AccountsRead {
-  /** Addresses, in base58, whose accounts must be read in the same slot. */
+  /** The base58 addresses of each group. A group's accounts must be read in the same slot. */
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
@@ -49,19 +49,19 @@ export const MAX_ACCOUNTS_PER_CALL = 100;
 /** Each call reads these accounts first: they show the age of the node's state, and the rent rate. */
 const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 
-/** The most accounts of groups in one call. */
+/** How many accounts one call can read besides the sysvars. */
 export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
 /** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
-/** How many times a group of several calls is read until all its calls answer for the same slot. */
+/** How many times to read a group that takes several calls, until all its calls answer for the same slot. */
 const MAX_READS_OF_GROUP = 3;
 
 /**
  * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An account in several
  * groups of a call is read once. Some providers accept fewer than 100 accounts per call. When an endpoint refuses a
- * call, its limit becomes about half of that call's accounts, for an hour. Only a group above the limit is split: its
- * calls must answer for the same slot.
+ * call, that endpoint's limit becomes about half of the call's accounts, for an hour. Only a group above the limit is
+ * split: its calls must answer for the same slot.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
   const { failover, callEndpoint } = needs;
@@ -72,7 +72,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     return limit && performance.now() < limit.forgetAt ? limit.keys : MAX_ACCOUNTS_PER_CALL;
   }
 
-  /** Lowers the endpoint's limit; removes it if even a single account is refused, because size is not the reason. */
+  /** Lowers the endpoint's limit; removes it if even one account is refused, because then size is not the reason. */
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
@@ -83,9 +83,9 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /**
-   * Passes each group's accounts to `take`, in any order. Reads `older` groups again, at the next endpoints and until
-   * the timeout; `unusable` ones only at the next endpoints. Rejects with {@link RpcError} if a group is not taken:
-   * `account` if all such groups are `unusable`.
+   * Passes each group's accounts to `take`, in any order. Reads `older` groups again at the next endpoints, until the
+   * timeout; reads `unusable` ones again only at the next endpoints. Rejects with {@link RpcError} if a group is not
+   * taken: `account` if all such groups are `unusable`.
    */
   return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
@@ -116,7 +116,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       }
 
       async function readCall({ indexes, groups }: Call, limit: number): Promise<void> {
-        // The lowest slot, because a group must not fail if only another group of its call needs a newer slot.
+        // The lowest slot of all groups: a group must not fail because another group of the call needs a newer slot.
         const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
         const chunks = chunksOf([...indexes.keys()], limit);
         let answers: Awaited<ReturnType<typeof ask>>[] = [];

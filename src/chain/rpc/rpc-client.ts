@@ -45,15 +45,15 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Records only heights that fit the endpoint's blockhash: with a wrong low height, true heights look impossible. */
+  /** Records only heights that fit the endpoint's blockhash: a wrong low height makes true heights look impossible. */
   const heights = createHeightCheck();
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
     callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
-  /** Reads the newest confirmed slot. Fails, as other reads then do, if no endpoint has a current slot. */
+  /** Reads the newest confirmed slot. Like other reads, fails if no endpoint has a current slot. */
   const getSlot = () => failover.call(readSlot);
 
-  /** Calls a method with a transaction. Throws {@link RpcError} `version` if the node refuses version 1. */
+  /** Calls a method that takes a transaction. Throws {@link RpcError} `version` if the node refuses version 1. */
   async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
     endpoint: Endpoint,
     method: M,
@@ -133,7 +133,7 @@ export function createRpc(
         return value;
       }),
 
-    /** For each recent slot, the lowest price (micro-lamports per compute unit) of a write to all `addresses`. */
+    /** For each recent slot, the lowest price for a write to all `addresses`, in micro-lamports per compute unit. */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await failover.call((endpoint, signal) =>
         callEndpoint(endpoint, "getRecentPrioritizationFees", [addresses], signal),
@@ -143,9 +143,9 @@ export function createRpc(
 
     /**
      * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least as new as `minSlot`.
-     * `accounts`: the accounts of `addresses` afterwards. `payerBefore`: the fee payer's lamports before, in the same
-     * slot. Both are undefined when the node omits them. Throws {@link RpcError} `version` if all endpoints that
-     * answer refuse the transaction's version.
+     * `accounts`: the accounts of `addresses` after the transaction. `payerBefore`: the fee payer's lamports before it,
+     * in the same slot. Both are undefined when the node omits them. Throws {@link RpcError} `version` if no endpoint
+     * simulates the transaction and one refuses its version.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const options = {
@@ -197,7 +197,7 @@ export function createRpc(
 
     getSlot,
 
-    /** The newest confirmed slot that any endpoint reports, credible or not: the preferred one may be a few behind. */
+    /** The newest confirmed slot that any endpoint reports, credible or not: the preferred endpoint may be behind. */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const slots = results.flatMap((result) =>

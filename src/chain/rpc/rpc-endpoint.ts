@@ -12,7 +12,7 @@ const ENVELOPE = z.object({
     .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
     .nullish(),
 });
-/** Request ids start at random below this, so that two processes behind one proxy hardly share an id. */
+/** Request ids start at a random number below this: two processes behind one proxy then hardly share an id. */
 const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
@@ -72,7 +72,7 @@ export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstrea
       // A node that cannot read a request does not know its id.
       if (answeredId !== id && !(error && (answeredId ?? null) === null))
         throw new RpcError("unreadable", method, host);
-      // Keep only the code: a node's message may contain anything.
+      // Keep only the code and the slot: a node's message may contain anything.
       if (error)
         throw new RpcError("error", method, host, { code: error.code, slot: error.data?.contextSlot });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);

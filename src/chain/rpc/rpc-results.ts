@@ -73,7 +73,7 @@ const simulatedData = z
   .transform(([data]) => Buffer.from(data, "base64"))
   .catch(Buffer.alloc(0));
 
-/** 32 bytes in base58. Transactions share a blockhash, so an unreadable one would fail them all. */
+/** 32 bytes in base58. An invalid blockhash would fail all transactions, because they share it. */
 const blockhash = z.string().refine((text) => isBase58(text, 32));
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);

@@ -7,9 +7,9 @@ import type { TransactionError } from "./transaction-error.ts";
 /** The status of a transaction that a node has executed. */
 export interface SignatureStatus {
   readonly err: TransactionError | null;
-  /** Two thirds of the stake have voted for its block, or it is finalized: final enough to report amounts. */
+  /** Whether its block is finalized, or two thirds of the stake have voted for it: final enough to report amounts. */
   readonly confirmed: boolean;
-  /** The slot in which it was executed; 0 when the reported slot is ahead of the node, or cannot be reached yet. */
+  /** The slot in which the transaction was executed; 0 if the node or the chain cannot have reached that slot. */
   readonly slot: number;
 }
 
@@ -80,7 +80,7 @@ export function createSignatureStatuses(
     const statuses = value.map((found): SignatureStatus | undefined => {
       if (!found) return undefined;
       const { err, confirmations, confirmationStatus } = found;
-      // A slot that is too high would block reads, as their `minContextSlot`.
+      // Used as `minContextSlot`, a slot that is too high would block reads.
       const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
       const confirmed =
         confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
@@ -90,7 +90,7 @@ export function createSignatureStatuses(
   }
 
   return {
-    /** Returns statuses of up to 256 signatures, in order. Asks the next endpoints about all that are not confirmed. */
+    /** Returns statuses of up to 256 signatures, in order. Asks the next endpoints about those not confirmed yet. */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
       await failover.call(
@@ -107,7 +107,7 @@ export function createSignatureStatuses(
       return statuses;
     },
 
-    /** A transaction's status at each configured endpoint; undefined if that reports none or fails. Never rejects. */
+    /** A transaction's status at each configured endpoint; undefined where none can be read. Never rejects. */
     async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
       const options = { searchTransactionHistory: true };
       const results = await failover.callEach(
@@ -119,15 +119,15 @@ export function createSignatureStatuses(
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
-     * undefined for bytes that are not a transaction, which no node accepts.
+     * undefined if the bytes are not a transaction: no node accepts such bytes.
      *
-     * An endpoint reports `absent` when three conditions together prove to it that the transaction did not land and
-     * never can. First, its finalized block height is past the last height at which the blockhash is valid, so no later
-     * block can include it; a confirmed height is not enough, because its fork may still be dropped. Second, it no
-     * longer accepts the blockhash: the last valid height comes from another endpoint, which may lie. Third, its search
-     * of the whole history, in that finalized slot or later, finds no status. An impossibly high last valid height
-     * proves nothing, but must not keep an account locked: an endpoint that does not accept the blockhash then reports
-     * `past`.
+     * An endpoint reports `absent` when it meets three conditions, which together prove that the transaction did not
+     * land and never can. First, its finalized block height is past the last height at which the blockhash is valid, so
+     * no later block can include the transaction; a confirmed height is not enough, because its fork may still be
+     * dropped. Second, the endpoint no longer accepts the blockhash: the last valid height comes from another endpoint,
+     * which may lie. Third, the endpoint's search of the whole history, in that finalized slot or later, finds no
+     * status. An impossibly high last valid height proves nothing, but must not keep an account locked: an endpoint
+     * that does not accept the blockhash then reports `past`.
      */
     async getExpiryReports(transaction: {
       readonly signature: string;

@@ -19,9 +19,9 @@ export interface ListedTransaction {
 export interface LandedTransaction {
   readonly err: TransactionError | null;
   readonly fee: Lamports;
-  /** The slot in which it was executed; 0 if the reported slot is not credible. */
+  /** The slot in which the transaction was executed; 0 if the reported slot is not credible. */
   readonly slot: number;
-  /** When its block was produced, in seconds since 1970; undefined when the node does not know. */
+  /** The time of its block, in seconds since 1970; undefined when the node does not know the time. */
   readonly blockTime: number | undefined;
   /** By address. Balances of 2^53 lamports or more are left out, because JSON may have rounded them. */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
@@ -121,7 +121,7 @@ export function createTransactions(needs: {
     readTransaction: (signature: string, address: string) =>
       read(signature, (keys) => keys.includes(address)),
 
-    /** A transaction with these static accounts; undefined while no endpoint returns it. */
+    /** A transaction that begins with these account keys; undefined while no endpoint returns it. */
     getTransaction: (signature: string, accountKeys: readonly string[]) =>
       read(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
   };
@@ -148,7 +148,7 @@ function merge(
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
 
-/** In the order of balances and indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
+/** All keys, in the order of their indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
 function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
   const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
   return [...transaction.message.accountKeys, ...writable, ...readonly];

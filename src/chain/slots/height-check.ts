@@ -2,7 +2,7 @@
 const MAX_PER_SECOND = 20;
 /** Nodes behind one load balancer differ in height, and a node that was behind catches up fast. */
 const SLACK = 500;
-/** How long a height counts. A wrong low height makes right ones look impossible for at most this long. */
+/** How long a height counts. A wrong low height makes true heights look impossible for at most this long. */
 const MAX_AGE_MS = 60_000;
 
 /** Heights far above the highest one reported in the last minute (if any) are impossible. `now` is in ms. */
@@ -17,7 +17,7 @@ export function createHeightCheck(now = () => performance.now()) {
   return {
     isPossible,
 
-    /** Records a height that fits the endpoint's blockhash. Ignores an impossible height. */
+    /** Records a height, which must fit the endpoint's blockhash. Ignores an impossible height. */
     report(height: number): void {
       if (isPossible(height) && (height >= highest.height || ageMs() > MAX_AGE_MS))
         highest = { height, at: now() };

@@ -7,8 +7,8 @@ import type { Floors } from "./stale-balances.ts";
 const KEPT_MS = 60_000;
 
 /**
- * KEYS: the newest landed slot, and the channel of the same name. ARGV: a slot, KEPT_MS, the message. `pcall`, so that
- * an ACL user without permission for the channel can still write the key.
+ * KEYS: the newest landed slot's key, which is also the channel's name. ARGV: a slot, KEPT_MS, the message. Uses
+ * `pcall`, so that an ACL user without permission for the channel can still write the key.
  */
 const ANNOUNCE: Script<unknown> = {
   answer: z.unknown(),
@@ -38,7 +38,7 @@ export function createLandedSlots(needs: {
   const { feePayer, redis, floors } = needs;
   const key = redisKeys.landedSlot(feePayer);
 
-  /** `text`: a slot, then the account's address unless the slot applies to all accounts. */
+  /** `text`: a slot and an account's address, or only a slot, which then applies to all accounts. */
   function receive(text: string | null | undefined): void {
     const [, digits, address] = /^([1-9]\d*)(?: (.+))?$/.exec(text ?? "") ?? [];
     const slot = Number(digits);

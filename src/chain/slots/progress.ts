@@ -1,4 +1,4 @@
-/** Limits of the observed rate, in slots a second. Mainnet's slots last 200 ms since October 2026; before, 400 ms. */
+/** Limits of the observed slots per second. Mainnet's slots took 400 ms until October 2026; now they take 200 ms. */
 const LEAST_RATE = 1;
 export const MOST_RATE = 10;
 const RATE_SPAN_MS = 10_000;
@@ -7,18 +7,18 @@ const SLACK_MS = 5_000;
 /** An older state is used only while no other endpoint answers. */
 export const MAX_AGE_MS = 15_000;
 const STILL_MS = 5_000;
-/** How long an endpoint must stay ahead of, or behind, its expected slot until its new slot is accepted. */
+/** How long an endpoint must stay ahead of, or behind, its expected slot before its new slot is accepted. */
 const AHEAD_MS = 2_000;
 const BEHIND_MS = 10_000;
 
-/** The chain's state on which an answer is based. */
+/** The slot and the time of the chain's state that an answer shows. */
 export interface State {
   readonly slot: number;
   /** The chain's time, in ms since 1970; undefined if the answer does not contain it. */
   readonly clock?: number | undefined;
 }
 
-/** Why a state is worse than another endpoint's, the least bad first. */
+/** What can be wrong with an endpoint's state, the least bad first. */
 export const FAULTS = ["moved", "old", "still"] as const;
 export type Fault = (typeof FAULTS)[number];
 
@@ -29,11 +29,11 @@ interface Place extends State {
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
- * Tracks one endpoint's slot by its own answers: no claim of another endpoint makes it look worse. The expected slot is
- * the highest one plus the elapsed time, by this process's clock or by a credible chain clock. A slot fits if it is at
- * most 5 s above the expected slot, and at most 15 s below the highest one. A lower slot also fits if its clock is
- * credible: then the highest slot was wrong, or the cluster was rolled back. An answer that does not fit must be read
- * again. If the endpoint stays there, it has moved. `isOnly`: there is no other endpoint.
+ * Tracks one endpoint's slot by its own answers: another endpoint cannot make it look worse. The expected slot is the
+ * highest slot plus the slots of the elapsed time, by this process's clock or by a credible chain clock. A slot fits if
+ * it is at most 5 s above the expected slot, and at most 15 s below the highest. A lower slot also fits if its answer
+ * has a credible clock: then the highest slot was wrong, or the cluster was rolled back. An answer that does not fit is
+ * refused. If later answers continue from it, the endpoint has moved. `isOnly`: there is no other endpoint.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -93,9 +93,9 @@ export function createProgress(isOnly: boolean) {
     slot: () => place?.slot ?? 0,
     /** When the highest slot was reached. */
     advancedAt: () => place?.at ?? -Infinity,
-    /** How long ago the endpoint answered, in ms. */
+    /** The time since the endpoint's last answer, in ms. */
     silentMs: () => now() - answeredAt,
-    /** Whether the chain's clock in the last answer was more than 15 s behind this machine's. */
+    /** Whether the last chain clock received was more than 15 s behind this machine's clock. */
     isOld: () => isOld,
 
     fault(): Fault | undefined {

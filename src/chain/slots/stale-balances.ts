@@ -1,6 +1,6 @@
 /** What is kept for a wallet or a coin. */
 interface Floor {
-  /** The slot of the amounts last shown, or of the last collect if that is newer. */
+  /** The slot of the amounts last shown, or the last collect's slot if that is higher. */
   slot: number;
   /** The amounts last shown; undefined if a collect has changed them since. */
   amounts: readonly unknown[] | undefined;
@@ -8,7 +8,7 @@ interface Floor {
   landedSlot: number;
 }
 
-/** Amounts of one slot by address of a wallet or coin, compared with `===`; empty for a coin that does not exist. */
+/** Amounts of one slot, by a wallet's address or a coin's curve. A coin that does not exist has no amounts. */
 export type Amounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
 
 /** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
@@ -20,10 +20,10 @@ export type Floors = ReturnType<typeof createFloors>;
 
 /**
  * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin is the newest slot
- * in which this replica has shown it or any replica has collected it. An answer from a slot below the floor is shown
- * only if its amounts are the same. Ignores a floor above the newest slot: it was wrong, or the cluster rolled back.
- * Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the evicted
- * ones, so evicting a floor by many lookups reveals no older balance.
+ * in which this replica has shown its amounts or any replica has collected it. An answer from a slot below the floor is
+ * shown only if its amounts equal those last shown. Ignores a floor above the newest slot: the floor was wrong, or the
+ * cluster rolled back. Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest
+ * slot of the evicted ones: evicting a floor with many lookups reveals no older balance.
  */
 export function createFloors(needs: {
   /** The newest credible slot. */
@@ -78,8 +78,8 @@ export function createFloors(needs: {
     },
 
     /**
-     * Call when a transaction has changed a wallet in `slot`, which this or another replica has found credible: no
-     * older balance is shown. Ignores 0, and a slot that is still above the newest one after `takeSlot`.
+     * Call when a transaction has changed a wallet in `slot`, so that no older balance is shown. This or another
+     * replica must have found the slot credible. Ignores 0, and a slot that `takeSlot` refuses.
      */
     require(address: string, slot: number): void {
       if (slot === 0) return;
@@ -91,14 +91,14 @@ export function createFloors(needs: {
       keep(address, floor);
     },
 
-    /** Call with the newest collect's slot after missed messages: for a minute, nothing older is shown. */
+    /** After missed messages, call this with the newest collect's slot: for a minute, nothing older is shown. */
     requireOfAll(slot: number): void {
       takeSlot(slot);
       // A Redis that lost its newest data may return an older slot than before.
       unheard = { slot: Math.max(slot, unheardSlot()), until: performance.now() + UNHEARD_MS };
     },
 
-    /** The slot of the last collect, which reads of a wallet must include; 0 if none is credible. */
+    /** The lowest slot for reads of this address, so that they include its last collect; 0 for any slot. */
     landedSlotOf(address: string): number {
       return Math.max(ifReached(floorOf(address)?.landedSlot ?? forgottenSlot), unheardSlot());
     },
