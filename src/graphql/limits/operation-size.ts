@@ -73,8 +73,8 @@ const NOTHING = {
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, one per started {@link
-   * ACCOUNTS_PER_REQUEST} of `accounts`. Both: at least one, plus `historyRequests`. Skipped fields count too.
+   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, one per started
+   * {@link ACCOUNTS_PER_REQUEST} of `accounts`. Both: at least one, plus `historyRequests`. Skipped fields count too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
