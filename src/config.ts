@@ -7,7 +7,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 
 export const VARIABLE_NAMES: readonly string[] = Object.keys({ ...Secrets.shape, ...Settings.shape });
 
-/** The names of earlier versions' variables, which are constants now. */
+/** The names of former variables, which are constants now. */
 export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
 /** The variables that select the upstreams. If none is set, the sandbox starts, but never in production. */
@@ -40,7 +40,7 @@ export type Config = InCamelCase<z.output<typeof Settings> & z.output<typeof Con
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
-/** Returns a problem if other machines could use the sandbox at HOST without SANDBOX=true. */
+/** Returns a problem if HOST lets other machines use the sandbox, but SANDBOX is not `true`. */
 export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
   if (!host || host === "localhost" || SANDBOX === "true") return [];
   if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];

@@ -154,7 +154,7 @@ export function createGateway(
   };
 
   return {
-    /** Resolves when Redis answers, when the start timeout for Redis is over, or at once without Redis. */
+    /** Resolves when Redis first answers, or after a second. Without Redis, it resolves at once. */
     ready: redis?.ready ?? Promise.resolve(),
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
@@ -171,9 +171,9 @@ export function createGateway(
       );
       chain.deploys.start();
     },
-    /** Answers on PORT. */
+    /** Answers the requests to PORT. */
     api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes),
-    /** Answers on ADMIN_PORT. */
+    /** Answers the requests to ADMIN_PORT. */
     admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
 
     /** Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then connect elsewhere. */

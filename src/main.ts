@@ -25,9 +25,9 @@ const OPTIONS = {
   "social-port": { type: "string", default: "8898" },
 } as const;
 
-/** What a command needs of the process. Tests pass their own. */
+/** What a command needs from the process. Tests pass their own. */
 interface Host {
-  /** Reads the environment variables, and the working directory's file .env. Warns about lines of the file. */
+  /** Reads the environment variables and the working directory's .env file. Returns warnings about the file's lines. */
   readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
@@ -148,7 +148,7 @@ async function serve(
   warnings: readonly string[],
 ): Promise<number> {
   using opened = new DisposableStack();
-  // Does not wait for the close: requests may still be in flight.
+  // `close` is not awaited, because requests may still be in flight.
   const open = <T extends { close(): unknown }>(part: T) => opened.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
@@ -161,7 +161,7 @@ async function serve(
   collectDefaultMetrics({ register: gateway.registry });
   const server = open(await listen(gateway.api, config));
   const { host, adminPort } = config;
-  // Stays open during the shutdown: until the process exits, /readyz and the metrics show its progress.
+  // Stays open until the process exits, so that /readyz and the metrics show the progress of a shutdown.
   const admin =
     adminPort === undefined ? undefined : open(await listen(gateway.admin, { host, port: adminPort }));
 

@@ -69,7 +69,7 @@ export const Settings = z.object({
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
-  /** The most accounts read from the network, which charges for each; 0: unlimited. */
+  /** The most accounts to read from the network in an hour; 0: unlimited. The network charges for each account. */
   SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
@@ -100,7 +100,7 @@ export const Secrets = z.object({
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
 });
 
-/** Variables of earlier versions, now constant. Another value stops the start, because the operator relies on it. */
+/** Variables of earlier versions, now constant. The service does not start if one is set to another value. */
 export const Constants = z.object({
   // The platform has the same programs on every cluster.
   LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAM_ID),
@@ -110,7 +110,7 @@ export const Constants = z.object({
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
   // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
-  // Ten calls a second for histories. The other calls need 55 a second for 1,000 lookups and a collect.
+  // Ten RPC calls per second for histories. With 1,000 lookups and one collect per second, everything else needs 55.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
@@ -139,7 +139,7 @@ function integer(min: number, max: number) {
     .transform(Number);
 }
 
-/** Refuses hop counts too: a client that bypasses a proxy could fake its address. */
+/** Refuses hop counts too: with them, a client that bypasses the proxy could fake its address. */
 function addressRanges() {
   const areRanges = (text: string) => splitList(text).every(isAddressRange);
   return z
@@ -224,7 +224,7 @@ function parseRedisUrls(text: string): URL[] {
   return urls;
 }
 
-/** Returns undefined for all origins. */
+/** Returns undefined for `*`, which means all origins. */
 function parseOrigins(text: string): string[] | undefined {
   if (text === "*") return undefined;
   return splitList(text).map((part) => {

@@ -25,7 +25,7 @@ export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /** Runs further checks of an endpoint. The finding starts with `text`, which names the cluster. */
+  /** Checks an endpoint further. The finding's text starts with `text`, which names the cluster. */
   examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;
 }): Promise<Finding[]> {
   const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;

@@ -5,7 +5,7 @@ export interface Finding {
   readonly text: string;
   /** The service can never work with this value. */
   readonly isFatal?: boolean;
-  /** One of the running service's warnings (`observability/warnings.ts`) already shows the problem. */
+  /** A warning of the service (`observability/warnings.ts`) also reports the problem, so preflight does not log it. */
   readonly isReported?: boolean;
 }
 

@@ -2,14 +2,14 @@ import { readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
 
-/** An assignment as Node's parser reads it. A quoted value may end on a later line; any other ends with its line. */
+/** An assignment as Node's parser reads it. A quoted value may end on a later line; others end with their line. */
 const ASSIGNMENT =
   /^[^\S\n]*(?:export\s+)?(?<name>[^=\s:#][^=:\n]*?)[^\S\n]*=[^\S\n]*(?:(?<quote>["'`])[^]*?\k<quote>.*|(?<value>.*))/gm;
 
 /**
- * Adds the variables of a file, if it exists, to this process, whose own variables take precedence. Returns warnings
- * about ambiguous lines; no warning quotes a value. Throws ConfigError for a file that cannot be read, and for lines
- * that Node would skip silently.
+ * Adds a file's variables to this process, if the file exists. Variables that the process already has take precedence.
+ * Returns warnings about ambiguous lines; no warning quotes a value. Throws ConfigError if the file cannot be read, or
+ * if {@link checkLines} finds `broken` lines.
  */
 export function loadEnvFile(path: string): string[] {
   let text: string;
@@ -30,7 +30,7 @@ export function loadEnvFile(path: string): string[] {
   return warnings.map((warning) => `${path}, ${warning}`);
 }
 
-/** Returns warnings, and as `broken` the numbers of lines that Node ignores and of lines in the form `NAME: value`. */
+/** Returns warnings. `broken`: the numbers of the lines that Node ignores, or that have the form `NAME: value`. */
 export function checkLines(text: string): { broken: number[]; warnings: string[] } {
   const names = new Set<string>();
   const warnings: string[] = [];

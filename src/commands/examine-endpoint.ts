@@ -12,10 +12,10 @@ import type { CallUpstream } from "../upstream/http.ts";
 /** As many accounts as the service reads in one call. Some plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted; STILL_MS if no new slot appears, because a leader may skip its four slots. */
+/** How long slots are counted. STILL_MS applies if no new slot appears: a leader may skip its four slots. */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
-/** Endpoints that are further apart do not serve the same balances. */
+/** Endpoints that are further apart than this do not serve the same balances. */
 const MAX_APART_SECONDS = 5;
 const TRANSACTIONS = {
   version1: "takes transactions of version 1",
@@ -44,7 +44,7 @@ export function createExamineEndpoints(needs: {
   const paces: Pace[] = [];
 
   return {
-    /** The finding starts with `text`, which names the endpoint's cluster. */
+    /** The finding's text starts with `text`, which names the endpoint's cluster. */
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));

@@ -1,10 +1,10 @@
 import { BlockList, isIP } from "node:net";
 import ipaddr from "ipaddr.js";
 
-/** The length of the IPv6 prefix ::ffff:0:0/96. A range of this length contains every IPv4 address. */
+/** The prefix length of ::ffff:0:0/96, the range of all IPv4-mapped addresses. */
 const IPV4_MAPPED_BITS = 96;
 
-/** Whether a text is an address or a CIDR range. Refuses ranges that contain all IPv4 or all IPv6 addresses. */
+/** Whether a text is an address or a CIDR range. False for ranges that contain all IPv4 or all IPv6 addresses. */
 export function isAddressRange(text: string): boolean {
   const [address = "", bits] = text.split("/");
   if (isIP(address) === 0 || address.includes("%")) return false;
@@ -13,7 +13,7 @@ export function isAddressRange(text: string): boolean {
   return Number(bits) > (/^::ffff:/i.test(address) ? IPV4_MAPPED_BITS : 0);
 }
 
-/** Returns a function that says whether a text is an address in one of these ranges. IPv4-mapped addresses are IPv4. */
+/** Returns a function that tests whether a text is an address in these ranges. IPv4-mapped addresses count as IPv4. */
 export function createIsWithin(ranges: readonly string[]): (address: string) => boolean {
   if (ranges.length === 0) return () => false;
   const list = new BlockList();

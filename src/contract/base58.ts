@@ -4,7 +4,7 @@ const encoder = getBase58Encoder();
 
 /** Whether a text is 32 bytes (an address) or 64 bytes (a signature) in base58. Each value has only one spelling. */
 export function isBase58(text: string, bytes: 32 | 64): boolean {
-  // First, because the time to decode a text grows with the square of its length.
+  // This check comes first, because the time to decode a text grows with the square of its length.
   const isShort = text.length <= (bytes * 11) / 8;
   return isShort && /^[1-9A-HJ-NP-Za-km-z]+$/.test(text) && encoder.encode(text).length === bytes;
 }

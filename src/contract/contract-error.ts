@@ -34,7 +34,7 @@ export class ContractError extends Error {
     this.extensions = details.extensions;
   }
 
-  /** Returns this error with `item`, the entry of a list that failed, in its extensions. */
+  /** Returns a copy of this error with `item`, the list entry that failed, in its `extensions`. */
   forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const extensions = { ...this.extensions, ...item };

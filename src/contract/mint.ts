@@ -9,7 +9,7 @@ export const MAX_MINTS_PER_WALLET = 19;
 /** Advice for callers who name no coins and find nothing to collect. */
 export const NAME_COINS = `Fees may also wait on coins: name up to ${MAX_MINTS} by their mints, in \`mints\`.`;
 
-/** A mint may be on or off the ed25519 curve. */
+/** Only the length is checked: a mint may be on or off the ed25519 curve. */
 const MINT_BYTES = 32;
 
 export function invalidMint(received: unknown): ContractError {

@@ -2,7 +2,7 @@ import { ContractError, quote } from "./contract-error.ts";
 
 const MAX_ID = 2n ** 64n - 1n;
 
-/** The syntax of an account's id. {@link toSocialId} also checks its range. */
+/** The syntax of an account's id. {@link toSocialId} also checks the id's range. */
 const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
 
 /** The expected format, for messages. */

@@ -34,7 +34,7 @@ function interpret(schema: GraphQLSchema, document: DocumentNode, operation: Ope
 export type Compile = ReturnType<typeof createCompile>;
 
 /**
- * Compiles operations of valid documents with graphql-jit. graphql-js runs an operation if graphql-jit's result would
+ * Uses graphql-jit to compile operations of valid documents. graphql-js runs an operation if graphql-jit's result would
  * differ (see `canCompile`) or if compiling would take too long. `fields`: the operation's fields, fragments included.
  */
 export function createCompile(schema: GraphQLSchema) {
@@ -48,7 +48,7 @@ export function createCompile(schema: GraphQLSchema) {
   };
 }
 
-/** Resolves failed list items to errors: graphql-jit adds an item if one rejects after a later item resolves. */
+/** Resolves failed list items to errors: if an item rejects after a later one resolves, graphql-jit adds an item. */
 function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
   const copy = lexicographicSortSchema(schema);

@@ -106,7 +106,7 @@ export function createGraphQLEndpoint(needs: {
       // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
-    // `readParams` has already read the body.
+    // No limit here: `readParams` has already read the body.
     maxRequestBodySize: false,
     // Yoga's cache would keep documents of any size, even from callers that are then refused.
     parserAndValidationCache: false,

@@ -49,7 +49,7 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
       cache.get(keyOf(text, operationName)),
 
-    /** Returns the named operation of a valid document, if it exists. Does not cache it. */
+    /** Returns the named operation if the valid document has it. Does not cache it. */
     find(
       text: string,
       operationName: string | undefined,

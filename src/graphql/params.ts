@@ -21,7 +21,7 @@ export async function readParams({ method, query, readBody }: HttpRequest): Prom
 
 const decoder = new TextDecoder();
 
-/** Limits `variables`: invalid variables can take seconds: GraphQL prints an object once per unknown member. */
+/** Limits `variables`. Invalid ones could take seconds, because GraphQL prints an object once per unknown member. */
 function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];
@@ -39,7 +39,7 @@ function withinLimits(params: { readonly variables?: unknown }): object {
   return params;
 }
 
-/** The parameters of a GET, as the members of a POST's body. Empty ones count as absent. */
+/** The parameters of a GET, as the members of a POST's body. Empty parameters count as absent. */
 function toParams(given: URLSearchParams): object {
   const textOf = (name: string) => given.get(name) || undefined;
   const valueOf = (name: string) => {
@@ -66,7 +66,7 @@ export interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether `params` has only a query, an operation name of word characters, and objects of variables and extensions. */
+/** Whether `params` has the types of {@link PlainParams}, and no other members except an object `extensions`. */
 export function isPlain(params: object): params is PlainParams {
   if (Array.isArray(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;

@@ -14,15 +14,15 @@ export function acceptsEvents(accept: string | undefined): boolean {
 
 /** The context that Yoga receives with a request. */
 export interface ServerContext extends Context {
-  /** The request's parameters, or why it is invalid. */
+  /** The request's parameters, or why the request is invalid. */
   readonly given: object | GraphQLError;
   readonly accepts: { readonly json: boolean; readonly events: boolean };
 }
 
 /**
- * Answers subscriptions as server-sent events. Transient errors, after which clients retry, and errors of invalid
- * requests set the response's status. Any other error is the only event, followed by Yoga's event `complete`. A running
- * stream ends by a disconnect, without `complete`, so that clients reconnect.
+ * Answers subscriptions as server-sent events. If a stream cannot start, a transient error, after which clients retry,
+ * sets the response's status. So does an invalid request. Any other error is the only event, followed by Yoga's
+ * `complete`. A running stream ends by a disconnect, without `complete`, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,

@@ -14,7 +14,7 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts the caller, who then has no rate limit and no per-caller budget. */
   readonly isTrusted: boolean;
-  /** The person whom a trusted caller names in `X-Forwarded-For`, or undefined. For other callers: `address`. */
+  /** For a trusted caller: the person's address in `X-Forwarded-For`, if any. For other callers: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export function createIdentifyClient(
   };
 }
 
-/** The right-most untrusted address, in the header's list and then the socket's; the left-most if all are trusted. */
+/** The right-most untrusted address in the header's list followed by the socket's; the left-most if all are trusted. */
 function senderOf(
   { remoteAddress = "", forwardedFor }: Origin,
   isTrusted: (address: string) => boolean,
@@ -93,7 +93,7 @@ function withoutPort(text: string): string {
   return /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
 }
 
-/** Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for another text. */
+/** Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other text. */
 function toGroup(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const withoutZone = text.replace(/%.*$/, "");

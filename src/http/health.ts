@@ -18,14 +18,14 @@ const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDI
 /**
  * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the chain is first read. An
  * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. Probes and
- * scrapes check the chain, and the social network while it is down, without waiting.
+ * scrapes check the chain, and the social network while it is down. Probes wait only until the chain is first read.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
   socialClient: Pick<SocialClient, "check">;
   hasRedis: boolean;
   warnings: Warnings;
-  /** Called while there are warnings. */
+  /** Called by each probe and scrape while there are warnings. */
   refreshWarnings: () => void;
   registry: Registry;
 }) {

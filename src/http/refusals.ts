@@ -11,7 +11,7 @@ import { toHeaders } from "./router.ts";
 export interface Refusal {
   readonly status: number;
   readonly message: string;
-  /** The target of a GET with bytes above ASCII, if the parser shows it. */
+  /** Set if a GET's target has bytes above ASCII, and the parser shows the target. */
   readonly target?: string | undefined;
 }
 
@@ -51,12 +51,12 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
 export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
-  // Other requests may precede this line. If the line arrives in several packets, only its part in the last is known.
+  // Other requests may precede this line. If the line arrives in several packets, only the last packet is known.
   const line = rawPacket.subarray(rawPacket.lastIndexOf("\n", bytesParsed) + 1).toString();
   return { ...refusal, target: /^GET (\S+)/.exec(line)?.[1] };
 }
 
-/** Refuses a lookup whose handle has raw bytes above ASCII with INVALID_HANDLE, any other request with BAD_REQUEST. */
+/** Refuses with BAD_REQUEST, or with INVALID_HANDLE if a lookup's handle has raw bytes above ASCII. */
 export function createWriteRefusal(
   needs: RequestScopeNeeds & { basePath: string; format: HandleFormat },
 ): WriteRefusal {

@@ -1,12 +1,12 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** A body of at most this length is read to its end even if no handler wants it, so that the connection stays open. */
+/** A body of at most this length is read to its end even if no handler reads it, so that the connection stays open. */
 const MAX_DRAINED_BYTES = 16_384;
 /** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
 export const MAX_PIECES = 256;
 
-/** The most that a closing connection discards. Reads are limited too: one byte takes as long as a full read. */
+/** The most that a closing connection discards. Reads are limited too: a short read takes as long as a full one. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARDED_READS = 64;
 const LINGER_MS = 500;
@@ -78,7 +78,7 @@ export function linger(socket: Socket): void {
   discardInput(socket);
 }
 
-/** Discards input, and soon closes. Closing while the caller sends would reset the connection and lose the response. */
+/** Discards input, and closes soon. Closing at once could reset the connection and lose the response. */
 export function discardInput(socket: Socket): void {
   let bytes = 0;
   let reads = 0;

@@ -133,7 +133,7 @@ export class HttpRequestScope implements RequestScope {
     return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()), this.#report.bind(this));
   }
 
-  /** Adds the first outage to the request's log line. Logs further ones alone, such as those of an open stream. */
+  /** Adds the first outage to the request's log line. Logs later ones separately, such as those of an open stream. */
   #report(outage: Outage): void {
     if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
     else this.#outage = outage;

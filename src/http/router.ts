@@ -20,7 +20,7 @@ export type Handler = (request: HttpRequest, scope: HttpRequestScope) => Answer 
 /** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
   readonly operation?: Operation;
-  /** Whether only operators need it: its responses have no CORS headers. */
+  /** Whether only operators need the path. Its responses then have no CORS headers. */
   readonly isPrivate?: boolean;
   /** Formats a failure. Default: the contract's error body. */
   readonly answerFailure?: (error: ContractError, request: HttpRequest) => Answer;
@@ -28,7 +28,7 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
-/** A longer response counts as a request, because it costs more than a lookup: GraphiQL's and Swagger UI's files. */
+/** A longer response, such as GraphiQL's script, counts as a request, because it costs more than a lookup. */
 const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
@@ -68,7 +68,7 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
   return async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
-    // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy that blocks it.
+    // As sent: `URL` would resolve dot segments and backslashes. They could get a path past a proxy that blocks it.
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const route = needs.routes.get(path);
     const scope = new HttpRequestScope(route?.isPrivate ? privateNeeds : needs, headers, connection);

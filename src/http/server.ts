@@ -20,15 +20,15 @@ export interface Responder {
 
 /** The limits of a connection. Times in ms. */
 export const CONNECTION_LIMITS = {
-  /** A request whose headers take longer gets 408. A connection's first request counts from when it connects. */
+  /** A request whose headers take longer gets 408. The first request's time starts when the connection opens. */
   headersTimeout: 10_000,
-  /** A request that takes longer to arrive gets 408; a closing server disconnects it after this time. */
+  /** A request that takes longer to arrive gets 408, or a disconnect while the server is closing. */
   requestTimeout: 20_000,
   /** How often these two times are checked. */
   connectionsCheckingInterval: 1_000,
   /** How long a connection may be idle. Longer than in load balancers (60 s; Caddy: 120 s), which must close it first. */
   keepAliveTimeout: 130_000,
-  /** Bytes of a request's headers; more is 431. */
+  /** Bytes of a request's headers; more get 431. */
   maxHeaderSize: 16_384,
   /** A caller that reads none of its response is disconnected after one to two times this long. */
   stalledMs: 30_000,
@@ -51,7 +51,7 @@ interface Connection {
   readonly closed: AbortController;
 }
 
-/** Serves the gateway with node:http and passes it the socket's address of each request. */
+/** Serves the gateway with node:http, and passes it each request with the socket's address. */
 export async function listen(
   { handle, writeRefusal }: Responder,
   { host, port }: { host: string; port: number },
@@ -142,7 +142,7 @@ export async function listen(
 
   function sendRefusal(socket: Socket, refusal: Refusal, { closed }: Connection, isHead = false): void {
     discardInput(socket);
-    // One write: a caller that closes its side ends the socket between two writes.
+    // One write, because a caller that closes its side would end the socket before a second one.
     void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
   }
 
@@ -176,7 +176,7 @@ export async function listen(
     if (isClosing && inFlight === 0) server.closeAllConnections();
   }
 
-  /** Enforces `requestTimeout` on a closing server, which Node no longer does. */
+  /** Enforces `requestTimeout` while the server closes, when Node no longer does. */
   function dropIncomplete(): void {
     for (const [socket, { response }] of connections) if (response?.req.complete === false) socket.destroy();
   }

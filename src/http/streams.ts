@@ -4,7 +4,7 @@ import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
-/** The fraction of all streams that one IPv4 /24 or IPv6 /48, and one IPv6 /32, may have open. */
+/** The fractions of `streamsMax` that may be open for one IPv4 /24 or IPv6 /48, and for one IPv6 /32. */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
@@ -47,7 +47,7 @@ export function createStreams(
   const busy = (message: string, retryAfterSeconds?: number) =>
     new ContractError("SERVICE_BUSY", { message, retryAfterSeconds });
 
-  /** Refuses one more stream of `owner` if it has as many as `limit`. */
+  /** Throws RATE_LIMITED if `owner` already has `limit` streams. */
   function limitTo(limit: number, group: string, owner: string): void {
     const streams = [...all].filter(({ of }) => of.includes(owner));
     if (streams.length < limit) return;

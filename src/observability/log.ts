@@ -71,7 +71,7 @@ function openStandardOutput(): DestinationStream {
 
   process.on("exit", () => {
     const deadline = performance.now() + EXIT_FLUSH_MS;
-    // A write in progress ends by itself.
+    // A write in progress ends by itself, so its text must not be written again.
     if (isWriting) unwritten = Buffer.alloc(0);
     takeLines();
     while (unwritten.length > 0 && performance.now() < deadline) {

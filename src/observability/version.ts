@@ -9,9 +9,7 @@ export const VERSION = manifest.version;
 /** The running commit, in 40 hexadecimal digits, or `unknown`. */
 export const COMMIT = readCommit(fileURLToPath(new URL("../..", import.meta.url)));
 
-/**
- * Reads the commit from `gitHead` in the folder's package.json, which a build sets, or else asks git, if there is one.
- */
+/** Reads the commit from `gitHead` in the folder's package.json. If a build has not added it, asks git. */
 export function readCommit(folder: string): string {
   const { gitHead } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { gitHead?: string };
   if (gitHead) return gitHead;

@@ -9,7 +9,7 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** Counts accounts: found in the process's cache (`cached`), not found there (`social`), read from the `chain`. */
+/** Accounts found in the process's cache (`cached`), not found there (`social`), and read from the chain (`chain`). */
 export interface Reads {
   cached: number;
   social: number;
@@ -30,7 +30,7 @@ export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
   readonly #caller: Caller;
-  // Created on demand, because most requests need only one or two.
+  // The fields below are created on demand, because most requests need only one or two.
   /** Hits in the process's cache, kept because the cache can change during the request. */
   #cachedByHandle: Map<string, SocialAccount | Error> | undefined;
   #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
@@ -186,7 +186,7 @@ function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWit
 
 const READY = Promise.resolve();
 
-/** Runs `next` after `ready` and the promise callbacks that follow from it, as DataLoader schedules a batch. */
+/** Runs `next` after `ready` and all promise callbacks that follow it. DataLoader schedules batches in the same way. */
 function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
   void ready.then(() => {
     process.nextTick(next);

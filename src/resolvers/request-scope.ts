@@ -23,11 +23,11 @@ export interface RateLimitState {
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when the caller disconnects. All requests of a connection share the signal: remove listeners. */
+  /** Aborts when the caller disconnects. All requests of a connection share the signal, so remove listeners. */
   readonly signal: AbortSignal;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
-  /** The caller's IPv4 /24 or IPv6 /48. All callers of a block share budgets. */
+  /** The caller's IPv4 /24 or IPv6 /48, or TRUSTED_BLOCK for a trusted caller. All callers of a block share budgets. */
   readonly addressBlock: string;
   /** The address block of the person for whom the caller acts; undefined if a trusted caller does not name one. */
   readonly visitorBlock: string | undefined;

@@ -9,7 +9,7 @@ export interface Outage {
   readonly hint: string;
 }
 
-/** Logs an outage as its own line. */
+/** Logs an outage on a line of its own. */
 export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
   log.warn(outage, hint);
 }

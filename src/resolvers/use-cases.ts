@@ -94,7 +94,7 @@ export function createUseCases(needs: {
     readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
       loaders.balance({ account: addresses, coins: namedCoins(mints) }),
 
-    /** Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (impossible page). */
+    /** Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (an invalid page). */
     async readHistory(
       { addresses }: Wallet,
       page: { first: number; after: string | undefined },
@@ -132,8 +132,8 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Watches a wallet and its fields' coins. Yields an event at once, then one each time an amount changes. Ends with
-     * the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
+     * Watches a wallet and the coins its fields name. Yields an event at once, then one each time an amount changes.
+     * Ends with the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
      */
     async watchWallet(
       find: () => Wallet | Promise<Wallet>,

@@ -37,7 +37,7 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** A query with no escapes and no other parameters. */
+/** A query that is only a handle, without escapes. */
 const PLAIN_QUERY = /^handle=(\w*)$/;
 
 /** `GET /wallet/lookup?handle=&mint=`: runs the GraphQL query and returns its wallet, with `coins` if there are mints. */

@@ -35,5 +35,5 @@ export function sol<Parent>(description: string, amountOf: (parent: Parent) => L
   return { description: inSol(description), resolve: (parent: Parent) => formatSol(amountOf(parent)) };
 }
 
-/** The options of a field with the exact lamports of the field `name`. */
+/** The options of a field that shows the field `name` in exact lamports. */
 export const exact = (name: string) => ({ type: "Lamports", description: `The exact \`${name}\`.` }) as const;

@@ -33,14 +33,14 @@ export const COINS_OF_HALF_A_CALL = 6;
 /** With this many coins or more, a wallet does not share a call with another. */
 export const COINS_OF_A_CALL = 10;
 
-/** How many accounts a balance with `coins` coins counts as. By this count, a request makes at most five calls. */
+/** How many accounts a balance with `coins` coins counts as. So counted, one request pays for at most five calls. */
 export function accountsOf(coins: number): number {
   const accounts = 4 + 5 * coins;
   if (coins >= COINS_OF_A_CALL) return Math.max(accounts, MAX_ACCOUNTS_PER_CALL);
   return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
 }
 
-/** How many calls an operation takes from its caller's budget: none if its accounts fit into one call. */
+/** How many calls to the chain an operation takes from its caller's budget: none if one call reads all its accounts. */
 export const chainCallsOf = (accounts: number): number =>
   accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
 
@@ -48,7 +48,7 @@ export const chainCallsOf = (accounts: number): number =>
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page if the caller does not say how many. */
 export const DEFAULT_TRANSFERS = 10;
-/** A page of a history costs one more request for this many transactions beyond {@link MIN_LOOKED_AT}. */
+/** For this many transactions beyond {@link MIN_LOOKED_AT}, a history page costs one more request. */
 export const LOOKED_AT_PER_REQUEST = 25;
 
 /** How many requests a history page of at most `first` transfers costs. */

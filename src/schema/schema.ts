@@ -27,7 +27,7 @@ const DESCRIPTION = `The address, the fees and the history of social-network acc
 
 **Links**: [error codes](errors.md), [schema](schema.graphql), [REST](docs), [first page](./).`;
 
-// Pothos has no option for the description.
+// Pothos has no option for the description of a schema.
 export const schema = new GraphQLSchema({
   ...builder.toSchema({ sortSchema: false }).toConfig(),
   description: DESCRIPTION,

@@ -14,7 +14,7 @@ export type CachedAccount = SocialAccount | SocialError;
 const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/** KEYS: one per account, all on one cluster node. Returns Redis's time and, for each key, its value and TTL, in ms. */
+/** KEYS: one per account, all on one cluster node. Returns Redis's time, and each key's value and TTL. Times in ms. */
 const READ: Script<[number, [string | null, number][]]> = {
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
@@ -25,7 +25,7 @@ return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
 };
 
-/** KEYS: one per account. ARGV: for each key its value and its expiry, in ms of Redis's time. */
+/** KEYS: one per account. ARGV: for each key its value and its expiry. The expiry is in ms of Redis's time. */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -48,9 +48,9 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches an account only by the key of its lookup: a lookup by id does not cache the handle, because only a lookup of
- * the handle says whose it is now. Keeps accounts for `socialCacheSeconds`, `not-found` for 60 s at most. With Redis,
- * replicas use each other's entries until the writer's expiry or, if it is earlier, the reader's maximum age.
+ * Caches an account only under the key of the lookup: a lookup by id does not cache the handle, because only a lookup
+ * by handle shows who has it now. Keeps accounts for `socialCacheSeconds`, `not-found` for 60 s at most. With Redis,
+ * replicas use each other's entries until the writer's expiry or the reader's maximum age, whichever is earlier.
  */
 export function createAccountCache(needs: {
   socialApiUrl: URL;
@@ -63,10 +63,10 @@ export function createAccountCache(needs: {
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
   const maxAgeMs = (isFound: boolean) =>
     1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
-  /** Redis's time in ms at `performance.now()` 0, according to the last response. */
+  /** Redis's time, in ms, when `performance.now()` was 0. Updated by each read. */
   let redisEpoch: number | undefined;
 
-  /** Returns undefined for a value that is not an entry for this key: addresses are derived from the entry. */
+  /** Returns undefined unless the value is an entry for this key: a wrong entry would give a wrong address. */
   function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
     const account = data?.account;

@@ -16,13 +16,13 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
  */
 const SEND_WITHIN = 0.9;
 
-/** The network's ids are signed 64-bit integers. It may refuse the whole call for a higher one. */
+/** The network's ids are signed 64-bit integers. It may refuse a whole call because of a higher id. */
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`, including its time in the
- * queue, which may refuse keys with `queue-full`. Accounts that are not cached are paid from the caller's share of the
- * `budget`, or fail with `budget-used`. When several callers request an account at once, the first pays.
+ * queue. The queue may refuse keys with `queue-full`. Accounts that are not cached are paid from the caller's share of
+ * the `budget`, or fail with `budget-used`. When several callers request an account at once, the first pays.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
@@ -76,7 +76,7 @@ export function createAccountLookup(needs: {
     const reservation = budget(fresh.length, addressBlock);
     for (const key of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
-    // No await between these two steps: a key neither being reserved nor pending would be paid twice.
+    // Do not await between these two steps: another request could then pay for the keys again.
     for (const key of fresh) reserving.delete(key);
     ask(fresh.slice(0, paid), onEnd);
     return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
@@ -112,7 +112,7 @@ export function createAccountLookup(needs: {
     /** The number of accounts that wait for a call. */
     waiting: queue.waiting,
 
-    /** The cached account or cached `not-found` of a handle, which is case-insensitive. Makes no call. */
+    /** The cached account or cached `not-found` of a case-insensitive handle. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
 
     /** As `cached`, by canonical id. */

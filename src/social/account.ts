@@ -15,5 +15,5 @@ export const toHandleKey = (handle: string): AccountKey => `@${handle.toLowerCas
 
 export const isHandleKey = (key: AccountKey): boolean => key.startsWith("@");
 
-/** The key's lower-case handle or id, as the network and Redis know it. */
+/** The lower-case handle or the id, as used in the network's URLs and in Redis's keys. */
 export const nameOf = (key: AccountKey): string => (isHandleKey(key) ? key.slice(1) : key);

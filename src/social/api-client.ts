@@ -23,7 +23,7 @@ export type SocialClient = ReturnType<typeof createSocialClient>;
 /** The network's limit of names or ids per call. */
 export const MAX_USERS_PER_CALL = 100;
 
-/** The most extra calls for one batch in which the network rejects the format of some names. */
+/** The most extra calls for a batch if the network rejects the format of some of its keys. */
 const MAX_EXTRA_CALLS = 16;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
@@ -129,7 +129,7 @@ export function createSocialClient(needs: {
     }
   }
 
-  /** Makes a call through the circuit breaker. Raises or clears the warnings by its outcome. */
+  /** Makes a call through the circuit breaker. Raises or clears the warnings according to the outcome. */
   async function call<T>(get: () => Promise<T>): Promise<T> {
     try {
       const result = await circuitBreaker.call(get);
@@ -161,9 +161,7 @@ export function createSocialClient(needs: {
     /** The accounts of up to 100 keys, which are all handles or all ids. */
     find: (keys: readonly AccountKey[]) => find(keys),
 
-    /**
-     * Why the network refuses calls, if it does. Requests an invalid name: it charges only for accounts that it finds.
-     */
+    /** Why the network refuses calls, if it does. Asks for an invalid name: the network charges only for accounts. */
     async check(): Promise<SocialFailure | undefined> {
       try {
         await call(() => get(["@-"], newDeadline(), "check"));

@@ -7,9 +7,9 @@ export type CallQuota = ReturnType<typeof createCallQuota>;
 
 /** Calls are not delayed while more than this fraction of the network's limit is left. */
 const PLENTY = 0.8;
-/** The network's documented limit of calls in a window, for responses that do not name it. */
+/** The network's documented limit of calls in a window, for responses that do not state the limit. */
 const CALLS_PER_WINDOW = 300;
-/** 15 minutes. A reset header beyond this is wrong. */
+/** 15 minutes. A reset header that is further away is wrong. */
 const WINDOW_MS = 900_000;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
@@ -62,7 +62,7 @@ export function createCallQuota(needs: {
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
 
-    /** The calls that the network still allows until its reset, by its last response; undefined if none said so. */
+    /** The calls left until the network's reset, according to its last response; undefined if unknown. */
     left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
 
     /** The fraction of the network's limit that is used, 0 to 1. */

@@ -17,7 +17,7 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
   /** Outages in a row. */
   let outages = 0;
   let isTrying = false;
-  /** Until when no call is made, in `performance.now()` time: while the circuit is open, and after a 429. */
+  /** Until these times no call is made: while the circuit is open, and after a 429. In `performance.now()` time. */
   let openUntil = 0;
   let limitedUntil = 0;
 

@@ -5,7 +5,7 @@ import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-/** When `signal` aborts, each of the caller's pending loads resolves to the signal's reason. */
+/** When `signal` aborts, the caller's pending loads resolve to the signal's reason, late ones to `refuse()`. */
 export interface Queuer extends Caller {
   /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
@@ -17,7 +17,7 @@ export type OnEnd = (answer?: Answer) => void;
 /** A key that waits or is in flight. */
 interface Entry extends PromiseWithResolvers<Answer> {
   readonly key: AccountKey;
-  /** When it is sent, unless a call is made earlier. In `performance.now()` time. */
+  /** When the key is sent, if no earlier call takes it. In `performance.now()` time. */
   readonly dueAt: number;
   readonly callers: Queuer[];
   readonly onEnd: OnEnd | undefined;
@@ -32,11 +32,11 @@ const MAX_WAIT_MS = 150;
  * Merges the keys that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
  * is in flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys
  * gather until they fill a call or the first has waited for 150 ms, and until the call quota allows the call. Callers
- * who load a pending key share its answer. If they have all left, a new load requests the key again: its call is
- * probably failing.
+ * who load a pending key share its answer. If they have all left, a new load requests the key again, because the call
+ * in flight is probably failing.
  *
  * If more keys wait than fit into a call, the call takes equally many of each address block. Beyond `socialQueueMax`,
- * the queue refuses the newest keys of the blocks with the most. A call has either handles or ids, in turn.
+ * the queue refuses the newest keys of the blocks with the most keys. Calls for handles and for ids take turns.
  */
 export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 
-/** The fields of the network's users that a profile needs, for its parameter `user.fields`. */
+/** The user fields that a profile needs: the value of the network's parameter `user.fields`. */
 export const PROFILE_FIELDS = "name,verified,public_metrics,profile_image_url";
 
 /** Longer values are ignored. The network's names have at most 50 characters. */
@@ -32,7 +32,7 @@ export type Profile = Readonly<z.infer<typeof FIELDS>>;
 
 export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
 
-/** A user's profile in a response. Never fails: a field of the wrong type is null, because addresses do not need it. */
+/** A user's profile in a response. Never fails, because lookups do not need it: a field of the wrong type is null. */
 export const PROFILE = z
   .object({
     name,
@@ -44,5 +44,5 @@ export const PROFILE = z
     return { ...same, followers: public_metrics.followers_count, pictureUrl: profile_image_url };
   });
 
-/** A profile in a cache entry in Redis. Entries of earlier versions have none: all its fields are then null. */
+/** A profile in a cache entry in Redis. Entries of earlier versions have none: then all fields are null. */
 export const CACHED_PROFILE = FIELDS.catch(NO_PROFILE);

@@ -4,7 +4,7 @@ import type { Redis } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The shares of the budget. A block that asks for 20 names every 40 seconds is not refused while nobody else asks. */
+/** The shares of the budget. By default, an IPv4 /24 may read 20 names every 40 seconds while nobody else reads. */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
 /** People look up a few names, bots some hundred. */
 const TIERS = [
@@ -41,7 +41,7 @@ export function createReadBudget(needs: {
   });
   if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedRatio);
 
-  /** Reserves reads for a caller's address block, or as many as fit. */
+  /** Reserves the wanted reads for an address block, or as many of them as fit. */
   return async (wanted: number, addressBlock: string): Promise<PaidReads> => {
     if (socialReadsPerHour === 0 || wanted === 0) return { paid: wanted, onEnd: () => undefined };
     const { amount: paid, shortage, giveBack } = await budget.take(addressBlock, wanted, { least: 1 });
@@ -63,7 +63,7 @@ export function createReadBudget(needs: {
   };
 }
 
-/** Whether the network charges for an answer: for each account that it returns, readable or not. */
+/** Whether the network charges for an answer. It charges for each account that it returns, readable or not. */
 function isCharged(answer: SocialAccount | Error | undefined): boolean {
   if (answer instanceof SocialError) return answer.failure.kind === "unreadable";
   return answer !== undefined && !(answer instanceof Error);

@@ -2,7 +2,7 @@ import type { Shortage } from "../fairness/budget.ts";
 
 /** Why a lookup found no account. */
 export type SocialFailure =
-  /** The network has no such account, or does not show it, because it is suspended for example. */
+  /** The network has no such account, or does not show it, for example because it is suspended. */
   | { readonly kind: "not-found" }
   /** The network allows no calls until its reset. */
   | { readonly kind: "rate-limited"; readonly retryAfterSeconds: number }
@@ -10,7 +10,7 @@ export type SocialFailure =
   | { readonly kind: "queue-full" }
   /** The caller or the service has read as many accounts as the budget allows. */
   | ({ readonly kind: "budget-used" } & Required<Shortage>)
-  /** The lookup timed out, including its time in the queue. */
+  /** The lookup, including its time in the queue, took too long. */
   | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }

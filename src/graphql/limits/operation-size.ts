@@ -35,7 +35,7 @@ export interface Counts {
   mints: number;
   /** The chain accounts that are read for balances. */
   accounts: number;
-  /** The requests that pages of histories cost. */
+  /** The requests that history pages cost. */
   historyRequests: number;
   /** The most transfers that these pages can have. */
   transfers: number;
@@ -73,8 +73,8 @@ const NOTHING = {
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * The requests taken from the rate limit. A mutation: one for each account to collect. A query: one for each started
-   * {@link ACCOUNTS_PER_REQUEST}. Both: at least one, plus `historyRequests`. Fields under `@skip` count too.
+   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, one per started
+   * {@link ACCOUNTS_PER_REQUEST} of `accounts`. Both: at least one, plus `historyRequests`. Skipped fields count too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
@@ -111,7 +111,7 @@ export function measureOperation(
   function measureFragment(name: string): Readonly<Measured> {
     const known = measured.get(name);
     if (known) return known;
-    // Empty while it is measured, so that a fragment that spreads itself (which is invalid) does not recurse.
+    // Empty while the fragment is measured, so that one that spreads itself (which is invalid) does not recurse.
     measured.set(name, NOTHING);
     const fragment = fragments.get(name);
     const counts = fragment
@@ -202,7 +202,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds a field's mints to its wallet's. One above the field's maximum is enough, because the field then fails. */
+/** Adds a field's mints to its wallet's. One mint above the field's maximum is enough, because the field then fails. */
 function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }

@@ -6,16 +6,16 @@ import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
 const HTML = "text/html; charset=utf-8";
 const MAY_BE_HTML = /text\/(?:html|\*)/i;
 
-/** An account of the sandbox that the pages suggest to try. */
+/** A sandbox account that the pages suggest. */
 export interface ExampleAccount {
   readonly handle: string;
   /** The numeric id as decimal digits. */
   readonly id: string;
-  /** The coins with this account as their creator. */
+  /** The coins whose creator is this account. */
   readonly coins?: readonly { readonly mint: string }[];
 }
 
-/** Whether a browser requests the page with this GET. Every other request to the endpoint is an operation. */
+/** Whether this GET is a browser's request for the page. Every other request to the endpoint is an operation. */
 export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
   return MAY_BE_HTML.test(accept) && preferredType(accept, [...RESPONSE_TYPES, HTML]) === HTML;
 }
@@ -45,7 +45,8 @@ export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
 }
 
 /**
- * One document has all operations: after a change of tabs, GraphiQL runs the old tab's. Comments fit a phone's editor.
+ * All operations are in one document, because after a change of tabs GraphiQL runs the old tab's operation. The
+ * comments in it are short enough for a phone's editor.
  */
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const launcher = accounts.find(({ coins = [] }) => coins.length > 0);

@@ -9,12 +9,12 @@ type Named = { readonly handle: string } | { readonly socialId: string };
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
-/** How many pages are cached, 20 kB each. Strangers choose the names; a page that is not cached costs about a lookup. */
+/** The most cached pages, 20 kB each. Strangers choose the names; creating a page costs about as much as a lookup. */
 const MAX_PAGES = 100;
 
 /**
- * With `?handle=` or `?socialId=`, the head names the account, and the page's script looks it up: a view of the page
- * costs no call to the network or the chain. Link previews need `publicUrl`; the `Host` header is not used.
+ * With `?handle=` or `?socialId=`, the head names the account. Only the page's script looks it up, so the page itself
+ * needs no call to the network or the chain. Link previews need `publicUrl`; the `Host` header is not used.
  */
 export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */

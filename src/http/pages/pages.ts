@@ -66,7 +66,7 @@ function readAsset(name: string): StaticFile {
   );
 }
 
-/** Loaded when a browser first requests it, for all gateways of the process. */
+/** GraphiQL's files, loaded when a browser first requests them. All gateways of the process share them. */
 const graphiqlAssets = memoize(async () => {
   const { script, css } = await loadGraphiQL();
   return {
@@ -75,7 +75,7 @@ const graphiqlAssets = memoize(async () => {
   };
 }, Infinity);
 
-/** The most sandbox accounts without coins that the home page shows. */
+/** The home page shows this many sandbox accounts, and all further ones that have coins. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
 /** The routes of the pages and their assets. Outside the sandbox there are no `sandboxAccounts`. */
@@ -159,7 +159,7 @@ function read(url: string): Buffer<ArrayBuffer> {
   return readFileSync(new URL(url, import.meta.url));
 }
 
-/** Lists the accounts to try: the first few, and all with coins. Links of the latter name the coins. */
+/** Lists the accounts to try: the first few, and all that have coins. A link names its account's coins. */
 function sandboxNotice(accounts: readonly ExampleAccount[]): string {
   if (accounts.length === 0) return "";
   const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);

@@ -13,7 +13,7 @@ export interface StaticFile {
 const MAX_BYTES_IN_THREAD = 65_536;
 
 /**
- * Serves a file from memory. Caches may keep it forever at a URL with its version; at others they must revalidate it.
+ * Serves a file from memory. Caches may keep it forever at a URL with its version; elsewhere they must revalidate it.
  */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,

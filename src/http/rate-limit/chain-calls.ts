@@ -4,7 +4,7 @@ import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
 import { createBuckets } from "../../store/buckets.ts";
 import type { Redis } from "../../store/redis.ts";
 
-/** The callers of one block, or of one IPv6 /32, get a quarter of the plan that the README recommends. */
+/** The callers of one block, or of one IPv6 /32, together get a quarter of the RPC plan that the README recommends. */
 const CALLS_PER_SECOND = 55 / 4;
 /** The calls of this many seconds may be made at once. */
 const BURST_SECONDS = 10;

@@ -20,7 +20,7 @@ export interface Decision extends RateLimitState {
   readonly refusal?: ContractError | undefined;
 }
 
-/** Takes `cost` requests from a caller's limit, minus the `taken` ones of an earlier call; nothing if it is refused. */
+/** Takes `cost` requests from a caller's limit, less the `taken` of an earlier call. A refusal takes nothing. */
 export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
@@ -42,8 +42,8 @@ export function rateLimited(
  * Limits REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
  * replicas while Redis is available, per replica otherwise. graphql-rate-limit decides, but it reads, decides and
  * writes in three steps, so concurrent requests could read the same state. Therefore our window finds the earlier
- * requests and records the new ones in one atomic step, by the same rule. The library only learns how many it found. A
- * decision depends on two numbers, so it is cached.
+ * requests and records the new ones in one atomic step, by the same rule. The library only learns how many requests the
+ * window found. A decision depends on this number and the number of new requests, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -79,7 +79,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   }
 
   function toDecision({ counted, times, now }: WindowState, cost: number, taken: number, isRefused: boolean) {
-    // If refused, the last request that must leave the window before this one fits; if admitted, the first to leave.
+    // When refused, `next` is the last request that must leave before this one fits. When admitted, the first to leave.
     const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
     const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
     const seconds = toRetryAfterSeconds(waitMs);

@@ -25,8 +25,8 @@ export interface WindowState {
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
- * Counts in this process's memory, in two generations of callers. A new generation begins after `windowMs`, or when the
- * newer one is full, and the older one is dropped: no request searches for callers to drop.
+ * Counts in this process's memory, in two generations of callers. When the newer generation is `windowMs` old, or full,
+ * the older is dropped and a new one begins. So no request searches for callers to drop.
  */
 export function createMemoryWindow({ max, windowMs }: Limit) {
   let current = new Map<string, number[]>();
@@ -65,7 +65,7 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
 
 /**
  * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns Redis's
- * time, and the times recorded before, as one text.
+ * time, and a text of the earlier times, separated by spaces.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
  * Times in the future are dropped: they were recorded before the clock was set back.
