@@ -13,9 +13,9 @@ const STORED_TRANSACTION = z.object({
   base64: z.string(),
   signature: z.string(),
   lastValidBlockHeight: z.int(),
-  /** Whether the transaction collects several accounts. */
+  /** Whether the transaction collects for several accounts. */
   isShared: z.boolean().optional(),
-  /** The mints of the swept coins. Replicas of older releases write repeats and nulls. */
+  /** The mints of the swept coins. Replicas of older releases also write nulls, and repeat mints. */
   sweptMints: z.array(z.string().nullable()).readonly().optional(),
 });
 /** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
@@ -30,7 +30,7 @@ const LAST_COLLECT = z.object({
   /** The withdrawable lamports at the address right after the collect. */
   newBalance: LAMPORTS,
   signature: z.string(),
-  /** When the transaction's block was produced. In milliseconds in Redis. */
+  /** When the transaction's block was produced. Stored in ms since 1970. */
   at: z.int().transform((ms) => new Date(ms)),
 });
 /** What the last successful collect of an account moved. */
@@ -46,24 +46,24 @@ export interface Landing {
   hasFailed?: boolean;
 }
 
-/** Either the right to sign the next transaction for an address, or another collect's transaction to follow. */
+/** Either the right to sign the next transaction for an address, or a transaction that another collect has signed. */
 export interface Claim {
   /** Set if another collect has signed: follow this transaction, settle the claim, and take a new claim. */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether `openTransaction` is known to be older than this claim: the first read returned the transaction, or another
-   * collect of this process has the outcome. False proves nothing: a slow Redis can store a transaction late.
+   * Whether `openTransaction` is known to be older than this claim: the first read returned it, or another collect of
+   * this process has found its outcome. If false, it may still be older: a slow Redis can store a transaction late.
    */
   readonly isEarlier: boolean;
   /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
   /** Returns the account's last known collect; undefined if there was none in the last hour. */
   lastCollect(): LastCollect | undefined;
-  /** Returns the rest of the account's backoff after failures on the chain, in ms; 0 without a backoff. */
+  /** Returns for how many more ms the account backs off after failures on the chain; 0 without a backoff. */
   backsOffMs(): number;
   /** Call before sending. Returns false if another replica has taken the claim: do not send then. */
   store(transaction: StoredTransaction): Promise<boolean>;
-  /** Frees the claim of an unsent transaction. Returns false if another replica may have read the transaction. */
+  /** Frees the claim of an unsent transaction, or returns false if another replica may have read the transaction. */
   withdraw(): Promise<boolean>;
   /**
    * Frees the claim. Call `settle` when nothing was signed, or after any outcome, also `unknown`. If the transaction
@@ -84,23 +84,23 @@ const RENEW_MS = LEASE_MS / 3;
  * the cluster is halted; the longest halt so far took most of a day.
  */
 const SIGNED_MS = 7 * 24 * 3_600_000;
-/** How long a confirmed transaction and its slot stay readable: slow nodes may not have seen it yet. */
+/** How long a landed transaction and its slot stay readable: slow nodes may not have seen the transaction yet. */
 const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** How long a collect is kept after its block, and a backoff after its end: until then, the next backoff doubles. */
+/** How long a collect is kept after its block. Also how long after its end a backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** About 500 bytes each. With Redis, these entries matter only for collects that ended while Redis was down. */
+/** An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while Redis was down. */
 const MAX_COLLECTS = 10_000;
 /** Evicting an entry takes this many paid failures. */
 const MAX_BACKOFFS = 50_000;
 
 /**
- * KEYS of all scripts: the claim; the address's last slot, collect and backoff; then both keys as older releases name
- * them (`v2:`), for collects in flight during an upgrade.
+ * KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff; [3] and [4] the same two, as
+ * older releases name them (`v2:`), for collects in flight during an upgrade.
  */
 const keysOf = (feePayer: string, address: string) =>
   [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
@@ -112,8 +112,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
- * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns the holder's token, the
- * holder's transaction or "", the slot or 0, the last collect or "", the last backoff and its remainder, in ms or 0.
+ * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns: the holder's token; the
+ * holder's transaction, or ""; the slot, or 0; the last collect, or ""; the last backoff in ms; the rest of it in ms.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the transaction. Each
  * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
@@ -144,8 +144,8 @@ return answer(ARGV[1])
 };
 
 /**
- * ARGV: the token; its transaction and SIGNED_MS, or "" and LEASE_MS. Stores the transaction. Without a transaction,
- * renews a claim that has none. Returns 0 if another token is in the claim, else 1.
+ * ARGV: the token; the transaction to store, or "" to renew a claim that has no transaction; the time to live in ms.
+ * Returns 0 if another token is in the claim, else 1.
  */
 const STORE: Script<number> = {
   answer: z.int(),
@@ -158,7 +158,7 @@ return 1
 `,
 };
 
-/** ARGV: the token. Deletes this token's claim. Returns 0 if another replica has asked for the claim, else 1. */
+/** ARGV: the token. Returns 0 if another replica has asked for this token's claim; else deletes it and returns 1. */
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
@@ -170,9 +170,9 @@ return 1
 };
 
 /**
- * ARGV: the token; the slot or NOT_LANDED; LANDED_MS; the collect or ""; its block's time in ms; its time to live in ms;
- * the new backoff in ms (0 ends it) or ""; REMEMBERED_MS. Leaves a claim of another token, and a newer slot or collect,
- * unchanged.
+ * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the collect's block, in ms; the
+ * collect's time to live, in ms; the new backoff in ms, 0 to end the backoff, or "" to keep it; REMEMBERED_MS. Leaves a
+ * claim with another token unchanged, and a newer slot or collect too.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),
@@ -217,17 +217,17 @@ export type Claims = ReturnType<typeof createClaims>;
 
 /**
  * Lets one collect at a time sign a transaction for an address: an account's, or a sharing config's, because one
- * distribution pays all its shareholders. Remembers the slot, the amounts and the backoff of the last transaction.
+ * distribution pays all its shareholders. Remembers the address's last slot, last collect and backoff.
  *
  * A collect takes the claim with a random token, signs, and stores the transaction in the claim before the first send.
  * A replica that finds the claim held waits for the transaction, then sends and confirms the transaction itself: the
  * signer may be dead. The holder renews a claim without a transaction every 5 s; 15 s after the last renewal the claim
  * expires. A signer that has lost the claim finds another token when it stores, and does not send. Once a transaction
- * is sent, only its outcome (landed, expired or unknown) settles the claim. Any replica may settle, but only with the
- * token that it read, so that it never frees a later claim. Collects of the same process wait for that.
+ * is sent, only its outcome (landed, expired or unknown) settles the claim. Any replica may settle the claim, but only
+ * with the token that it read, so that it never frees a later claim. Within a process, collects wait for the holder.
  *
  * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe, because fees cannot
- * move twice: two replicas that collect an account at the same time waste one transaction fee.
+ * move twice: two replicas that collect an account at the same time only waste one transaction fee.
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** The claims that collects of this process hold, by address. */
@@ -270,9 +270,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   return {
     /**
-     * Takes the claim of this address. While another collect prepares a transaction, calls `onWait` and waits until
-     * `endsAt`, a `performance.now()` time. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired`
-     * or `stored-transaction-unreadable`.
+     * Takes the claim of this address. If another collect must finish first, calls `onWait`, then waits until `endsAt`
+     * (`performance.now()` time) at the latest. Throws {@link CollectError} `distribution-in-flight`,
+     * `lease-not-acquired` or `stored-transaction-unreadable`.
      */
     async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
@@ -319,7 +319,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Without a transaction, there is nothing to settle once the claim and the collect have expired.
+        // Without a transaction, nothing is left to settle once the claim and the collect have expired.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -358,9 +358,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 }
 
 /**
- * Stores a transaction under the claims of its accounts, one list per account. Returns for each account whether to send
- * the transaction. If another replica has taken one of the claims, withdraws the transaction from the others. Then only
- * accounts whose claims another replica may already have read send the transaction.
+ * Stores a transaction in all claims. `held`: a list of claims for each account. Returns for each account whether its
+ * collect must send the transaction. If another replica has taken a claim, withdraws the transaction from the others:
+ * then a collect sends only if another replica may already have read the transaction in one of the account's claims.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],
@@ -385,7 +385,7 @@ async function before(endsAt: number, promise: Promise<unknown>): Promise<void> 
   });
 }
 
-/** Returns a claim to follow a transaction whose outcome another collect of this process has found. */
+/** Returns a claim with a transaction whose outcome another collect of this process has found. */
 function toFollow(openTransaction: StoredTransaction): Claim {
   return {
     openTransaction,

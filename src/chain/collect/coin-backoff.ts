@@ -5,10 +5,10 @@ const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /** How long after its end a backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
-/** After this many failures in an hour, an address block cannot collect the account's coins for an hour. */
+/** An address block that makes an account's coins fail this often in an hour cannot collect them for an hour. */
 const MAX_COIN_FAILURES = 3;
 const COIN_FAILURES_MS = 3_600_000;
-/** Evicting all takes more than 2,500 paid failures, as a collect has at most 19 coins. */
+/** Evicting all entries takes more than 2,500 paid failures, because a collect has at most 19 coins. */
 const MAX_ENTRIES = 50_000;
 
 /** Replaces the address in a key, for all accounts: a distribution pays everyone who shares the coin's fees. */
@@ -29,18 +29,18 @@ const REST = Symbol("the rest");
 export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 
 /**
- * Backs off coins that fail on the chain although their simulation succeeds: each such failure costs a fee, and anyone
- * who can cause one can repeat it. The backoff is one minute and doubles with each consecutive failure, up to an hour.
+ * Backs off coins that fail on the chain although their simulation succeeds: each failure costs a fee, and whatever
+ * caused it can be repeated. The backoff is one minute and doubles with each consecutive failure, up to an hour.
  *
- * Anyone can request a coin whose sweep fails. So when a transaction with coins fails, only the coins that made it fail
- * back off, not the account. If those coins are unknown, nothing backs off: the transaction's coins are kept apart from
- * all others and split into halves, until one coin fails by itself. A failed coin is kept apart until it succeeds, so
- * that it fails no other coins. An address block that repeats failures cannot request the account's coins for an hour.
+ * Anyone can request a coin whose sweep fails. So a failed transaction with coins backs off only the coins that caused
+ * the failure, not the account. If these coins are unknown, nothing backs off: the transaction's coins are kept apart
+ * from all others and split into halves, until one fails alone. A failed coin is kept apart until it succeeds, so that
+ * others do not fail with it. An address block that repeats failures cannot collect the account's coins for an hour.
  */
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
-  /** The group of each coin kept apart, by the same keys, and when it was last tried. {@link REST} is by address. */
+  /** By the same keys: the groups of coins kept apart, with the time of the last try. By address: {@link REST}. */
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });
@@ -64,7 +64,7 @@ export function createCoinBackoff() {
     for (const mint of mints) apart.set(keyOf(address, mint), { id: id ?? Symbol(mint), triedAt });
   }
 
-  /** Returns for how many more ms the address block's collects of the account leave out all coins. */
+  /** Returns for how many more ms all coins are left out if this address block collects the account. */
   function leftMsOfBlock(address: string, block: string | undefined): number {
     if (block === undefined) return 0;
     const times = failuresOfBlocks.get(keyOf(address, block)) ?? [];
@@ -75,7 +75,7 @@ export function createCoinBackoff() {
 
   return {
     /**
-     * Returns for how many more ms collects of this address block leave out the sweep; 0 or less if they include it.
+     * Returns for how many more ms the sweep is left out if this address block collects; 0 or less if it is included.
      * The reason is the coin's backoff, or too many failures that the block has caused.
      */
     leftOutMs: (address: string, { coin: { mint } }: Sweep, block: string | undefined): number =>
@@ -85,8 +85,8 @@ export function createCoinBackoff() {
     mayNameCoins: (address: string, block: string | undefined): boolean => leftMsOfBlock(address, block) <= 0,
 
     /**
-     * Returns the groups of an account's sweeps, the one tried longest ago first. Groups that also collect the vaults
-     * come before the rest, which collects the vaults too: a group can be left out, the vaults cannot.
+     * Returns the groups of an account's sweeps, the one tried longest ago first. But groups kept apart that also
+     * collect the vaults precede all others: if such a group is left out, the rest still collects the vaults.
      */
     inTurn(address: string, sweeps: readonly Sweep[]): Group[] {
       const entries = sweeps.map(
@@ -110,7 +110,7 @@ export function createCoinBackoff() {
       apart.set(address, { id: REST, triedAt: performance.now() });
     },
 
-    /** `culprits`: the coins that made the transaction fail; empty if unknown. The failure counts against `block`. */
+    /** Records a failed transaction, also against `block`. `culprits`: the coins that made it fail, if known. */
     coinsFailed(
       address: string,
       mints: readonly string[],

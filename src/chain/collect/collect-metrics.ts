@@ -55,7 +55,7 @@ export function createCollectMetrics(
     // Do not await: a slow chain must not delay the other metrics.
     collect: refreshBalance,
   });
-  // Without labels a gauge starts at 0, which looks like an empty fee payer.
+  // A gauge without labels starts at 0, which looks like an empty fee payer.
   balance.remove();
 
   function refreshBalance(): void {

@@ -13,8 +13,8 @@ export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
   readonly addressBlock: string;
   /**
-   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect takes only coins that
-   * one such block requested, and counts failures against that block. Undefined if unknown: failures do not count.
+   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect includes only coins
+   * that one end user's block requested, and counts their failures against it. If undefined, failures do not count.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -22,7 +22,7 @@ export interface CollectCaller {
 /** An account's collect, in flight or in the queue. */
 interface AccountCollect {
   readonly task: Task<CollectOutcome>;
-  /** Undefined in the queue. */
+  /** Undefined while the collect is in the queue. */
   inFlight: InFlightCollect | undefined;
   /** The {@link CollectCaller.visitorBlock} of all callers who add to `coins`. */
   readonly visitorBlock: string | undefined;
@@ -33,7 +33,7 @@ interface AccountCollect {
   readonly payers: Payers;
 }
 
-/** The most coins of a collect. Together with the account's own keys, they fit into one read. */
+/** The most coins of a collect. One read has room for their keys and the account's own. */
 const MAX_COINS = 19;
 
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
@@ -45,8 +45,8 @@ export type Collector = ReturnType<typeof createCollector>;
 /**
  * Moves accounts' fees from their vaults to their addresses. The only part of the service that spends money.
  *
- * No transaction is lost or doubled. An account has at most one transaction in flight in this process, and on all
- * replicas while Redis is up; all callers share its outcome. A transaction is signed once, and the same bytes are
+ * No transaction is lost or doubled. An account has at most one transaction in flight: in this process always, across
+ * all replicas while Redis is up. All callers share its outcome. A transaction is signed once, and the same bytes are
  * resent until it lands or expires. A collect in flight has its own deadline and continues after all callers have left.
  * When too many collects are in flight, others wait in a queue that treats all address blocks equally.
  */
@@ -93,7 +93,7 @@ export function createCollector(needs: CollectNeeds) {
   }
 
   /**
-   * Waits for a collect until the caller times out. Returns undefined if the collect is no result for this caller: the
+   * Waits for a collect until the caller times out. Returns undefined if the outcome is no result for this caller: the
    * budget refused all payers before this caller joined, or the transaction may have landed before this caller asked.
    */
   async function join(
@@ -123,11 +123,11 @@ export function createCollector(needs: CollectNeeds) {
   return {
     /**
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If the joined collect
-     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Callers
-     * wake in the order of their requests, so blocks take turns, and no block's coins fail another block's.
-     * `addressBlock` pays, unless another block already does. Settles within `collectTimeoutMs` of `startedAt`, the
-     * request's start in `performance.now()` time; the collect itself continues. Logs to the first caller's `log`.
-     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Blocks take
+     * turns, because callers wake in the order of their requests. No block's coins can fail another block's collect.
+     * `addressBlock` pays, unless another block already does. The caller waits at most `collectTimeoutMs` after its
+     * request's start (`startedAt`, in `performance.now()` time); the collect itself continues. Logs to the first
+     * caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
@@ -138,7 +138,7 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** Set after a collect of another block failed or left out this caller's coins: that block's coins may be why. */
+      /** True once another block's collect failed, or left out this caller's coins: that block's coins may be why. */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {
@@ -187,7 +187,7 @@ export function createCollector(needs: CollectNeeds) {
   };
 }
 
-/** Returns the error for a caller who times out: what the account's collect in flight has done so far. */
+/** Returns the error for a caller who times out. The error reports how far the account's collect has come. */
 function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
   return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
 }

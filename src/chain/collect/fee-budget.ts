@@ -6,12 +6,12 @@ import type { Lamports } from "../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 
 /**
- * The address blocks that may pay for a collect, in the order of their requests. The value is why the block's share of
- * the budget is not enough, once known. Blocks that join while a fee is being reserved are added at the end.
+ * The address blocks that may pay for a collect, in the order of their requests. Each value says why the budget refused
+ * the block, if it did. A block that joins while a fee is being reserved is added at the end, and may still pay.
  */
 export type Payers = Map<string, Shortage | undefined>;
 
-/** What a transaction costs for one of its accounts. */
+/** What a transaction costs and moves for one of its accounts. */
 export interface Cost {
   readonly fee: Lamports;
   readonly rent: Lamports;
@@ -25,13 +25,13 @@ export type ReservedFee = (unused: Lamports) => void;
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 /**
- * Shares of the budget. With the default of 50,000,000 lamports a block can use 6,055,000 at once, and then 107,000
- * a minute: enough for 20 collects a minute at up to 5,350 lamports.
+ * Shares of the budget. With the default budget of 50,000,000 lamports, a block can use 6,055,000 lamports at once, and
+ * then 107,000 a minute: enough for 20 collects a minute that cost up to 5,350 lamports each.
  */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** Collects that do not pay for themselves leave half of the budget to those that do. */
 const SMALL_SHARES = { all: 1 / 2, block: 1 / 20, wideBlock: 1 / 8, trusted: 1 / 2 };
-/** The owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for itself. */
+/** An account's owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for itself. */
 const FEES_MOVED = 50n;
 
 /**
@@ -65,8 +65,8 @@ export function createFeeBudget(needs: {
 
   return {
     /**
-     * Reserves the cost of a collect in the first payer's share that is enough: a block that has used its share must
-     * not fail the collect for callers who join. Throws {@link CollectError} `budget-spent`.
+     * Charges a collect's cost to the first payer whose share of the budget is enough: a block that has used its share
+     * must not fail the collect for callers who join. Throws {@link CollectError} `budget-spent`.
      */
     async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee> {
       const isSmall = moved < FEES_MOVED * fee;

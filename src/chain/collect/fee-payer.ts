@@ -11,7 +11,7 @@ import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 const FEW_COLLECTS = 100n;
 
-/** Returns for how many collects a fee payer (base58) can pay, whether these are enough, and a text that says so. */
+/** Returns how many collects a fee payer (base58) can pay for, whether that is enough, and a text for the log. */
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
@@ -33,14 +33,14 @@ interface Spending {
   readonly sweeps: AllowedSweeps["sweeps"];
 }
 
-/** An account's share of a transaction's cost. */
+/** An account's part of a transaction's cost. */
 export interface AccountCost {
   /**
-   * Releases the reserved cost. Call once, when the transaction is no longer in flight or will never be sent. `refund`
-   * also returns the cost to the budget: pass true only if the transaction never landed.
+   * Stops reserving the fee payer's balance. Call once, when the transaction has an outcome or will never be sent. With
+   * `refund`, also returns the cost to the budget: only for a transaction that can never land.
    */
   close(options: { refund: boolean }): void;
-  /** Corrects the budget once the rent that a landed transaction paid is known. */
+  /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
   correctRent(paid: Lamports): void;
 }
 
@@ -65,7 +65,7 @@ export function createFeePayer(needs: {
 
   /**
    * Returns the least lamports that the fee payer must hold at the end of a transaction with sweeps. Other transactions
-   * may land first; on all replicas together they cost at most the hourly budget. Never 0: a transfer of 0 lamports
+   * may land before, but all replicas together spend at most the hourly budget. Never 0: a transfer of 0 lamports
    * succeeds even if a program has taken ownership of the fee payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
@@ -101,7 +101,7 @@ export function createFeePayer(needs: {
     /**
      * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link CollectError}
      * `fee-payer-short` or `budget-spent`, or an Error if the message is not safe to sign. With several accounts, an
-     * AggregateError replaces `budget-spent`: one entry per account, undefined unless the account was refused.
+     * AggregateError replaces `budget-spent`. It has an entry per account: undefined if the budget allows the account.
      */
     async sign(message: Uint8Array, { spendable, rent, sweeps, accounts }: Spending) {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });

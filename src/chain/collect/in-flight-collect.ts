@@ -35,12 +35,12 @@ export interface CollectNeeds extends ConfirmationWaits {
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
   floors: Floors;
-  /** Tells the other replicas in which slot an account's transaction landed. */
+  /** Tells the other replicas in which slot a transaction changed an account or a swept curve. */
   announceLanded: (address: string, slot: number) => void;
   metrics: CollectMetrics;
   /**
-   * Limits how long a caller waits from its request, and how long a collect may take to sign. Also limits the read of
-   * a landed transaction's amounts.
+   * Limits how long a caller waits after its request, how long a collect may take until it signs, and how long it may
+   * read a landed transaction's amounts.
    */
   collectTimeoutMs: number;
   log: Logger;
@@ -56,8 +56,8 @@ const ENDPOINTS_FOR_REFUND = 2;
 const MAX_MOVING_NOTHING = 5;
 
 /**
- * Returns a function that starts a collect of an account and its coins: at most one per account at a time. The first of
- * `payers` whose share of the fee budget is enough pays. `block`: the address block that requested the coins.
+ * Returns a function that starts a collect of an account and its coins. Call it only if no collect of the account is in
+ * flight. `payers`: the first whose share of the budget is enough pays. `block`: the block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
@@ -70,7 +70,7 @@ export function createStartCollect(needs: CollectNeeds) {
     const startedAt = performance.now();
     const endsAt = startedAt + collectTimeoutMs;
     const proofs = createLandingProofs(rpc);
-    /** Whether an already signed transaction may be in flight. */
+    /** Whether a signed transaction may be in flight. */
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
     /**
@@ -79,20 +79,20 @@ export function createStartCollect(needs: CollectNeeds) {
      */
     let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
     let lastCollect: Claim["lastCollect"] = () => undefined;
-    /** Whether this account needs its own transaction, because a transaction of several accounts has failed. */
+    /** Whether this account needs its own transaction, because it was in a failed transaction of several accounts. */
     let isAlone = false;
-    /** The transaction that produced this collect's outcome; undefined if there was nothing to sign. */
+    /** The transaction that produced this collect's outcome, if any. */
     let reported: SeenTransaction | undefined;
     /** Another collect's transaction and outcome, if they are a result for this collect's first caller. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
 
-    /** Called while this collect waits for a claim: a transaction that it has not seen may be in flight. */
+    /** Called while this collect waits for a claim: another collect's transaction may be in flight. */
     function wait(): void {
       mayBeInFlight = true;
       proofs.readSlot();
     }
 
-    /** Follows another collect's transaction until its outcome is known. `held`: the claim with the transaction. */
+    /** Follows another collect's transaction to its outcome. `held`: the claim that stores the transaction. */
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
       const isOwn = held === claim;
@@ -110,7 +110,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // A transaction that is not the caller's result is only remembered as the last collect: read it once.
+        // A transaction that is not the caller's result only becomes the last collect: one attempt to read is enough.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
         const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
           (error: unknown) => {
@@ -124,7 +124,7 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
-    /** Takes the claims of a draft's distributions. Returns a claim with another collect's transaction, if any. */
+    /** Takes the claims of a draft's distributions. Stops at one with another collect's transaction and returns it. */
     async function claimDistributions(
       { wanted }: Draft,
       held: Map<string, Claim>,
@@ -145,7 +145,7 @@ export function createStartCollect(needs: CollectNeeds) {
 
     /**
      * Reads what the account can collect, then simulates, signs and stores a transaction. `held` receives the claims of
-     * the distributions. Throws as the planner does, or {@link CollectError} `backing-off` or `coins-backing-off`.
+     * the distributions. Throws the planner's errors, and {@link CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
       /** The groups that would move too little. */
@@ -176,7 +176,7 @@ export function createStartCollect(needs: CollectNeeds) {
           if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
           return { kind: "signed", signed } as const;
         }
-        // Without the coins that the planner left out, others may fit into the transaction.
+        // Try again: without the coins that the planner left out, others may fit into the transaction.
         if (leftOut.size > size) continue;
         tried.add(draft.id);
         missing ??= draft.missing;
@@ -230,7 +230,7 @@ export function createStartCollect(needs: CollectNeeds) {
         // An earlier transaction with the same bytes, and so the same signature, may be the one that landed.
         const isEarlier = outcome.slot > 0 && outcome.slot <= landedBefore;
         reported = { hasAccount: true, outcome, signedAt: isEarlier ? undefined : signedAt };
-        // Settle afterwards: the collects that wait for these claims must see which coins back off.
+        // Settle the distributions last: collects that wait for their claims must see which coins back off.
         const result = await readOutcome(
           { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
           log,
@@ -239,7 +239,7 @@ export function createStartCollect(needs: CollectNeeds) {
         });
         inFlight = undefined;
         if (result === "failed-together") isAlone = true;
-        // Someone else collected first. Other fees may wait, or may have arrived since: read them again.
+        // `nothing`: someone else collected first. Read again: other fees may wait, or may have arrived since.
         else if (result.kind !== "nothing" || ++movingNothing === MAX_MOVING_NOTHING) return result;
       }
     }
@@ -307,7 +307,7 @@ export function createStartCollect(needs: CollectNeeds) {
   };
 }
 
-/** Settles, without a landing, and removes the claims that `isUnneeded` selects: by default all. */
+/** Removes the claims that `isUnneeded` selects (by default all), and settles them without a landing. */
 function settleAll(held: Map<string, Claim>, isUnneeded: (mint: string) => boolean = () => true): void {
   for (const [mint, claim] of held) {
     if (!isUnneeded(mint)) continue;

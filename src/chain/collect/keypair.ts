@@ -11,8 +11,8 @@ const PUBLIC_KEY_BYTES = 32;
 const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
 
 /**
- * Reads a keypair from the path of a file as `solana-keygen` writes it, or from the file's content: a JSON array of 64
- * bytes, or the same bytes in base58. Errors never quote the content, and quote `text` only if it looks like a path.
+ * Reads a keypair from `text`: a JSON array of 64 bytes, as `solana-keygen` writes it; the same bytes in base58; or the
+ * path of a file that contains either. Errors never quote a key: they quote `text` only if it looks like a path.
  */
 export function readKeypair(text: string): Keypair {
   const problem = describeMistake(text);

@@ -27,20 +27,20 @@ export type CollectOutcome =
     }
   | {
       readonly kind: "nothing";
-      /** Set if the fees are less than the rent of an empty address: the missing lamports. */
+      /** How many lamports the fees lack, if they are less than the rent that an empty address must hold. */
       readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
     };
 
-/** A landed transaction, as one of its accounts sees it. */
+/** A landed transaction and one of its accounts. */
 interface LandedForAccount {
   readonly account: AccountAddresses;
-  /** Reading the outcome settles this claim of the account. */
+  /** The account's claim, which is settled once the outcome is read. */
   readonly claim: Claim;
   readonly transaction: StoredTransaction;
   readonly outcome: Landed;
-  /** For reading the transaction's amounts. */
+  /** Limits the read of the transaction's amounts. */
   readonly timeoutMs: number;
   /** Set if this replica signed the transaction. `block`: the address block that requested the coins. */
   readonly signed?: (SignedCollect & { readonly block: string | undefined }) | undefined;
@@ -80,7 +80,7 @@ export function createReadOutcome(needs: {
     return { kind: "collected", collected, newBalance, signature, remaining: signed?.remaining ?? [] };
   }
 
-  /** Counts a landed transaction's fee and rent in the metrics, and corrects the budget's rent. */
+  /** Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget. */
   function countCosts(signed: SignedCollect, landed: LandedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
@@ -123,7 +123,7 @@ export function createReadOutcome(needs: {
       const culprits = signed?.findCulprits(err) ?? [];
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
-      // Other errors do not prove that a shareholder is at fault: the sharing may have been paused.
+      // Only this error proves that a shareholder is at fault. Others may mean that distributions were paused.
       if (isReceiverBelowRent(err)) for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
       const named = culprits.length > 0 ? culprits : mints;
       throw new CollectError({

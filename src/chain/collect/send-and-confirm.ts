@@ -32,7 +32,7 @@ export interface ConfirmationWaits {
   readonly resendMs?: number | undefined;
   /** Between two reads of a landed transaction. */
   readonly rereadMs?: number | undefined;
-  /** How long endpoints may take to agree, after the first one reports that the blockhash has expired. */
+  /** How long endpoints may take to agree, after one of them first reports that the blockhash has expired. */
   readonly agreeMs?: number | undefined;
 }
 
@@ -47,10 +47,10 @@ const AGREE_MS = 20_000;
 export type Confirmation = ReturnType<typeof createConfirmation>;
 
 /**
- * Gets signed transactions confirmed.
+ * Sends signed transactions until their outcome is known.
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds. Sending them twice is harmless, because
- * the chain executes a signature once. A transaction is replaced only when it can never land.
+ * the chain executes the same bytes only once. A transaction is replaced only when it can never land.
  *
  * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints report the same confirmed
  * result. It has expired if two endpoints prove that it did not land (`getExpiryReports`), and no endpoint contradicts
@@ -61,8 +61,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   const { rpc, versions } = needs;
   const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
   /**
-   * Called when an open transaction is confirmed, by signature. Not promises: a promise that never settles would retain
-   * the handlers of all its waiters.
+   * By signature of an open transaction: what to call when it is confirmed. Not promises: a promise that never settles
+   * would retain the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
@@ -110,7 +110,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
-    /** By endpoint: whether the last report other than `silent` says that the blockhash has expired. */
+    /** By endpoint: whether its last report that is not `silent` says that the blockhash has expired. */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
 
@@ -195,14 +195,14 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
 
     /**
      * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first waits two seconds
-     * for the transaction to land. The accounts of a transaction share one confirmation. Never rejects.
+     * for the transaction to land. Concurrent calls for the same transaction share one confirmation. Never rejects.
      */
     confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
      * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a node may return a
-     * transaction only some time after confirming it. Concurrent reads of a transaction share the attempts.
+     * transaction only some time after confirming it. Concurrent reads of the same transaction share the attempts.
      */
     async readLanded(
       { base64, signature }: StoredTransaction,

@@ -6,11 +6,11 @@ export interface SeenTransaction {
   /** Whether the transaction names the account. */
   readonly hasAccount: boolean;
   readonly outcome: TransactionOutcome;
-  /** When the collect itself signed the transaction, in `performance.now()` time; undefined for others' transactions. */
+  /** When the collect itself signed the transaction, in `performance.now()` time; undefined if it did not. */
   readonly signedAt?: number | undefined;
 }
 
-/** Proves that a transaction above `slot` landed after all requests made until `at`, in `performance.now()` time. */
+/** Proves that a transaction in a slot above `slot` landed after `at`, a `performance.now()` time. */
 interface LandingProof {
   readonly at: number;
   readonly slot: number;
@@ -20,13 +20,13 @@ interface LandingProof {
  * Decides what a transaction means to a caller of a collect. `landed`: the caller's result, a success if the
  * transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not the caller's result.
  *
- * A transaction is the caller's result if it landed after the caller asked. The collect's own transaction did, if it
- * was signed after the caller asked. Any other transaction must have landed above the newest slot, read after the
- * caller asked: Redis can return another replica's transaction long after it has landed.
+ * A transaction is the caller's result if it landed after the caller asked. This is proven if the collect itself signed
+ * the transaction after the caller asked, or if the chain's newest slot, read after the caller asked, was below the
+ * transaction's. Redis proves nothing: it can return another replica's transaction long after that has landed.
  *
- * In doubt, for example without a readable slot, the answer is `nothing`: a false success would be counted twice. The
- * caller then sees the transaction as the account's last collect. A transaction of unknown outcome may have paid the
- * caller, even if the transaction was signed earlier.
+ * In doubt, for example if no slot can be read, the answer is `nothing`: a false success would count twice. The caller
+ * then sees the transaction as the account's last collect. A transaction of unknown outcome may have paid the caller,
+ * even if the transaction was signed earlier.
  */
 export function resultFor(
   askedAt: number,
@@ -42,7 +42,7 @@ export function resultFor(
 export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   const proofs: LandingProof[] = [];
   let running = Promise.resolve();
-  /** The next read starts when `running` ends: all callers until then share the read. */
+  /** Starts when the read in `running` ends. All callers until then share this next read. */
   let next: Promise<void> | undefined;
 
   async function readSlot(): Promise<void> {
@@ -53,7 +53,7 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   }
 
   return {
-    /** Call when a caller asks, or the collect must wait, while another transaction may be in flight. */
+    /** Call when a caller asks, or when the collect must wait, while another transaction may be in flight. */
     readSlot(): void {
       next ??= running.then(() => (running = readSlot()));
     },

@@ -31,7 +31,7 @@ export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 /** A coin's uncollected creator fees: on its curve, in its pool, or in the vaults of its sharing config (SHARED). */
 export interface CoinFees {
   readonly mint: string;
-  /** Null for {@link UNCOLLECTABLE.NO_SUCH_COIN}, like `quoteMint`. */
+  /** Null, like `quoteMint`, for {@link UNCOLLECTABLE.NO_SUCH_COIN}. */
   readonly stage: Stage | "SHARED" | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
@@ -43,7 +43,7 @@ export interface CoinFees {
   readonly reason: UncollectableReason | null;
 }
 
-/** The fees, and the sweep that moves them: undefined if no sweep can. */
+/** A coin's fees, with the sweep that moves them; `sweep` is undefined if none can. */
 export interface SweepableFees extends CoinFees {
   readonly sweep: Sweep | undefined;
 }
@@ -51,9 +51,9 @@ export interface SweepableFees extends CoinFees {
 /** A curve or pool that exists. */
 interface CoinPlace {
   readonly stage: Stage;
-  /** The curve's account if `isUnread`. */
+  /** The place's account; for an unread pool, the curve's. */
   readonly account: FeeAccount;
-  /** True for a pool in another currency than SOL: only the address of the SOL pool is read. */
+  /** True for a pool that trades in another currency than SOL: only SOL pools are read. */
   readonly isUnread: boolean;
 }
 
@@ -74,8 +74,8 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
 }
 
 /**
- * Decodes a coin from its accounts, in the order of {@link keysOfCoin}, with {@link COIN_BYTES} of their data; undefined
- * if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ * Decodes a coin from the accounts of {@link keysOfCoin}, in that order, each with {@link COIN_BYTES} of data. Returns
+ * undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
  */
 export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined {
   if (accounts.some((account) => account?.isRounded)) return undefined;
@@ -94,9 +94,9 @@ export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: R
 }
 
 /**
- * Returns a coin's fees for `creator`, the base58 address of an account that is not a shareholder, with that account's
- * `vaults`. There is one entry for the curve and one for the pool, or a `NO_SUCH_COIN` entry if neither exists. A curve
- * with a pool has an entry only while fees wait on the curve.
+ * Returns a coin's fees for an account that does not share them. `creator`: the account's address, in base58. `vaults`:
+ * the account's vaults. Returns an entry each for the curve and the pool, or a `NO_SUCH_COIN` entry if neither exists.
+ * If there is a pool, the curve has an entry only while fees wait on the curve.
  */
 export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): SweepableFees[] {
   const { addresses, places } = coin;

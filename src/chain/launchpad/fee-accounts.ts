@@ -16,7 +16,7 @@ interface Place {
   readonly layout: Layout;
 }
 
-/** Offsets of fields in an account's data, discriminator included, and the size of the newest layout. */
+/** Offsets of fields in an account's data, which begins with the discriminator. `bytes`: the newest layout's size. */
 interface Layout {
   readonly discriminator: Buffer;
   /** Undefined for a pool, which a coin never leaves. */
@@ -32,7 +32,7 @@ interface Layout {
 
 /**
  * The curve and the pool, in the order in which a coin trades there. The layouts are those of the launch platform's
- * accounts `BondingCurve` and `Pool`. Older accounts are shorter and read as if zeros followed. Source:
+ * accounts `BondingCurve` and `Pool`. Older accounts are shorter: their missing bytes read as 0. Source:
  * https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
  */
 export const PLACES: Readonly<Record<Stage, Place>> = {
@@ -69,7 +69,7 @@ const DEFAULT_KEY = PublicKey.default.toBase58();
 
 export const STAGES = Object.keys(PLACES) as Stage[];
 
-/** How many bytes of each of a coin's accounts are needed to decode the coin. */
+/** To decode a coin, this many bytes of each of its accounts are needed. */
 export const COIN_BYTES = Math.max(
   SHARING_CONFIG_BYTES,
   ...STAGES.map((stage) => PLACES[stage].layout.bytes),
@@ -77,7 +77,7 @@ export const COIN_BYTES = Math.max(
 
 /** A decoded bonding curve or pool. */
 export interface FeeAccount {
-  /** Who receives the fees, in base58; the default key if the account names no creator. */
+  /** The coin's creator, in base58; the default key if the account names none. */
   readonly creator: string;
   /** In base58; the wrapped SOL mint for a coin that trades in SOL. */
   readonly quoteMint: string;

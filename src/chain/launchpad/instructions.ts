@@ -6,10 +6,10 @@ import type { CoinAddresses } from "./coin-addresses.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import type { Creator } from "./vaults.ts";
 
-// The Anchor discriminators of the instructions; their accounts are below. Both programs have a SWEEP_CREATOR_FEE.
+// The Anchor discriminators of the instructions; their accounts are below. Both programs use SWEEP_CREATOR_FEE.
 // Sources: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
 // pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA, and
-// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md and docs/CREATOR_FEE_SHARING.md
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md, docs/CREATOR_FEE_SHARING.md
 const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
@@ -31,7 +31,7 @@ interface NamedAccount {
   readonly isWritable: boolean;
 }
 
-/** Addresses are base58: collects are sized with many coins, and web3.js would decode and encode each key each time. */
+/** Addresses are base58 text: a collect is sized with many coins, and web3.js would convert all keys each time. */
 export interface Instruction {
   readonly program: string;
   readonly accounts: readonly NamedAccount[];
@@ -80,7 +80,7 @@ export const transferCreatorFeesToPump = ({
 });
 
 /**
- * Moves the creator fee, if any, from the curve of a coin that trades in SOL to the creator vault. Must precede
+ * Moves the creator fee, if any, from a coin's curve to the creator vault. The coin must trade in SOL. Must precede
  * `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a missing creator vault.
  */
 export const sweepCurve = (
@@ -156,7 +156,7 @@ export const distributeCreatorFees = (
   data: DISTRIBUTE_CREATOR_FEES,
 });
 
-/** The sweep of each place where fees wait. */
+/** For each place where fees wait: the instruction that sweeps it. */
 export const SWEEPS = { CURVE: sweepCurve, POOL: sweepPool };
 
 function deriveAccounts(program: string, configSeed: string) {

@@ -35,7 +35,7 @@ const FOREIGN_PROGRAM_IDS = [
   "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
 ];
 
-/** Known programs that are not the escrow program, because they cannot withdraw lamports from escrow addresses. */
+/** Known programs that cannot be the escrow program: they cannot withdraw lamports from escrow addresses. */
 export const NO_ESCROW_PROGRAM_IDS: ReadonlySet<string> = new Set([
   LAUNCHPAD_PROGRAM_ID,
   LAUNCHPAD_AMM_PROGRAM_ID,

@@ -32,7 +32,7 @@ const SHAREHOLDER_BYTES = 34;
 
 const ACTIVE = 1;
 
-/** How many bytes of the account {@link decodeSharingConfig} needs. */
+/** {@link decodeSharingConfig} needs this many bytes of the account. */
 export const SHARING_CONFIG_BYTES = SHAREHOLDERS + MAX_SHAREHOLDERS * SHAREHOLDER_BYTES;
 
 /** Decodes the sharing config of the coin with this mint; undefined for any other account. */

@@ -2,7 +2,7 @@ import { deriveAddress, toKeyBytes } from "../derive-address.ts";
 import { tokenAccountOf } from "../token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 
-/** A creator of coins (`address`), and the accounts that hold its fees on the launch platform; in base58. */
+/** The addresses (base58) of a creator of coins, and of the launch platform's accounts with the creator's fees. */
 export type Creator = Pick<DerivedCreator, keyof DerivedCreator>;
 
 /** Derives each vault on first use. A class, because getters on a prototype cost no memory per creator. */
@@ -17,7 +17,7 @@ export class DerivedCreator {
     this.address = address;
   }
 
-  /** The fees of the creator's tokens that trade on the bonding curve, in lamports. */
+  /** Holds the fees, in lamports, of the creator's coins that trade on a bonding curve. */
   get creatorVault(): string {
     return (this.#creatorVault ??= this.#derive("creator-vault", LAUNCHPAD_PROGRAM_ID));
   }
@@ -32,7 +32,7 @@ export class DerivedCreator {
     return (this.#ammVaultAuthority ??= this.#derive("creator_vault", LAUNCHPAD_AMM_PROGRAM_ID));
   }
 
-  /** The fees of the creator's tokens that trade on the AMM: a wrapped SOL account. */
+  /** The wrapped SOL account that holds the fees of the creator's coins that trade on the AMM. */
   get ammVault(): string {
     return (this.#ammVault ??= tokenAccountOf(this.ammVaultAuthority));
   }

@@ -56,7 +56,7 @@ export interface TransactionTerms extends MessageBudget {
   readonly guard: bigint;
 }
 
-/** One instruction of a part: of a sweep, the AMM's transfer, or the collect. */
+/** One instruction of a part. A sweep can have several; the AMM's transfer and the collect have one each. */
 export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
@@ -66,7 +66,7 @@ export interface Step {
 
 /**
  * The least compute units to request for a part. The simulation may measure too few: an instruction uses less while its
- * vault is empty (the AMM's uses almost none), and fees may arrive before the transaction lands. On the sandbox a
+ * vault is empty (the AMM's transfer almost none), and fees may arrive before the transaction lands. On the sandbox a
  * collect uses 5,000 to 12,000 units, depending on the addresses, and the AMM's transfer about 25,000 more.
  */
 const LEAST_UNITS = 10_000;
@@ -79,7 +79,7 @@ const MOST_UNITS_OF_SWEEP = 50_000;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
-/** A version's budgets have the same size if their price is above 0. */
+/** Used to compute sizes: a version's budgets have the same size if their price is above 0. */
 const SOME_BUDGET = {
   legacy: budgetInstructions({ version: "legacy", unitLimit: 1, price: 1n }),
   1: budgetInstructions({ version: 1, unitLimit: 1, price: 1n }),
@@ -100,8 +100,8 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * Returns the steps of a part in order. Curves are swept first, because their sweep pays for a missing creator vault,
-   * as `collectableWith` expects. The AMM's transfer follows the sweeps to the AMM's vault.
+   * Returns the steps of a part in order. The AMM's transfer follows all sweeps: it moves what pools pay, and a curve's
+   * sweep must first pay the rent of a missing creator vault, as `collectableWith` expects.
    */
   function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm, withVaults } = part;
@@ -175,7 +175,7 @@ export function createComposer(needs: {
       return rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }]);
     });
     if (collectableWith(chosen, vaults) < minCollectLamports) {
-      // Without the AMM's transfer, a sweep may fit.
+      // Without the AMM's transfer, the message may have room for a sweep.
       return vaults.ammVault > 0n
         ? choosePart(account, sweeps, { ...vaults, ammVault: toLamports(0) })
         : undefined;
@@ -195,7 +195,7 @@ export function createComposer(needs: {
 
     /**
      * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its
-     * rent-exempt minimum. Empty if unknown: any step may be why the compute units ran out.
+     * rent-exempt minimum. Empty if unknown: if the compute units ran out, any step may be the reason.
      */
     findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
@@ -231,15 +231,15 @@ function accountsOf({ account }: CollectPart): string[] {
   return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
 }
 
-/** Returns the other accounts that a distribution pays; none for other sweeps. */
+/** Returns the accounts that a distribution pays besides the part's own; none for the sweep of a curve or pool. */
 function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
   if (sweep.stage !== "SHARED") return [];
   return sweep.shareholders.map(({ address }) => address).filter((address) => address !== account.address);
 }
 
 /**
- * Returns the accounts by which a part's price is chosen: all that the part writes, except the fee payer and other
- * shareholders. A shareholder could raise the price with an account that many transactions write to.
+ * Returns the written accounts that decide a part's price: the address, vaults, curves and pools. Not other
+ * shareholders: one of them could raise the price with an account that many transactions write to.
  */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
@@ -250,7 +250,7 @@ export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart
   ];
 }
 
-/** Returns the accounts that a sweep writes, except the accounts that it pays. */
+/** Returns the curve or pool that a sweep empties. Of a distribution, also returns the sharing config's vaults. */
 function writtenBy(sweep: Sweep): string[] {
   const { coin, stage } = sweep;
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];
@@ -258,7 +258,7 @@ function writtenBy(sweep: Sweep): string[] {
   return [...[curve, sharingConfig.creatorVault], ...(sweep.withPool ? [pool, sharingConfig.ammVault] : [])];
 }
 
-/** Returns a transfer of `feePayer` to itself: moves nothing, but fails if `feePayer` holds less than `lamports`. */
+/** Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks `lamports`. */
 export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
   const key = new PublicKey(feePayer);
   return fromTransactionInstruction(SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }));

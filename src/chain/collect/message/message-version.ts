@@ -9,8 +9,8 @@ const MAX_EXPIRED_IN_A_ROW = 2;
 export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
- * Chooses version 1 for new messages. Chooses legacy for an hour once all endpoints that answer refuse version 1, or
- * two transactions of version 1 in a row expire: nodes may accept a version that leaders drop.
+ * Chooses version 1 for new messages, but legacy for an hour in two cases: every endpoint that answers refuses version
+ * 1, or two version 1 transactions in a row expire. The second is needed because leaders may drop what nodes accept.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;
@@ -29,7 +29,7 @@ export function createVersionChoice({ log }: { log: Logger }) {
   return {
     current,
 
-    /** Records that all endpoints that answer refused a simulation because of its version. */
+    /** Call when every endpoint that answers has refused a simulation because of its version. */
     refused(): void {
       useLegacy("all chain endpoints that answer refuse transactions of version 1");
     },

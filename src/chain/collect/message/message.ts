@@ -21,18 +21,18 @@ export interface MessageBudget {
 type KitMessage = Parameters<typeof compileTransactionMessage>[0];
 type Address = KitMessage["feePayer"]["address"];
 
-/** The most compute units of a transaction. */
+/** The most compute units that a transaction may request. */
 export const MAX_UNIT_LIMIT = 1_400_000;
 /**
- * The chain's limit in bytes, and the default of legacy messages. With a smaller limit, anyone could fail a transaction
- * by enlarging one of its accounts.
+ * The most bytes of account data that the chain lets a transaction load; the default of legacy messages. With a smaller
+ * limit, anyone could make a transaction fail by enlarging one of its accounts.
  */
 export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
-/** The chain's limit of accounts that one transaction locks. Version 1 limits instructions to the same number. */
+/** The most accounts that a transaction may lock. Version 1 also allows at most this many instructions. */
 const MAX_ACCOUNTS = 64;
 /**
- * Sizes in bytes. `fixed`: the signature, the header, the blockhash and, for legacy messages, the count of signatures;
- * for version 1, the version, the budget with its mask, and the counts of instructions and accounts. Sources:
+ * Sizes in bytes. `fixed`: the signature, the header and the blockhash. A legacy message adds the count of signatures;
+ * version 1 adds the version, the budget with its mask, and the counts of instructions and accounts. Sources:
  * https://solana.com/docs/core/transactions/transaction-structure, SIMD-0385.
  */
 const SIZES = {
@@ -71,7 +71,7 @@ export function compileMessage(
       data,
     })),
     version,
-    // Fields that are not set are 0.
+    // In version 1, a limit that is not set is 0.
     ...(version === 1 && {
       config: {
         computeUnitLimit: unitLimit,
@@ -116,7 +116,7 @@ export function toTransaction(message: Uint8Array, feePayer: string, signature?:
   } as unknown as Transaction);
 }
 
-/** Decodes a message, with another library than encodes it. Throws if the bytes are not exactly one message. */
+/** Decodes a message, with a library that does not encode it. Throws if the bytes are not exactly one message. */
 export function readMessage(bytes: Uint8Array): VersionedMessage {
   const message = VersionedMessage.deserialize(bytes);
   // For version 1, the library itself refuses trailing bytes.
@@ -125,7 +125,7 @@ export function readMessage(bytes: Uint8Array): VersionedMessage {
   return message;
 }
 
-/** Returns the message of a transaction in base64; undefined if the transaction is unreadable. */
+/** Returns the message of a base64 transaction; undefined if the transaction is unreadable. */
 export function messageOf(base64: string): VersionedMessage | undefined {
   try {
     return VersionedTransaction.deserialize(Buffer.from(base64, "base64")).message;

@@ -12,7 +12,7 @@ import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
-  /** The allowed sweeps: the collecting account's address, the coin's mint, and where the fees wait. */
+  /** Each sweep: the address of the account that collects, the coin's mint, and where the fees wait. */
   readonly sweeps: readonly {
     readonly address: string;
     readonly mint: string;
@@ -23,7 +23,7 @@ export interface AllowedSweeps {
 }
 
 const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
-// The first byte of the program's instructions.
+// The first byte of an instruction of the compute budget program.
 const SET_COMPUTE_UNIT_LIMIT = 2;
 const SET_COMPUTE_UNIT_PRICE = 3;
 
@@ -32,7 +32,7 @@ type CompiledInstruction = Message["compiledInstructions"][number];
 /**
  * Returns a function that throws unless a message is safe to sign, and returns the message's fee. The message must be
  * legacy or of version 1. It may call the launch platform's two programs and, if legacy, the compute budget program.
- * Only the allowed sweeps, all of whose accounts are derived here, and the guard instruction may name the fee payer.
+ * Only the guard instruction and the allowed sweeps may name the fee payer. All accounts of a sweep are derived here.
  */
 export function createSigningRules(needs: {
   /** In base58. */
@@ -41,7 +41,7 @@ export function createSigningRules(needs: {
 }) {
   const { feePayer, maxPriorityFeeLamports } = needs;
 
-  /** Returns a sweep's instructions that name the fee payer. In a distribution, only the sweeps to its config do. */
+  /** Returns a sweep's instructions that name the fee payer: of a distribution, only its curve and pool sweeps. */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
     const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address);

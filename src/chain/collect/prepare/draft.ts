@@ -34,7 +34,7 @@ import type { Simulated } from "./simulator.ts";
 export interface PendingCollect {
   readonly wallet: WalletWithCoins;
   readonly claim: Claim;
-  /** The claims of sharing configs, by the coin's mint. Only claimed fees are distributed. */
+  /** The claims of sharing configs, by the coin's mint. Without its claim, a coin's fees are not distributed. */
   readonly distributions: ReadonlyMap<string, Claim>;
   readonly payers: Payers;
   /** The address block that requested the coins. */
@@ -49,11 +49,11 @@ export interface PendingCollect {
   readonly onSigned: () => void;
 }
 
-/** After this many failed simulations, all sweeps are left out. A request names at most 10 coins. */
+/** After this many failed simulations, all sweeps are left out. A request can name fewer coins: 10. */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
-/** The plan of one transaction for one account, which changes with each simulation. */
+/** The plan of one transaction for one account. Each simulation can change the plan. */
 export type Draft = Awaited<ReturnType<ReadDrafts>>[number];
 
 /**
@@ -77,8 +77,8 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. Which
-   * sweep costs more is unknown, so the whole rent must be acceptable for the smallest sweep.
+   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. It is
+   * unknown which sweep costs more than expected, so the smallest sweep alone must be worth the whole rent.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
@@ -110,7 +110,7 @@ export function createReadDrafts(needs: {
     });
   }
 
-  /** `wanted`: the part once all its claims are held. `waiting`: the sweeps that collects of all coins would do. */
+  /** `wanted`: the part, if all its claims are held. `waiting`: all sweeps that are worth their rent. */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
@@ -209,7 +209,7 @@ export function createReadDrafts(needs: {
         ...distributionsOf(sweeps).map(({ coin }) => distributions.get(coin.mint)!),
       ],
 
-      /** Leaves out what made a simulation fail, or all after too many failures. `steps`: what failed, if known. */
+      /** Leaves out what made a simulation fail; after many failures, all sweeps. `steps`: what failed, if known. */
       leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
         const error = new CollectError({
           ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
@@ -227,7 +227,7 @@ export function createReadDrafts(needs: {
         else giveUp(error);
       },
 
-      /** After a successful simulation: leaves out what costs too much or moves too little. True: simulate again. */
+      /** Leaves out what costs too much or moves too little in a simulation. Returns whether to simulate again. */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
         if (part.sweeps.length > 0) {
@@ -292,7 +292,7 @@ export function createReadDrafts(needs: {
   };
 }
 
-/** Whether a shareholder may have made a distribution fail, in a way that reads of the accounts do not show. */
+/** Whether a shareholder may have made a distribution fail in a way that the read accounts do not show. */
 function isOfShareholders(err: TransactionError): boolean {
   return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }
@@ -303,7 +303,7 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   );
 }
 
-/** Returns the runtime's last log line about a failed program. Ignores lines of programs: they may say anything. */
+/** Returns the runtime's last log line about a failed program. Ignores programs' own lines: they may say anything. */
 function lastProgramError(logs: readonly string[]): string | undefined {
   return logs.findLast((line) => /^Program \w+ failed: /.test(line));
 }

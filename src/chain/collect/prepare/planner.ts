@@ -19,10 +19,10 @@ import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
 import { simulate, type Simulated } from "./simulator.ts";
 
-/** A transaction that this replica signed, as one of its accounts sees it. */
+/** A transaction that this replica signed, with the data of one of the transaction's accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
-  /** The most that the transaction can cost besides rent. Counted for one of its accounts; 0 for the others. */
+  /** The most that the transaction can cost besides rent. 0 for all accounts but one, so that the fee counts once. */
   readonly fee: Lamports;
   /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
@@ -35,7 +35,7 @@ export interface SignedCollect extends AccountCost {
 type Planned = SignedCollect | "lost" | undefined;
 type PlanResult = Planned | Error;
 
-/** This many accounts without the AMM's transfer fit into a transaction of version 1. */
+/** This many accounts fit into a version 1 transaction if none of them needs the AMM's transfer. */
 const MAX_ACCOUNTS = 30;
 const UNIT_LIMIT_MARGIN = 1.2;
 /** How many transactions are prepared at once: a call that hangs must not hold up the others. */
@@ -48,8 +48,8 @@ const GATHER_MS = 100;
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 /**
- * How long signed transactions share a blockhash, as a fraction of the time between two polls for a landed transaction.
- * Less than 1: once a poll has confirmed an account's transaction, the next one gets a newer blockhash and other bytes.
+ * How long signed transactions share a blockhash, as a fraction of the time between two polls. Less than 1: once a poll
+ * has confirmed an account's transaction, the account's next one must get a newer blockhash, and so other bytes.
  */
 const BLOCKHASH_MAX_AGE = 3 / 4;
 /** How often several accounts are tried together. After that, each gets its own transaction. */
@@ -60,8 +60,8 @@ const MAX_PRICE_RATIO = 4n;
 export type Planner = ReturnType<typeof createPlanner>;
 
 /**
- * Plans and signs the transactions of collects: simulates all drafts that fit into one transaction together, leaves out
- * what fails, chooses the price, signs, and stores the transaction under the claims.
+ * Plans and signs the transactions of collects: simulates as many drafts together as fit into one transaction, leaves
+ * out what fails, chooses the price, signs, and stores the transaction in the claims.
  *
  * Collects of different accounts that are ready at the same moment are planned together. While transactions are in
  * flight or being prepared, collects gather for a moment. A transaction is all or nothing, so no account may fail the
@@ -107,7 +107,7 @@ export function createPlanner(needs: {
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
-  /** Signs one transaction for all drafts, and stores it under their claims. Throws as the fee payer does. */
+  /** Signs one transaction for all drafts, and stores it in their claims. Throws the fee payer's errors. */
   async function sign(
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
@@ -116,7 +116,7 @@ export function createPlanner(needs: {
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
     const left = simulated.after(feePayer.address);
-    // The simulation pays no priority fee, which depends on the simulated compute units.
+    // Subtract the priority fee, which was not simulated, because it depends on the simulated compute units.
     const spendable =
       left === undefined
         ? undefined
@@ -168,7 +168,7 @@ export function createPlanner(needs: {
     });
   }
 
-  /** Calls `answer` once for each draft, as soon as its result is known. Never rejects. */
+  /** Calls `answer` once for each draft, as soon as the draft's result is known. Never rejects. */
   async function planAll(
     all: readonly Draft[],
     answer: (index: number, result: PlanResult) => void,
@@ -254,7 +254,7 @@ export function createPlanner(needs: {
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
       const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        // With several accounts: one entry per account, undefined unless the budget refuses the account.
+        // With several accounts: one entry per account, undefined if the budget allows the account.
         if (error instanceof AggregateError) return error.errors as Error[];
         throw error;
       });
@@ -269,7 +269,7 @@ export function createPlanner(needs: {
   }
 
   /**
-   * Simulates and signs the collect of an account, by itself or together with others, and stores its transaction.
+   * Simulates, signs and stores the transaction of an account's collect, alone or together with other accounts.
    * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
    */
   return async (draft: Draft, { isAlone }: { isAlone: boolean }): Promise<Planned> => {
