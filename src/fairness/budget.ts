@@ -27,7 +27,7 @@ export interface Pool {
   readonly wideBlock: number;
   /** For all trusted callers together, because each acts for many strangers. */
   readonly trusted: number;
-  /** The largest amount taken at once. Each bucket holds at least this much, or half of its limit if that is less. */
+  /** Each bucket holds at least this much, or half of its limit if that is less. */
   readonly largest: number;
 }
 

@@ -88,8 +88,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   }
 
   /**
-   * Checks one endpoint's report that a transaction is confirmed, in one attempt. Returns undefined unless the
-   * transaction itself or a second endpoint supports the report.
+   * Checks one endpoint's report that a transaction is confirmed, without retries. With several endpoints, returns
+   * undefined unless the transaction itself or a second endpoint supports the report.
    */
   async function supportStatus(
     { base64, signature }: StoredTransaction,
