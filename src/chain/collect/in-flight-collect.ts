@@ -85,6 +85,8 @@ export function createStartCollect(needs: CollectNeeds) {
     let reported: SeenTransaction | undefined;
     /** Another collect's transaction and outcome, if they are a result for this collect's first caller. */
     let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
+    /** The signature of another collect's transaction whose outcome is unknown: it may have paid the account. */
+    let unknown: string | undefined;
 
     /** Called while this collect waits for a claim: another collect's transaction may be in flight. */
     function wait(): void {
@@ -105,7 +107,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const outcome = landed ?? (await land(held, transaction));
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
       const result = await proofs.resultFor(startedAt, seen);
-      if (result === "unknown") throw new CollectError({ kind: "unknown", signature: transaction.signature });
+      if (result === "unknown") unknown = transaction.signature;
       if (outcome.kind !== "landed") return;
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
@@ -268,17 +270,19 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
-    /** A success that this collect followed counts unless it can report a transaction of its own. */
+    /** What this collect followed decides unless the collect names a transaction of its own. */
     async function runOrFollow(): Promise<CollectOutcome> {
-      try {
-        const outcome = await run();
-        if (outcome.kind === "collected") return outcome;
-        if (!followed) return { ...outcome, lastCollect: lastCollect() };
-      } catch (error) {
-        if (!followed || namesTransaction(error)) throw error;
+      const outcome = await run().catch((error: unknown) => {
+        if (namesTransaction(error) || !(followed ?? unknown)) throw error;
+        return { kind: "nothing" } as const;
+      });
+      if (outcome.kind === "collected") return outcome;
+      if (followed) {
+        reported = followed.transaction;
+        return followed.outcome;
       }
-      reported = followed.transaction;
-      return followed.outcome;
+      if (unknown !== undefined) throw new CollectError({ kind: "unknown", signature: unknown });
+      return { ...outcome, lastCollect: lastCollect() };
     }
 
     const signature = () => inFlight?.signature();
