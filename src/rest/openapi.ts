@@ -100,7 +100,7 @@ export function createOpenApiDocument(needs: {
   return document;
 }
 
-/** Adds an operation's errors to its responses. Codes without an example use their row of the table. */
+/** Adds an operation's errors to its responses. Codes without an example use their default message. */
 function addErrors(
   { responses }: RestOperation,
   operation: ContractOperation,

@@ -170,7 +170,7 @@ export function createCollector(needs: CollectNeeds) {
         const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
         const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
         isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));
-        // Fees may have arrived after the joined collect read the vaults, but before this caller asked.
+        // Fees may have arrived after `current` read the vaults, but before this caller asked.
         const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (isCovered && !mayHaveMissed && (isOfBlock || !isApart))
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;

@@ -4,7 +4,7 @@ export const MOST_RATE = 10;
 const RATE_SPAN_MS = 10_000;
 /** Nodes behind one load balancer differ in slot, and this process's clock is not the chain's. */
 const SLACK_MS = 5_000;
-/** An older state is used only while no other endpoint answers. */
+/** An older state is used only while no endpoint is better. */
 export const MAX_AGE_MS = 15_000;
 const STILL_MS = 5_000;
 /** How long an endpoint must stay ahead of, or behind, its expected slot before its new slot is accepted. */

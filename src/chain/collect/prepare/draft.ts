@@ -100,7 +100,7 @@ export function createReadDrafts(needs: {
     return distributionsOf(sweeps).filter(({ coin, shareholders, distributable, rent }) => {
       const { creatorVault, ammVault } = coin.sharingConfig;
       const held = after(creatorVault);
-      // Below its own minimum, the launch platform distributes nothing.
+      // The vault still holds amounts below the platform's minimum.
       const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
