@@ -13,7 +13,7 @@ export type Amounts = readonly (readonly [address: string, amounts: readonly unk
 
 /** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
 const MAX_PER_GENERATION = 50_000;
-/** For this long after missed messages, the slot of the newest collect is a floor for all wallets. */
+/** How long nothing older than the newest collect is shown after messages in Redis were missed. */
 const UNHEARD_MS = 60_000;
 
 export type Floors = ReturnType<typeof createFloors>;

@@ -46,7 +46,7 @@ export async function simulate(
     ...result,
     simulatedTerms,
     after,
-    /** By address of an AMM vault that the parts empty: the lamports that the AMM leaves there. */
+    /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
     leftInAmm: new Map<string, Lamports>(
       ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
     ),
