@@ -89,7 +89,7 @@ const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** How long a collect is kept after its block. Also how long after its end a backoff still doubles the next one. */
+/** How long a collect is kept after its block's time, and how long an ended backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -113,7 +113,7 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
  * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns: the holder's token; the
- * holder's transaction, or ""; the slot, or 0; the last collect, or ""; the last backoff in ms; the rest of it in ms.
+ * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in ms; its rest in ms.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the transaction. Each
  * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
@@ -210,7 +210,7 @@ const toText = ({ collected, newBalance, signature, at }: LastCollect): string =
   });
 const newestOf = (a: LastCollect | undefined, b: LastCollect | undefined) =>
   a && !(b && b.at > a.at) ? a : b;
-/** Returns ms; 0 or less once the collect has expired. */
+/** Returns for how many more ms to keep a collect; 0 or less once it is too old. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
 
 export type Claims = ReturnType<typeof createClaims>;
@@ -319,7 +319,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Without a transaction, nothing is left to settle once the claim and the collect have expired.
+        // Without a transaction, nothing is left to settle once the claim has expired and the collect is too old.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -359,8 +359,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
 /**
  * Stores a transaction in all claims. `held`: a list of claims for each account. Returns for each account whether its
- * collect must send the transaction. If another replica has taken a claim, withdraws the transaction from the others:
- * then a collect sends only if another replica may already have read the transaction in one of the account's claims.
+ * collect must send the transaction. If another replica has taken a claim, withdraws the transaction from the other
+ * claims: then a collect sends only if another replica may have read the transaction in one of the account's claims.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],

@@ -3,7 +3,7 @@ import type { Sweep } from "../choose-sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** How long after its end a backoff still doubles the next one. */
+/** How long an ended backoff still doubles the next one. */
 const REMEMBERED_MS = 3_600_000;
 /** An address block that makes an account's coins fail this often in an hour cannot collect them for an hour. */
 const MAX_COIN_FAILURES = 3;
@@ -29,8 +29,8 @@ const REST = Symbol("the rest");
 export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 
 /**
- * Backs off coins that fail on the chain although their simulation succeeds: each failure costs a fee, and whatever
- * caused it can be repeated. The backoff is one minute and doubles with each consecutive failure, up to an hour.
+ * Backs off coins that fail on the chain although their simulation succeeds: such failures can be repeated, and each
+ * costs a fee. The backoff is one minute and doubles with each consecutive failure, up to an hour.
  *
  * Anyone can request a coin whose sweep fails. So a failed transaction with coins backs off only the coins that caused
  * the failure, not the account. If these coins are unknown, nothing backs off: the transaction's coins are kept apart
@@ -40,7 +40,7 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
-  /** By the same keys: the groups of coins kept apart, with the time of the last try. By address: {@link REST}. */
+  /** By the same keys: a coin's group, if kept apart. By address: {@link REST}. `triedAt`: its last try. */
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });

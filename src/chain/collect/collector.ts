@@ -14,7 +14,7 @@ export interface CollectCaller {
   readonly addressBlock: string;
   /**
    * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect includes only coins
-   * that one end user's block requested, and counts their failures against it. If undefined, failures do not count.
+   * that one end user's block requested. Their failures count against that block, unless it is undefined.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -138,7 +138,7 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** True once another block's collect failed, or left out this caller's coins: that block's coins may be why. */
+      /** True once another block's collect failed because of coins, or left out this caller's coins. */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {

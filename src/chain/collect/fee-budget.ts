@@ -49,7 +49,7 @@ export function createFeeBudget(needs: {
 }) {
   const { feePayer, feeBudgetLamportsPerHour, maxPriorityFeeLamports, maxRentLamports, redis, metrics } =
     needs;
-  // Lamports of fees are far below 2^53.
+  // Fees are far below 2^53 lamports, so a number is exact.
   const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
   const pool: Pool = { name: "all", ...SHARES, largest: highestFee + 2 * Number(maxRentLamports) };
   const small: Pool = { name: "small", ...SMALL_SHARES, largest: highestFee };

@@ -56,8 +56,8 @@ const ENDPOINTS_FOR_REFUND = 2;
 const MAX_MOVING_NOTHING = 5;
 
 /**
- * Returns a function that starts a collect of an account and its coins. Call it only if no collect of the account is in
- * flight. `payers`: the first whose share of the budget is enough pays. `block`: the block that requested the coins.
+ * Returns a function that starts a collect of an account and its coins. The account must have no collect in flight.
+ * `payers`: the first whose share of the budget is enough pays. `block`: the address block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
@@ -112,7 +112,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // A transaction that is not the caller's result only becomes the last collect: one attempt to read is enough.
+        // With `nothing`, the amounts are only for the account's last collect: one attempt to read them is enough.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
         const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
           (error: unknown) => {
@@ -126,7 +126,7 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
-    /** Takes the claims of a draft's distributions. Stops at one with another collect's transaction and returns it. */
+    /** Takes the claims of a draft's distributions until one has another collect's transaction; returns that claim. */
     async function claimDistributions(
       { wanted }: Draft,
       held: Map<string, Claim>,
@@ -232,7 +232,7 @@ export function createStartCollect(needs: CollectNeeds) {
         // An earlier transaction with the same bytes, and so the same signature, may be the one that landed.
         const isEarlier = outcome.slot > 0 && outcome.slot <= landedBefore;
         reported = { hasAccount: true, outcome, signedAt: isEarlier ? undefined : signedAt };
-        // Settle the distributions last: collects that wait for their claims must see which coins back off.
+        // Settle the distributions' claims last: collects that wait for them must see which coins back off.
         const result = await readOutcome(
           { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
           log,
@@ -246,7 +246,7 @@ export function createStartCollect(needs: CollectNeeds) {
       }
     }
 
-    /** Returns the account and the swept coins, because lookups of all shareholders read the coins. */
+    /** Returns the addresses of the account and of the swept coins' curves, which lookups of shareholders read. */
     function changedBy({ sweptMints }: StoredTransaction): string[] {
       return [address, ...coins.filter(({ mint }) => sweptMints?.includes(mint)).map(({ curve }) => curve)];
     }
@@ -270,7 +270,7 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
-    /** What this collect followed decides unless the collect names a transaction of its own. */
+    /** If this collect's own result or error names no transaction, the transactions that it followed decide. */
     async function runOrFollow(): Promise<CollectOutcome> {
       const outcome = await run().catch((error: unknown) => {
         if (namesTransaction(error) || !(followed ?? unknown)) throw error;

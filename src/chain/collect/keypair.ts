@@ -31,7 +31,7 @@ function readKeyFile(path: string): string {
     return readFileSync(path, "utf8");
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown";
-    // Quote only a text with a dot: most paths have one, a key in base64 has none.
+    // Quote only a text with a dot and a slash, as most paths have: a key in base64 has no dot.
     const tried = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
     throw new Error(

@@ -27,7 +27,7 @@ export type CollectOutcome =
     }
   | {
       readonly kind: "nothing";
-      /** How many lamports the fees lack, if they are less than the rent that an empty address must hold. */
+      /** How many more lamports of fees the address needs to become rent-exempt, if any. */
       readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
@@ -123,7 +123,7 @@ export function createReadOutcome(needs: {
       const culprits = signed?.findCulprits(err) ?? [];
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
-      // Only this error proves that a shareholder is at fault. Others may mean that distributions were paused.
+      // Only this error proves that a shareholder is at fault. Other errors may mean that distributions were paused.
       if (isReceiverBelowRent(err)) for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
       const named = culprits.length > 0 ? culprits : mints;
       throw new CollectError({

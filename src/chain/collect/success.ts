@@ -22,7 +22,7 @@ interface LandingProof {
  *
  * A transaction is the caller's result if it landed after the caller asked. This is proven if the collect itself signed
  * the transaction after the caller asked, or if the chain's newest slot, read after the caller asked, was below the
- * transaction's. Redis proves nothing: it can return another replica's transaction long after that has landed.
+ * transaction's. Redis proves nothing: it can return another replica's transaction long after that transaction landed.
  *
  * In doubt, for example if no slot can be read, the answer is `nothing`: a false success would count twice. The caller
  * then sees the transaction as the account's last collect. A transaction of unknown outcome may have paid the caller,

@@ -24,21 +24,21 @@ export interface HistoryPage {
 }
 
 /**
- * A page looks at no more than this many transactions, or `first` if that is more. Anyone can send dust: a lower limit
- * would leave small pages empty. A higher one would make pages expensive.
+ * A page looks at up to this many transactions, or up to the requested number of transfers if that is higher. Anyone
+ * can send dust: a lower limit would leave small pages empty. A higher limit would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
-/** At least this many transactions are read in parallel, so that dust is not read one by one. */
+/** At least this many reads of transactions are queued together, so that dust is not read one by one. */
 const MIN_READ_AT_ONCE = 10;
-/** The most cached results of finalized transactions. An entry takes about 400 bytes. */
+/** The results of at most this many finalized transactions are cached. An entry takes about 400 bytes. */
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 /**
- * Limits parallel reads of lists, and of transactions: providers allow about ten calls a second. A full queue takes
- * about 25 s at 0.2 s per call; address blocks take turns. Further reads are refused.
+ * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow about ten calls a
+ * second. A full queue takes about 25 s at 0.2 s per call; address blocks take turns. Further reads are refused.
  */
 const IN_TURN = {
   maxRunning: 8,
@@ -57,8 +57,8 @@ export type History = ReturnType<typeof createHistory>;
 /**
  * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized transactions,
  * because these never change. All histories together make at most `historyCallsPerHour` calls in any hour, over all
- * replicas while Redis is up. One address block may use an eighth of the calls. A read of a list counts once for each
- * endpoint that is asked; a read of a transaction counts once.
+ * replicas while Redis is up. An address block may use an eighth of the calls, and all trusted callers together half. A
+ * read of a list counts once for each endpoint that is asked; a read of a transaction counts once.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -95,9 +95,9 @@ export function createHistory(needs: {
 
   return {
     /**
-     * Returns up to `first` transfers older than the transaction `after`. Looks at no more transactions than {@link
-     * MIN_LOOKED_AT} or, if more, `first`: a page may have fewer transfers, or none, without being the last. Undefined
-     * if no endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link MIN_LOOKED_AT} or
+     * `first` transactions, whichever is more. So a page may have fewer transfers, or none, without being the last.
+     * Returns undefined if no endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,

@@ -14,7 +14,7 @@ export interface Transfer {
   readonly at: Date | undefined;
 }
 
-/** Smaller arrivals are left out: anyone can send dust. This is the least that is shown as more than 0 SOL. */
+/** Smaller arrivals are left out: anyone can send dust, and four decimals would show it as 0 SOL. */
 const MIN_RECEIVED = toLamports(100_000);
 
 /** Returns what a transaction moved to or from an account's address; undefined if there is nothing to show. */
@@ -34,9 +34,9 @@ export function toTransfer(
 }
 
 /**
- * True if the vault's balance fell. It need not fall, because a collect may also fill the vault. So also true if an
- * instruction of the launch platform names the address, and either names the vault or distributes shared fees. Derives
- * no address: the platform checks a distribution's accounts, and a transaction can name hundreds of accounts.
+ * True if the vault's balance fell, or if an instruction of the launch platform names the address, and either names the
+ * vault or distributes shared fees. A collect may also fill the vault, so the vault's balance need not fall. Does not
+ * derive a distribution's accounts: the platform has checked them, and a transaction can name hundreds.
  */
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,

@@ -35,7 +35,7 @@ export interface CoinFees {
   readonly stage: Stage | "SHARED" | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
-  /** In the quote mint's smallest unit: the account's share, if shared. Null for `NO_SUCH_COIN` or an unread pool. */
+  /** In the quote mint's smallest unit; for a shareholder, its share. Null for `NO_SUCH_COIN` or an unread pool. */
   readonly amount: bigint | null;
   /** The account's share of the fees, in ten-thousandths. */
   readonly shareBps: number;
@@ -75,7 +75,7 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
 
 /**
  * Decodes a coin from the accounts of {@link keysOfCoin}, in that order, each with {@link COIN_BYTES} of data. Returns
- * undefined if an account cannot be used. Only these accounts decide who receives a coin's fees.
+ * undefined if an account's lamports may be rounded. Only these accounts decide who receives a coin's fees.
  */
 export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined {
   if (accounts.some((account) => account?.isRounded)) return undefined;

@@ -31,7 +31,7 @@ interface NamedAccount {
   readonly isWritable: boolean;
 }
 
-/** Addresses are base58 text: a collect is sized with many coins, and web3.js would convert all keys each time. */
+/** Addresses are base58 text: with web3.js, each computation of a message's size would convert all keys. */
 export interface Instruction {
   readonly program: string;
   readonly accounts: readonly NamedAccount[];
@@ -135,8 +135,8 @@ export const sweepPool = (
 });
 
 /**
- * Pays everything above the rent-exempt minimum in the sharing config's creator vault to the shareholders, all or
- * nothing. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
+ * Pays the shareholders, all or none, everything that the sharing config's creator vault holds above its rent-exempt
+ * minimum. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
  */
 export const distributeCreatorFees = (
   { mint, curve, sharingConfig }: CoinAddresses,

@@ -11,7 +11,7 @@ const PERIOD_MS = 2_000;
 /** Besides watchers' first reads, at most 60 calls are made in any minute: one per 1.2 s, and a burst of 10. */
 const CALL_MS = 1_200;
 const BURST = 10;
-/** A read starts once this many calls are allowed. A read that makes more delays the next one. */
+/** A read starts once this many calls are allowed. A read that makes more calls delays the next read. */
 const CALLS_PER_READ = 8;
 /** The wait after a failed read. Each further failure doubles it. */
 const FIRST_BACKOFF_MS = 2_000;
@@ -91,14 +91,14 @@ export function createLiveBalances(
     changed.delete(wallet);
   }
 
-  /** The wallets for the next read, in order: those that have changed, those that are due, then all others. */
+  /** The wallets in the order of their next reads: the `changed` wallets, those that are due, then all others. */
   function inTurn(): Iterable<Watched> {
     const dueBefore = performance.now() - livePeriodMs;
     const due = [...wallets.values()].filter(({ triedAt }) => triedAt <= dueBefore);
     return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
   }
 
-  /** One wallet of each block, the block that was read longest ago first; then the second of each block, and so on. */
+  /** One wallet of each address block, the block read longest ago first; then each block's second, and so on. */
   function byBlock(some: readonly Watched[]): Watched[] {
     const readAt = new Map<string, number>();
     for (const { watchers, triedAt } of wallets.values())

@@ -10,7 +10,7 @@ export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
  * Chooses version 1 for new messages, but legacy for an hour in two cases: every endpoint that answers refuses version
- * 1, or two version 1 transactions in a row expire. The second is needed because leaders may drop what nodes accept.
+ * 1, or two version 1 transactions in a row expire: the leaders may drop a transaction that the endpoints accept.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;

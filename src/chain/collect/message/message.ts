@@ -31,8 +31,8 @@ export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
 /** The most accounts that a transaction may lock. Version 1 also allows at most this many instructions. */
 const MAX_ACCOUNTS = 64;
 /**
- * Sizes in bytes. `fixed`: the signature, the header and the blockhash. A legacy message adds the count of signatures;
- * version 1 adds the version, the budget with its mask, and the counts of instructions and accounts. Sources:
+ * Sizes in bytes. `fixed` covers the signature, header and blockhash; for legacy also the count of signatures; for
+ * version 1 also the version, the budget with its mask, and the counts of instructions and accounts. Sources:
  * https://solana.com/docs/core/transactions/transaction-structure, SIMD-0385.
  */
 const SIZES = {
@@ -116,7 +116,7 @@ export function toTransaction(message: Uint8Array, feePayer: string, signature?:
   } as unknown as Transaction);
 }
 
-/** Decodes a message, with a library that does not encode it. Throws if the bytes are not exactly one message. */
+/** Decodes a message, with a library other than the encoder's. Throws if the bytes are not exactly one message. */
 export function readMessage(bytes: Uint8Array): VersionedMessage {
   const message = VersionedMessage.deserialize(bytes);
   // For version 1, the library itself refuses trailing bytes.

@@ -41,7 +41,7 @@ export interface PendingCollect {
   readonly block: string | undefined;
   /** Drafts add the mints of the coins that they leave out. */
   readonly leftOut: Set<string>;
-  /** The groups for which there are no more drafts. */
+  /** The groups that have been tried and get no new draft. */
   readonly tried: ReadonlySet<symbol>;
   /** Nothing is signed after this `performance.now()` time. */
   readonly endsAt: number;
@@ -49,7 +49,7 @@ export interface PendingCollect {
   readonly onSigned: () => void;
 }
 
-/** After this many failed simulations, all sweeps are left out. A request can name fewer coins: 10. */
+/** After this many failed simulations, all sweeps are left out. More than the 10 coins that a request can name. */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
@@ -110,7 +110,7 @@ export function createReadDrafts(needs: {
     });
   }
 
-  /** `wanted`: the part, if all its claims are held. `waiting`: all sweeps that are worth their rent. */
+  /** `wanted`: the part to collect once its claims are held. `waiting`: all sweeps that are worth their rent. */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
@@ -185,7 +185,7 @@ export function createReadDrafts(needs: {
     return {
       ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
-      /** How many lamports the fees lack, if any: an empty address cannot receive less than its rent. */
+      /** How many more lamports of fees the address needs to become rent-exempt, if any. A smaller transfer fails. */
       missing: missing > 0n ? missing : undefined,
 
       /** Returns undefined if too little is left. Call before each simulation: the message version may have changed. */
@@ -198,7 +198,7 @@ export function createReadDrafts(needs: {
         return undefined;
       },
 
-      /** Returns why nothing is left; undefined if too little would move. */
+      /** Returns the error that left nothing to collect; undefined if too little would move. */
       failure: () => failure,
 
       movedBy,

@@ -26,7 +26,7 @@ export interface SignedCollect extends AccountCost {
   readonly fee: Lamports;
   /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
   findCulprits(err: TransactionError): readonly string[];
-  /** The lamports at the address that its owner cannot withdraw. */
+  /** How many of the address's lamports the owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
 }
