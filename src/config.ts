@@ -12,7 +12,7 @@ export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
 /** The variables that select the upstreams. If none is set, the sandbox starts, but never in production. */
 const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
-/** A newcomer who follows the README sends more requests a minute than a caller in production may. */
+/** A newcomer who follows the README sends more requests per minute than production allows. */
 const SANDBOX_DEFAULTS: Environment = { RATE_LIMIT_MAX: "200" };
 const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
 

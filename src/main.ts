@@ -14,7 +14,7 @@ import { COMMIT, VERSION } from "./observability/version.ts";
 /** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
 const GRACE_MS = 1_000;
 
-/** A second signal counts only after this time: npm forwards a signal that the process group has also received. */
+/** A second signal counts only after this time, because npm forwards signals that this process has also received. */
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
@@ -101,7 +101,7 @@ async function runDoctor(
   return atFault.length > 0 ? 1 : 0;
 }
 
-/** Imported on demand: production does not need it and may not have its packages. */
+/** Imports on demand: production does not need the sandbox, and may not have the sandbox's packages. */
 async function importSandbox() {
   try {
     return await import("./sandbox/sandbox.ts");
@@ -111,7 +111,7 @@ async function importSandbox() {
   }
 }
 
-/** Runs only the sandbox's chain and network, and prints the variables for a production process that uses them. */
+/** Runs only the sandbox's chain and network. Prints the variables with which a service uses this chain and network. */
 async function runSandbox(
   env: Environment,
   { print, printError, onSignal }: Host,

@@ -92,7 +92,7 @@ export function createChainServices(needs: CommonNeeds) {
   const createBalancesOf = (rpc: Rpc) =>
     createBalances({ ...common, readWallets: createReadWallets({ rpc, floors }), findings });
   const balances = createBalancesOf(rpc);
-  /** For live reads: `onCall` counts their RPC calls, so they are not merged into the batches of lookups. */
+  /** For live reads. Their batches contain no lookups, so that `onCall` counts only RPC calls of live reads. */
   const countedBalances = (onCall: () => void) =>
     createBalancesOf({ ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) });
   const landedSlots = createLandedSlots({ ...common, floors });

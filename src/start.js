@@ -1,5 +1,5 @@
-// Starts the service in production. Plain JavaScript, so that an older Node can say which version the service needs. It
-// would refuse a TypeScript file with ERR_UNKNOWN_FILE_EXTENSION.
+// Starts the service in production. This file is plain JavaScript, because an older Node refuses a TypeScript file with
+// ERR_UNKNOWN_FILE_EXTENSION, and so could not say which version the service needs.
 import { createRequire } from "node:module";
 
 const { engines } = createRequire(import.meta.url)("../package.json");

@@ -13,7 +13,7 @@ import { isAddressRange } from "./contract/address-ranges.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** The environment variables. Each message says what is expected, and quotes only values that cannot be secrets. */
+/** The environment variables. Error messages say what is expected, and quote only values that cannot be secrets. */
 export const Settings = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z
@@ -110,11 +110,11 @@ export const Constants = z.object({
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
   // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
-  // Ten RPC calls per second for histories. With 1,000 lookups and one collect per second, everything else needs 55.
+  // Ten RPC calls per second. Without histories, 1,000 lookups and one collect per second need 55.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
-  // The most rent that one collect pays for sweeps: the rent of two token accounts, a small part of the hour's budget.
+  // The most rent that a collect pays for sweeps: enough for two token accounts; 6% of the default hourly fee budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
   // As many as a caller may open in a minute.
   STREAMS_PER_ADDRESS: constant(20),
@@ -139,7 +139,7 @@ function integer(min: number, max: number) {
     .transform(Number);
 }
 
-/** Refuses hop counts too: with them, a client that bypasses the proxy could fake its address. */
+/** Refuses a count of proxies: with it, a client that bypasses the proxies could fake its address. */
 function addressRanges() {
   const areRanges = (text: string) => splitList(text).every(isAddressRange);
   return z

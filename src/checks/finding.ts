@@ -1,4 +1,4 @@
-/** The result of checking a variable. `poor`: the operator should look at it. `bad`: the service cannot work now. */
+/** The result of checking a variable. `poor`: the operator should look at it. `bad`: something does not work now. */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
   readonly variable: string;

@@ -30,7 +30,7 @@ export function loadEnvFile(path: string): string[] {
   return warnings.map((warning) => `${path}, ${warning}`);
 }
 
-/** Returns warnings. `broken`: the numbers of the lines that Node ignores, or that have the form `NAME: value`. */
+/** `broken`: the numbers of the lines that are neither empty, nor a comment, nor part of an assignment `NAME=value`. */
 export function checkLines(text: string): { broken: number[]; warnings: string[] } {
   const names = new Set<string>();
   const warnings: string[] = [];

@@ -9,7 +9,7 @@ import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 
-/** As many accounts as the service reads in one call. Some plans allow fewer. */
+/** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
 const NO_DATA = { offset: 0, length: 0 };
 /** How long slots are counted. STILL_MS applies if no new slot appears: a leader may skip its four slots. */

@@ -6,7 +6,7 @@ const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
 
-/** Returns warnings about variables that are valid but probably mistakes. No warning quotes a secret. */
+/** Returns warnings about values that are valid but probably mistakes. No warning quotes a secret. */
 export function warnAboutRisks(env: Environment): string[] {
   const isProduction = env.NODE_ENV === "production";
   const warnings = Object.entries(LEAST_MS).flatMap(([name, leastMs]) =>

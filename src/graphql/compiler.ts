@@ -48,7 +48,7 @@ export function createCompile(schema: GraphQLSchema) {
   };
 }
 
-/** Resolves failed list items to errors: if an item rejects after a later one resolves, graphql-jit adds an item. */
+/** Resolves rejected list items to errors: graphql-jit adds an item if one rejects after a later one resolves. */
 function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
   const copy = lexicographicSortSchema(schema);

@@ -21,7 +21,7 @@ import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type Weight } from "./operation-cache.ts";
 import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
 
-/** How many `Accept` headers are cached. Each client sends one. */
+/** How many `Accept` headers are cached. A client always sends the same one. */
 const MAX_ACCEPT_HEADERS = 100;
 
 /** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
@@ -103,7 +103,7 @@ export function createGraphQLEndpoint(needs: {
     graphqlEndpoint: needs.path,
     plugins: [answerSubscriptions(convertErrors), plugin],
     maskedErrors: {
-      // For errors outside an execution: requests that Yoga rejects, and RATE_LIMITED from onExecute.
+      // For errors outside an execution: requests that Yoga rejects, and the errors that `onExecute` throws.
       maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
     // No limit here: `readParams` has already read the body.

@@ -20,9 +20,9 @@ export interface ServerContext extends Context {
 }
 
 /**
- * Answers subscriptions as server-sent events. If a stream cannot start, a transient error, after which clients retry,
- * sets the response's status. So does an invalid request. Any other error is the only event, followed by Yoga's
- * `complete`. A running stream ends by a disconnect, without `complete`, so that clients reconnect.
+ * Answers subscriptions as server-sent events. If a stream cannot start, the response's status shows an invalid request
+ * or a transient error, after which clients retry. Any other error is the only event, followed by Yoga's `complete`. A
+ * running stream ends by a disconnect, without `complete`, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,

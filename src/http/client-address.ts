@@ -14,7 +14,7 @@ export interface Client {
   readonly address: string;
   /** Whether the operator trusts the caller, who then has no rate limit and no per-caller budget. */
   readonly isTrusted: boolean;
-  /** For a trusted caller: the person's address in `X-Forwarded-For`, if any. For other callers: `address`. */
+  /** The address of a trusted caller's visitor, if `X-Forwarded-For` has it. For other callers: `address`. */
   readonly visitor: string | undefined;
 }
 
@@ -62,7 +62,7 @@ export function createIdentifyClient(
   };
 }
 
-/** The right-most untrusted address in the header's list followed by the socket's; the left-most if all are trusted. */
+/** Appends the socket's address to the header's list. Returns the right-most untrusted address, else the left-most. */
 function senderOf(
   { remoteAddress = "", forwardedFor }: Origin,
   isTrusted: (address: string) => boolean,

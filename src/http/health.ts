@@ -18,7 +18,7 @@ const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDI
 /**
  * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the chain is first read. An
  * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. Probes and
- * scrapes check the chain, and the social network while it is down. Probes wait only until the chain is first read.
+ * scrapes check the chain, and the social network while it is down. Probes wait for checks only before the first read.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;

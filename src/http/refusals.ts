@@ -11,7 +11,7 @@ import { toHeaders } from "./router.ts";
 export interface Refusal {
   readonly status: number;
   readonly message: string;
-  /** Set if a GET's target has bytes above ASCII, and the parser shows the target. */
+  /** A GET's target that has forbidden characters, if the parser shows it. */
   readonly target?: string | undefined;
 }
 

@@ -68,7 +68,7 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
   return async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
-    // As sent: `URL` would resolve dot segments and backslashes. They could get a path past a proxy that blocks it.
+    // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy that blocks it.
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const route = needs.routes.get(path);
     const scope = new HttpRequestScope(route?.isPrivate ? privateNeeds : needs, headers, connection);

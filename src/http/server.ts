@@ -18,7 +18,7 @@ export interface Responder {
   readonly writeRefusal: WriteRefusal;
 }
 
-/** The limits of a connection. Times in ms. */
+/** The limits of connections. Times in ms. */
 export const CONNECTION_LIMITS = {
   /** A request whose headers take longer gets 408. The first request's time starts when the connection opens. */
   headersTimeout: 10_000,
@@ -26,7 +26,7 @@ export const CONNECTION_LIMITS = {
   requestTimeout: 20_000,
   /** How often these two times are checked. */
   connectionsCheckingInterval: 1_000,
-  /** How long a connection may be idle. Longer than in load balancers (60 s; Caddy: 120 s), which must close it first. */
+  /** How long a connection may be idle. Load balancers, which must close it first, wait 60 s (Caddy: 120 s). */
   keepAliveTimeout: 130_000,
   /** Bytes of a request's headers; more get 431. */
   maxHeaderSize: 16_384,

@@ -9,7 +9,7 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** Accounts found in the process's cache (`cached`), not found there (`social`), and read from the chain (`chain`). */
+/** How many accounts were in the process's cache (`cached`), were not (`social`), and were read from the chain. */
 export interface Reads {
   cached: number;
   social: number;
@@ -58,7 +58,7 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id. Reuses accounts found by this request's handles, or by ids of earlier events. */
+  /** The account of a canonical id. Reuses accounts that the request found by handle, or by id for an earlier event. */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
     if (known) return known;

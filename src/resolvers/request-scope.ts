@@ -9,7 +9,7 @@ export interface OpenStream {
   close(): void;
 }
 
-/** The caller's rate limit after a request has been counted. */
+/** The caller's rate limit after a request has been counted or refused. */
 export interface RateLimitState {
   /** The most requests in a window. */
   readonly limit: number;
@@ -29,7 +29,7 @@ export interface RequestScope {
   readonly startedAt: number;
   /** The caller's IPv4 /24 or IPv6 /48, or TRUSTED_BLOCK for a trusted caller. All callers of a block share budgets. */
   readonly addressBlock: string;
-  /** The address block of the person for whom the caller acts; undefined if a trusted caller does not name one. */
+  /** The address block of the person for whom a trusted caller acts, if known. For other callers: `addressBlock`. */
   readonly visitorBlock: string | undefined;
   readonly loaders: Loaders;
   /** The request's stream, once it is open. */
@@ -38,7 +38,7 @@ export interface RequestScope {
   readonly log: Logger;
   /** Undefined for a request that is not counted. */
   readonly rateLimit: RateLimitState | undefined;
-  /** Takes `cost` requests from the rate limit, minus those already taken. Throws or rejects with RATE_LIMITED. */
+  /** Takes `cost` requests from the rate limit, less those taken by earlier calls. Fails with RATE_LIMITED. */
   admit(cost: number): Promise<void> | undefined;
   /** Takes calls to the chain from the address block's budget. Rejects with SERVICE_BUSY if too few are left. */
   takeChainCalls(calls: number): Promise<void>;

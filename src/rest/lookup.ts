@@ -37,10 +37,10 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** A query that is only a handle, without escapes. */
+/** A query string with only a handle, without escapes. */
 const PLAIN_QUERY = /^handle=(\w*)$/;
 
-/** `GET /wallet/lookup?handle=&mint=`: runs the GraphQL query and returns its wallet, with `coins` if there are mints. */
+/** `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if there are mints. */
 export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,

@@ -5,7 +5,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 
 export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 
-/** Prepares fixed operations on the schema of GraphQL clients. A run returns its data or throws its first error. */
+/** Prepares fixed operations on the GraphQL endpoint's schema. A run returns its data or throws its first error. */
 export function createPrepareOperation(compile: Compile, useCases: UseCases) {
   return <Data>(text: string) => {
     const document = parse(text);

@@ -28,9 +28,9 @@ export const MAX_LISTED_COLLECTS = 100;
 export const MAX_MINTS_PER_OPERATION = 100;
 /** A query costs one request for this many accounts of the chain. 100 wallets without coins count as this many. */
 export const ACCOUNTS_PER_REQUEST = 400;
-/** With this many coins or more, at most two wallets fit into one call to the chain. */
+/** At most two wallets that each have this many coins or more fit into one call to the chain. */
 export const COINS_OF_HALF_A_CALL = 6;
-/** With this many coins or more, a wallet does not share a call with another. */
+/** Only one wallet with this many coins or more fits into a call. */
 export const COINS_OF_A_CALL = 10;
 
 /** How many accounts a balance with `coins` coins counts as. So counted, one request pays for at most five calls. */

@@ -52,7 +52,7 @@ export interface Counts {
 }
 
 interface Measured extends Counts {
-  /** The coins named for the wallet; undefined if no balance is read. The root field counts these coins. */
+  /** The coins that fields of one wallet name, counted at the root field; undefined if no field reads a balance. */
   named: ReadonlySet<unknown> | undefined;
 }
 
@@ -111,7 +111,7 @@ export function measureOperation(
   function measureFragment(name: string): Readonly<Measured> {
     const known = measured.get(name);
     if (known) return known;
-    // Empty while the fragment is measured, so that one that spreads itself (which is invalid) does not recurse.
+    // Empty until the fragment is measured: otherwise a fragment that spreads itself (which is invalid) would recurse.
     measured.set(name, NOTHING);
     const fragment = fragments.get(name);
     const counts = fragment

@@ -13,8 +13,8 @@ import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 /**
  * Requires that fields with one response name are the same field with the same arguments. Replaces graphql-js's
  * OverlappingFieldsCanBeMergedRule, which compares all pairs: 54,000 for 330 fields. The schema has no interfaces and
- * no unions, so merged fields have the same parent type, and comparing each with the first is enough. An operation with
- * more than `maxFields` fields has a cycle of fragments, which another rule refuses.
+ * no unions, so merged fields have the same parent type, and comparing each with the first is enough. Stops after
+ * `maxFields` fields: operations within limits have more only with a cycle of fragments, which another rule refuses.
  */
 export function sameResponseNameRule(maxFields: number) {
   return (context: ValidationContext): ASTVisitor => {

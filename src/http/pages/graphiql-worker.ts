@@ -11,9 +11,7 @@ import type { GraphiQLFiles } from "./graphiql.ts";
 
 const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
 
-/**
- * Renders GraphiQL into `#root`. The editor requests workers by name; they are in this script, so their URLs are blobs.
- */
+/** Renders GraphiQL into `#root`. The editor's workers are in this script, so their URLs are blobs. */
 const START = `{
   const workers = ${JSON.stringify(workers)};
   const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

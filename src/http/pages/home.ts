@@ -9,7 +9,7 @@ type Named = { readonly handle: string } | { readonly socialId: string };
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
-/** The most cached pages, 20 kB each. Strangers choose the names; creating a page costs about as much as a lookup. */
+/** The most cached pages, 20 kB each. Strangers choose which; creating a page costs about as much as a lookup. */
 const MAX_PAGES = 100;
 
 /**
@@ -42,7 +42,7 @@ export function createHomePage(needs: {
     return handlePattern.test(handle) ? { handle } : undefined;
   }
 
-  /** The tags of link previews: Open Graph, which other networks read too. */
+  /** The tags of link previews: Open Graph, which most sites read, and one for the social network. */
   function preview(title: string, description: string, named: Named | undefined): string[] {
     if (!publicUrl) return [];
     const page = new URL(publicUrl);

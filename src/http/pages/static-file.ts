@@ -12,9 +12,7 @@ export interface StaticFile {
 /** Compressing a larger file takes longer than passing it to another thread. */
 const MAX_BYTES_IN_THREAD = 65_536;
 
-/**
- * Serves a file from memory. Caches may keep it forever at a URL with its version; elsewhere they must revalidate it.
- */
+/** Serves a file from memory. Caches may keep it forever if the URL has its version; else they must revalidate it. */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
   headers: Readonly<Record<string, string>>,

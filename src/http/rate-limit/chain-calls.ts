@@ -12,7 +12,7 @@ const BURST_SECONDS = 10;
 /** Takes calls from an address block's budget. Rejects with ContractError SERVICE_BUSY if too few are left. */
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 
-/** Limits the calls to the chain that large operations make: many balances in each request could use up the plan. */
+/** Limits large operations' calls to the chain: many balances in each request could use up the RPC plan. */
 export function createChainCalls(needs: {
   redis: Redis | undefined;
   metrics: BudgetMetrics;
