@@ -22,7 +22,7 @@ import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
-  /** The sweeps that the launch platform allows, whatever their rent. Excludes distributions that pay too little. */
+  /** The sweeps that the launch platform allows, at any rent, without distributions that pay the account too little. */
   readonly sweeps: readonly Sweep[];
   /** The lamports that the account's owner cannot withdraw from the address. */
   readonly unwithdrawable: Lamports;
@@ -31,7 +31,7 @@ export interface UncollectedFees {
 }
 
 export interface Balance {
-  /** What a collect would move now if it names the same coins. */
+  /** What a collect would move to the address now, if it names the coins of `coins`. */
   readonly vault: Lamports;
   /** The lamports that the account's owner can withdraw from the address. */
   readonly pda: Lamports;
@@ -112,7 +112,7 @@ export function createBalances(needs: {
       : "BELOW_AMM_MINIMUM";
   }
 
-  /** Once the escrow program keeps data at an address, the owner cannot withdraw that data's rent-exempt minimum. */
+  /** Once the escrow program keeps data at an address, the rent-exempt minimum of that data cannot be withdrawn. */
   function unwithdrawableIn({ address, rent }: WalletState): Lamports {
     const { owner, space = 0 } = address ?? {};
     return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);

@@ -82,7 +82,7 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
 
 export type Sweep = PlaceSweep | Distribution;
 
-/** A sweep that a collect includes, and all the rent that it costs. */
+/** A sweep that a collect includes, and all the rent that the sweep costs. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
 /** Fees that wait on a coin. */
@@ -130,7 +130,7 @@ export function chooseSweeps(
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
-  // Once a sweep has paid for a vault, a sweep that was too expensive may be acceptable: try again.
+  // Once a sweep has paid for a vault, another sweep that was too expensive may be acceptable: try again.
   for (let before = Infinity; left.length < before;) {
     before = left.length;
     left = left.filter(
@@ -179,7 +179,7 @@ export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (
   return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
-/** Returns the sweeps that do not need the AMM's transfer. */
+/** Returns the sweeps that add nothing to the account's AMM vault. */
 export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
   return sweeps.filter(({ stage }) => stage !== "POOL");
 }

@@ -30,12 +30,12 @@ export function createCoinFindings() {
     },
     /**
      * Records the result of a simulation or a landed transaction, for a coin or an AMM vault. `reason`: undefined if
-     * the fees were moved. `tooLittle`: the lamports that were not moved, if a larger amount might be.
+     * the fees were moved. `tooLittle`: the lamports that were not moved because they were too few.
      */
     found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
       findings.set(mintOrVault, reason && { reason, tooLittle });
     },
-    /** Returns the lamports that the AMM last left in its vault; undefined if none, or not tried within the hour. */
+    /** The lamports that the AMM last left in its vault; undefined if none, or if no collect tried within the hour. */
     leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
   };
 }

@@ -119,7 +119,7 @@ export const COLLECT_FAILURES = {
     hint: "a collect takes longer than COLLECT_TIMEOUT_MS, and continues: if this repeats, check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** The transaction can no longer land; it is not known whether it has landed. */
+  /** The transaction can no longer land. Whether it has landed is unknown. */
   unknown: failure<Signed>({
     answer: ({ signature }) => ({
       message: `It is not known whether transaction ${signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
@@ -136,14 +136,14 @@ export const COLLECT_FAILURES = {
   "failed-on-chain": failure<
     Signed & {
       readonly err: TransactionError;
-      /** Coins, by mint. At least one made the transaction fail. Undefined if the transaction has no coins. */
+      /** The mints of coins, at least one of which made the transaction fail; undefined if it has no coins. */
       readonly mints?: readonly string[] | undefined;
     }
   >({
     text: ({ signature, err }) => `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
     hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
   }),
-  /** The transaction landed; the amounts it moved cannot be read. */
+  /** The transaction landed, but the amounts that it moved cannot be read. */
   "landed-unreadable": failure<Signed>({
     answer: ({ signature }) => ({
       message: `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
@@ -160,7 +160,7 @@ export type CollectFailure = { [K in Kind]: { readonly kind: K } & DetailsOf<K> 
 /** The cast is safe: each kind's row takes that kind's details. */
 const rowOf = ({ kind }: CollectFailure) => COLLECT_FAILURES[kind] as Failure<CollectFailure>;
 
-/** A collect that ended without a result; `failure` says why. */
+/** The error of a caller who receives no result of a collect; `failure` says why. */
 export class CollectError extends Error {
   override readonly name = "CollectError";
   readonly failure: CollectFailure;

@@ -90,7 +90,7 @@ export function createDeployWatch(
     Object.keys(PROGRAMS).forEach((program, i) => {
       const slot = found[i]!.deploySlot;
       const before = slots.get(program);
-      // Deployments are never undone: a node with a lower slot is behind.
+      // Deployments are never undone: a lower slot comes from a node that is behind.
       if (slot === undefined || slot <= (before ?? -1)) return;
       slots.set(program, slot);
       gauge.set({ program }, slot);

@@ -18,8 +18,8 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
 
 /**
  * Chooses a price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
- * soon, judging by recent slots. At least the floor, unless the fee for `unitLimit` units would then exceed
- * `maxPriorityFeeLamports`. Never rejects: uses the floor if recent prices cannot be read.
+ * soon, judging by recent slots. The fee for `unitLimit` units is at most `maxPriorityFeeLamports`; within this limit,
+ * the price is at least the floor. Never rejects: uses the floor if recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,

@@ -10,7 +10,7 @@ export interface Rent {
 
 /** The bytes that every account takes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of the rent sysvar. */
 const ACCOUNT_OVERHEAD_BYTES = 128;
-/** Limits of the rate, in lamports per byte. It was 6,960 until 2026 and is 5,080; 696 is proposed. */
+/** Limits of a credible rate, in lamports per byte. The rate was 6,960 until 2026 and is 5,080; 696 is proposed. */
 const MIN_RATE = 500;
 const MAX_RATE = 14_000;
 /** The size of the sysvar: a u64, an f64, and a u8 that is no longer used. */

@@ -14,7 +14,7 @@ const AMOUNT_OFFSET = 64;
 /** The bytes of a token account up to the end of its amount. */
 export const TOKEN_BYTES_TO_AMOUNT = AMOUNT_OFFSET + 8;
 
-/** The amount of a wrapped SOL account; undefined if it is missing or shorter than {@link TOKEN_BYTES_TO_AMOUNT}. */
+/** An account's wrapped SOL; undefined if the account is missing or shorter than {@link TOKEN_BYTES_TO_AMOUNT}. */
 export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamports | undefined {
   if (!account || account.data.length < TOKEN_BYTES_TO_AMOUNT) return undefined;
   return toLamports(account.data.readBigUInt64LE(AMOUNT_OFFSET));

@@ -42,7 +42,7 @@ const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
 /** The most wallets in a batch: without coins, they fill three calls. */
 const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
-/** Batches in flight at once: a call that hangs must not hold up the others. */
+/** The most batches in flight: a batch that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
  * The longest that a wallet waits for its batch while another batch is in flight. Unless calls are full, a node that

@@ -45,7 +45,7 @@ const REST_MAY_USE = 1 / 2;
 /**
  * Limits what all callers take in any hour to `limit`, over all replicas while Redis is available. Each address block,
  * each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, but at least twice the
- * `first` of the first tier. A sixth of each limit is available at once; the rest refills evenly in an hour.
+ * `first` of the first tier. At least a sixth of each limit is available at once; the rest refills evenly in an hour.
  *
  * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define
  * what is little, and how much of the pool such a block may use. Trusted callers are in no tier. An amount that is
@@ -85,7 +85,7 @@ export function createBudget(needs: {
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 
-  /** Returns sets of buckets, the tiers' sets first. Each unit comes from all buckets of the first set with room. */
+  /** Returns sets of buckets, the tiers' sets first. A unit is taken from every bucket of the first set with room. */
   function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
       ...sharesOf(whole, block, mayUse),

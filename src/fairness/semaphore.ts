@@ -60,7 +60,7 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
     if (running.delete(place)) startNext();
   }
 
-  /** Adds a task; join it at once. Calls `onEnd` when the task ends, is refused, or loses all its callers. */
+  /** Adds a task; join it at once. Calls `onEnd` when the task ends, is refused, or loses all callers while waiting. */
   return (run: () => Promise<T>, onEnd: () => void = () => undefined): Task<T> => {
     // Bind `run`: its spans belong to the request that adds the task, not to the task whose end starts this one.
     const place: Place<T> = {

@@ -16,7 +16,7 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
  */
 const SEND_WITHIN = 0.9;
 
-/** The network's ids are signed 64-bit integers. It may refuse a whole call because of a higher id. */
+/** The network uses signed 64-bit ids, and may refuse a whole call because of a higher id. */
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
@@ -54,7 +54,7 @@ export function createAccountLookup(needs: {
   /** Keys whose payment is being reserved. Other requests for such a key wait, and then join its call for free. */
   const reserving = new Map<AccountKey, Promise<unknown>>();
 
-  /** Joins the calls of pending keys; the others are paid from the caller's share of the budget. */
+  /** Joins the calls of pending keys, and pays for the other keys from the caller's share of the budget. */
   async function load(
     keys: readonly AccountKey[],
     addressBlock: string,

@@ -9,7 +9,7 @@ export type CallQuota = ReturnType<typeof createCallQuota>;
 const PLENTY = 0.8;
 /** The network's documented limit of calls in a window, for responses that do not state the limit. */
 const CALLS_PER_WINDOW = 300;
-/** 15 minutes. A reset header that is further away is wrong. */
+/** 15 minutes. A header that names a later reset is wrong. */
 const WINDOW_MS = 900_000;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
@@ -26,8 +26,8 @@ interface Pace {
 }
 
 /**
- * Makes the calls that the network allows (300 in 15 minutes) last until its reset. While more than four fifths are
- * left, no call waits. Below that, calls are spaced evenly over the rest of the window, so each gathers more keys.
+ * Spreads the calls that the network allows (300 in 15 minutes) over the time until its reset. While more than four
+ * fifths are left, no call waits. Later calls are spaced evenly over the rest of the window, so each gathers more keys.
  * Replicas share the spacing while Redis is available; otherwise each spaces only its own calls. A call waits for at
  * most 5 s, and at most four fifths of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
  */

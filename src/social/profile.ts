@@ -13,7 +13,7 @@ const name = z.string().max(MAX_NAME_LENGTH).nullable().catch(null);
 /** Whether the network has verified the account. */
 const verified = z.boolean().nullable().catch(null);
 const followers = z.int().nonnegative().max(MAX_FOLLOWERS).nullable().catch(null);
-/** Pages show the picture, so it has to be a plain https URL. */
+/** Pages show the picture, so its URL must be https, without credentials. */
 const pictureUrl = z
   .string()
   .max(MAX_URL_LENGTH)

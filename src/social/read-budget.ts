@@ -6,7 +6,7 @@ import { SocialError } from "./social-error.ts";
 
 /** The shares of the budget. By default, an IPv4 /24 may read 20 names every 40 seconds while nobody else reads. */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
-/** People look up a few names, bots some hundred. */
+/** People look up a few names, bots a few hundred. */
 const TIERS = [
   { first: 3, mayUse: 1 },
   { first: 200, mayUse: 2 / 3 },
@@ -48,7 +48,7 @@ export function createReadBudget(needs: {
     let unread = 0;
     const onEnd: PaidReads["onEnd"] = (answer) => {
       if (isCharged(answer)) return;
-      // Most reads of a request end at the same time: return them together.
+      // Most reads of a request end at the same time: give back all their units at once.
       if (unread++ > 0) return;
       queueMicrotask(() => {
         giveBack(unread);
@@ -57,7 +57,7 @@ export function createReadBudget(needs: {
     };
     if (!shortage) return { paid, onEnd };
     metrics?.refused("social_reads", shortage.scope, wanted - paid);
-    // `shortage` always has a time, because each bucket holds at least one account.
+    // `shortage` always has `retryAfterSeconds`, because each bucket holds at least one account.
     const refusal = new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage });
     return { paid, refusal, onEnd };
   };

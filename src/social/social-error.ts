@@ -14,7 +14,7 @@ export type SocialFailure =
   | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
-  /** Any other status that is not 2xx. `problem` is the last part of the problem type's path, or empty. */
+  /** A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's path, or empty. */
   | { readonly kind: "refused"; readonly status: number; readonly problem: string }
   | { readonly kind: "unreachable" }
   | { readonly kind: "timeout" }

@@ -41,7 +41,7 @@ export interface Redis {
   /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`. A script whose first key is `name` publishes to the channel as KEYS[1].
+   * Receives messages on the channel `name`. A script whose first key is `name` can publish to KEYS[1].
    * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
    */
   subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
@@ -52,7 +52,7 @@ export interface Redis {
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** A full queue drops the oldest script with `keptMs`; without one, the oldest script, which remains `unwritten`. */
+/** A full queue drops the oldest script with `keptMs`; if no script has one, the oldest, which stays `unwritten`. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;

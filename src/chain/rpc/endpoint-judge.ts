@@ -69,20 +69,20 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  * Decides which endpoints are used, in which order, and which of their answers are accepted. `endpoints`: most
  * preferred first.
  *
- * - An endpoint that fails, rate limits or is slow backs off: for half a second at first, and twice as long after each
- *   further failure, up to half a minute. A success resets the backoff.
- * - An endpoint on another cluster is not used: its answers about our accounts look right, but are wrong. The most
- *   preferred endpoint that has answered decides which genesis hash is right. If this endpoint later reports another
- *   hash, the right hash stays while another endpoint still reports it: a host name may move to a node of another
- *   cluster. The hash is read before the first use, in the background after a failure, and once a minute. After a
- *   failure, a caller waits for this read only if no other endpoint works.
+ * - An endpoint that is slow or fails, for example with a 429, backs off: for half a second at first, and twice as long
+ *   after each further failure, up to half a minute. A success resets the backoff.
+ * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but are wrong. The most
+ *   preferred endpoint that has answered decides which genesis hash is right. If this endpoint later reports a
+ *   different hash, the earlier hash stays right while another endpoint reports it: a host name may move to a node of
+ *   another cluster. The hash is read before the first use, in the background after a failure, and once a minute. After
+ *   a failure, a caller waits for this read only if no other endpoint works.
  * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide whether
- *   it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all look old, this machine's
- *   clock is wrong. A single endpoint is never compared, so it has no fault.
+ *   it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all endpoints look old, this
+ *   machine's clock is wrong, and all are used. A single endpoint is used even with a fault.
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
-  /** Calls an endpoint without these checks. */
+  /** Calls an endpoint without the judge's checks. */
   callEndpoint: CallEndpoint;
   rpcTimeoutMs: number;
   log: Logger;
@@ -199,7 +199,7 @@ export function createEndpointJudge(needs: {
   const isReached = (slot: number) =>
     best.slot === 0 || slot <= best.slot + ((now() - best.at + MAX_AGE_MS) / 1_000) * MOST_RATE;
 
-  /** Raises the newest slot to one that another endpoint or replica reports, if the chain can have reached it. */
+  /** Raises the newest slot to `slot` if the chain can have reached it. Any endpoint or replica may report `slot`. */
   function takeSlot(slot: number): void {
     if (slot > newestSlot && isReached(slot)) newestSlot = slot;
   }
@@ -262,7 +262,7 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
-    /** Records a call's error, or "slow". Errors about the slot or the version cause no backoff. */
+    /** Records a call's error, or "slow". Errors about the slot, the version or the request cause no backoff. */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
         isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));

@@ -48,7 +48,7 @@ export function createFailover(needs: {
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
-    /** The last failure; a failure about the slot takes precedence. */
+    /** The last failure. A retryable failure does not replace a failure about the slot. */
     let failure: Error | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);

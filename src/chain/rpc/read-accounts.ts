@@ -60,7 +60,7 @@ const MAX_READS_OF_GROUP = 3;
 /**
  * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An account in several
  * groups of a call is read once. Some providers accept fewer than 100 accounts per call. When an endpoint refuses a
- * call, that endpoint's limit becomes about half of the call's accounts, for an hour. Only a group above the limit is
+ * call's size, the endpoint's limit becomes about half of that size, for an hour. Only a group above the limit is
  * split: its calls must answer for the same slot.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
@@ -83,9 +83,9 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /**
-   * Passes each group's accounts to `take`, in any order. Reads `older` groups again at the next endpoints, until the
-   * timeout; reads `unusable` ones again only at the next endpoints. Rejects with {@link RpcError} if a group is not
-   * taken: `account` if all such groups are `unusable`.
+   * Passes each group's accounts to `take`, in any order. Retries `unusable` groups once at each further endpoint, and
+   * `older` groups until the timeout. Rejects with {@link RpcError} if a group is not taken: `account` if all such
+   * groups are `unusable`.
    */
   return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
@@ -160,7 +160,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
           await Promise.allSettled(reads);
           if (limitOf(endpoint) >= limit) throw error;
           limit = limitOf(endpoint);
-          // From now on only one call at a time probes for the limit.
+          // From now on, send one call at a time to find the limit.
           atOnce = 1;
         }
       }

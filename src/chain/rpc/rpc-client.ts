@@ -25,7 +25,7 @@ const MAX_VALID_BLOCKS = 300;
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * JSON-RPC methods with failover, each call within `rpcTimeoutMs`. Reads are `confirmed`. All throw {@link RpcError}.
+ * JSON-RPC methods with failover, each within `rpcTimeoutMs`. Most reads are `confirmed`. All throw {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {

@@ -119,7 +119,7 @@ export function createSignatureStatuses(
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
-     * undefined if the bytes are not a transaction: no node accepts such bytes.
+     * undefined if the transaction's bytes cannot be decoded: no node accepts such bytes.
      *
      * An endpoint reports `absent` when it meets three conditions, which together prove that the transaction did not
      * land and never can. First, its finalized block height is past the last height at which the blockhash is valid, so

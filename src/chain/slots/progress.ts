@@ -31,9 +31,9 @@ export type Progress = ReturnType<typeof createProgress>;
 /**
  * Tracks one endpoint's slot by its own answers: another endpoint cannot make it look worse. The expected slot is the
  * highest slot plus the slots of the elapsed time, by this process's clock or by a credible chain clock. A slot fits if
- * it is at most 5 s above the expected slot, and at most 15 s below the highest. A lower slot also fits if its answer
- * has a credible clock: then the highest slot was wrong, or the cluster was rolled back. An answer that does not fit is
- * refused. If later answers continue from it, the endpoint has moved. `isOnly`: there is no other endpoint.
+ * it is at most 5 s of slots above the expected slot, and at most 15 s of slots below the highest. A lower slot also
+ * fits if its answer has a credible clock: then the highest slot was wrong, or the cluster rolled back. An answer that
+ * does not fit is refused. If later answers continue from it, the endpoint has moved. `isOnly`: there is no other.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -95,7 +95,7 @@ export function createProgress(isOnly: boolean) {
     advancedAt: () => place?.at ?? -Infinity,
     /** The time since the endpoint's last answer, in ms. */
     silentMs: () => now() - answeredAt,
-    /** Whether the last chain clock received was more than 15 s behind this machine's clock. */
+    /** Whether the last accepted chain clock was more than 15 s behind this machine's clock. */
     isOld: () => isOld,
 
     fault(): Fault | undefined {

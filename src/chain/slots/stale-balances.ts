@@ -23,7 +23,7 @@ export type Floors = ReturnType<typeof createFloors>;
  * in which this replica has shown its amounts or any replica has collected it. An answer from a slot below the floor is
  * shown only if its amounts equal those last shown. Ignores a floor above the newest slot: the floor was wrong, or the
  * cluster rolled back. Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest
- * slot of the evicted ones: evicting a floor with many lookups reveals no older balance.
+ * slot of the evicted ones: many lookups can evict a floor, but reveal no older balance.
  */
 export function createFloors(needs: {
   /** The newest credible slot. */
