@@ -70,7 +70,7 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
   /** What all shareholders together receive, plus the remainder of rounding. */
   readonly distributable: Lamports;
-  /** In the order in which the distribution names them. */
+  /** In the sharing config's order. */
   readonly shareholders: readonly Shareholder[];
   /** Whether the curve is swept: always before the coin migrates, because a trade can add fees at any moment. */
   readonly withCurve: boolean;

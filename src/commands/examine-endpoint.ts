@@ -87,7 +87,12 @@ export function createExamineEndpoints(needs: {
       const text = `the endpoints are ${Math.round(slots)} slots apart`;
       return slots <= MAX_APART_SECONDS * perSecond
         ? [good("SOLANA_RPC_URL", text)]
-        : [poor("SOLANA_RPC_URL", `${text}: one of them is behind, and is used only while no better one answers`)];
+        : [
+            poor(
+              "SOLANA_RPC_URL",
+              `${text}: one of them is behind, and is used only while no better one answers`,
+            ),
+          ];
     },
   };
 }

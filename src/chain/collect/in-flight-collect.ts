@@ -57,7 +57,7 @@ const MAX_MOVING_NOTHING = 5;
 
 /**
  * Returns a function that starts a collect of an account and its coins. The account must have no collect in flight.
- * `payers`: the first whose share of the budget is enough pays. `block`: the address block that requested the coins.
+ * `payers`: the first with a large enough share of the budget pays. `block`: the address block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;

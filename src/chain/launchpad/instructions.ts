@@ -31,7 +31,7 @@ interface NamedAccount {
   readonly isWritable: boolean;
 }
 
-/** Addresses are base58 text: with web3.js, each computation of a message's size would convert all keys. */
+/** Addresses are base58 text, so that computing a message's size converts no keys. */
 export interface Instruction {
   readonly program: string;
   readonly accounts: readonly NamedAccount[];

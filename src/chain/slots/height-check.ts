@@ -17,7 +17,7 @@ export function createHeightCheck(now = () => performance.now()) {
   return {
     isPossible,
 
-    /** Records a height, which must fit the endpoint's blockhash. Ignores an impossible height. */
+    /** Call only if the endpoint's blockhash supports the height. Ignores impossible heights. */
     report(height: number): void {
       if (isPossible(height) && (height >= highest.height || ageMs() > MAX_AGE_MS))
         highest = { height, at: now() };
