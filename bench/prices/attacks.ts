@@ -153,7 +153,7 @@ const CHAIN_ATTACKS: readonly Attack[] = [
     },
   },
   {
-    name: "A history of 30 transactions made for it (counts as 2)",
+    name: "A history of 30 crafted transactions (counts as 2)",
     prepare: writeLongHistories,
     send: post(() => ({
       query: `{ walletById(socialId: "${CREATOR}") { history(first: ${TRANSACTIONS}) { nodes { signature } } } }`,

@@ -19,7 +19,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "3,000 mints in a known operation for 100": 2,
   "100 wallets with a new mint each (counts as 3)": 90,
   "A stream of a wallet with 10 new mints, until its first event": 10,
-  "A history of 30 transactions made for it (counts as 2)": 32,
+  "A history of 30 crafted transactions (counts as 2)": 32,
   "A collect of coins that all fail its simulation": 28,
   "One-byte chunks, unknown path": 20,
   "One-byte chunks, wrong method": 20,
