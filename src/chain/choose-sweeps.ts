@@ -13,8 +13,8 @@ export interface Vaults {
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
   /**
-   * The rent that the first sweep to a vault costs: `CURVE` for the creator vault, `POOL` for the AMM's vault. Above 0
-   * if the vault is missing or below its rent-exempt minimum.
+   * The lamports that a vault lacks to be rent-exempt: `CURVE` for the creator vault, `POOL` for the AMM's vault. The
+   * first sweep to the vault pays them.
    */
   readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The creator vault's rent-exempt minimum, which a collect leaves in the vault. */

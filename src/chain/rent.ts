@@ -2,7 +2,7 @@ import { toLamports, type Lamports } from "./lamports.ts";
 
 export const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
 
-/** The cluster's rent rate: a rent-exempt account holds the product of both values, in lamports, for each byte. */
+/** The cluster's rent rate. The product of both values is the rent-exempt minimum per byte, in lamports. */
 export interface Rent {
   readonly lamportsPerByteYear: number;
   readonly exemptionThreshold: number;

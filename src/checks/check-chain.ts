@@ -69,7 +69,7 @@ export async function checkChain(needs: {
       return bad("SOLANA_RPC_URL", `${problem}, so the launch platform is not there: use another cluster`, {
         isFatal: isPublic,
       });
-    // On a public cluster the variable is wrong; on a private one the program may be deployed later.
+    // On a public cluster the id is wrong. On a private cluster the program may be deployed later.
     return isPublic
       ? bad(name, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, { isFatal: true })
       : bad(name, `${problem}: check the id, or deploy it`);

@@ -48,7 +48,7 @@ export function createCompile(schema: GraphQLSchema) {
   };
 }
 
-/** Resolves rejected list items to errors: graphql-jit adds an item if one rejects after a later one resolves. */
+/** Resolves rejected list items to errors, because graphql-jit lengthens the list if a later item resolves first. */
 function withItemErrors(schema: GraphQLSchema): GraphQLSchema {
   const toItem = (item: unknown) => (item instanceof Promise ? item.catch((error: unknown) => error) : item);
   const copy = lexicographicSortSchema(schema);

@@ -28,7 +28,7 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
-/** A longer response, such as GraphiQL's script, counts as a request, because it costs more than a lookup. */
+/** A longer body, such as GraphiQL's script, costs the caller one more request: sending it costs more than a lookup. */
 const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */

@@ -14,7 +14,7 @@ export function readCommit(folder: string): string {
   const { gitHead } = JSON.parse(readFileSync(join(folder, "package.json"), "utf8")) as { gitHead?: string };
   if (gitHead) return gitHead;
   try {
-    // Without `--git-dir` git would search the folders above, and refuse a checkout of another user.
+    // Without `--git-dir`, git would search the parent folders, and refuse a checkout that another user owns.
     const args = ["--git-dir", join(folder, ".git"), "rev-parse", "--verify", "HEAD"];
     return execFileSync("git", args, { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim();
   } catch {

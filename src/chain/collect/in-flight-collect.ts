@@ -112,7 +112,7 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // With `nothing`, the amounts are only for the account's last collect: one attempt to read them is enough.
+        // With `nothing`, only the account's `lastCollect` needs the amounts: one attempt to read them is enough.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
         const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
           (error: unknown) => {
@@ -126,7 +126,7 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
-    /** Takes the claims of a draft's distributions until one has another collect's transaction; returns that claim. */
+    /** Takes a draft's distribution claims one by one. If one has another collect's transaction, returns that claim. */
     async function claimDistributions(
       { wanted }: Draft,
       held: Map<string, Claim>,
@@ -241,7 +241,7 @@ export function createStartCollect(needs: CollectNeeds) {
         });
         inFlight = undefined;
         if (result === "failed-together") isAlone = true;
-        // `nothing`: someone else collected first. Read again: other fees may wait, or may have arrived since.
+        // `nothing`: someone else collected first. Try again, because other fees may wait or may have arrived since.
         else if (result.kind !== "nothing" || ++movingNothing === MAX_MOVING_NOTHING) return result;
       }
     }
@@ -270,7 +270,7 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
-    /** If this collect's own result or error names no transaction, the transactions that it followed decide. */
+    /** Reports the outcome of a followed transaction if this collect's own result or error names no transaction. */
     async function runOrFollow(): Promise<CollectOutcome> {
       const outcome = await run().catch((error: unknown) => {
         if (namesTransaction(error) || !(followed ?? unknown)) throw error;

@@ -52,9 +52,9 @@ const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 /** How many accounts one call can read besides the sysvars. */
 export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
-/** How long a provider's lower limit is remembered, so that a single odd refusal does not cost calls forever. */
+/** A provider's lower limit is forgotten after this time, so that one odd refusal does not cost calls forever. */
 const LIMIT_MAX_AGE_MS = 3_600_000;
-/** How many times to read a group that takes several calls, until all its calls answer for the same slot. */
+/** A group that takes several calls is read up to this many times, until all calls answer for the same slot. */
 const MAX_READS_OF_GROUP = 3;
 
 /**
@@ -76,7 +76,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
-      // Each half reads the sysvars too: two wallets take 8 accounts, one takes 5.
+      // Both halves read the sysvars. With them, two wallets have 8 accounts, and one wallet has 5.
       const half = Math.min(limitOf(endpoint), keys - 1, Math.ceil((keys + SYSVARS.length) / 2));
       limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
     }

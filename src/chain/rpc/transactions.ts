@@ -76,8 +76,8 @@ export function createTransactions(needs: {
     /**
      * Lists up to `limit` transactions that name an address, newest first, starting after the transaction `before`.
      * `list` is undefined if no endpoint knows `before`. Skips endpoints below `minSlot`. Merges a list shorter than
-     * `limit` with the other endpoints' lists, because some nodes keep only the last days. `calls` is the number of
-     * lists read.
+     * `limit` with the other endpoints' lists, because some nodes keep only the last days. `calls`: how many calls
+     * were made for lists.
      */
     async listTransactions(
       address: string,

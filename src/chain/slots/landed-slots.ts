@@ -3,7 +3,7 @@ import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis, Script } from "../../store/redis.ts";
 import type { Floors } from "./stale-balances.ts";
 
-/** How long Redis keeps the slot: longer than a provider's node lags behind. */
+/** How long Redis keeps the newest slot: longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;
 
 /**
@@ -53,7 +53,7 @@ export function createLandedSlots(needs: {
   });
 
   return {
-    /** Tells the other replicas that an account's transaction landed in `slot`, which must be credible. Ignores 0. */
+    /** Tells the other replicas that a transaction changed `address` in `slot`. Ignores 0, an unknown slot. */
     announce(address: string, slot: number): void {
       if (slot > 0) void redis?.run(ANNOUNCE, [key], [slot, KEPT_MS, `${slot} ${address}`]);
     },

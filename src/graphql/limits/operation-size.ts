@@ -29,7 +29,7 @@ export interface Counts {
   wallets: number;
   /** Fields that collect for one account. */
   collects: number;
-  /** The entries of lists of accounts to collect. */
+  /** The entries in the lists of `collectMany` fields. */
   listedCollects: number;
   /** The coins named, counted for each wallet. */
   mints: number;
@@ -37,7 +37,7 @@ export interface Counts {
   accounts: number;
   /** The requests that history pages cost. */
   historyRequests: number;
-  /** The most transfers that these pages can have. */
+  /** The most transfers that all history pages together can have. */
   transfers: number;
   /** At all depths. Below a field with a list argument, each field counts once per item. */
   fields: number;
@@ -52,7 +52,7 @@ export interface Counts {
 }
 
 interface Measured extends Counts {
-  /** The coins that fields of one wallet name, counted at the root field; undefined if no field reads a balance. */
+  /** The coins that a wallet's fields name. The root field adds them to `mints`. Undefined if none reads a balance. */
   named: ReadonlySet<unknown> | undefined;
 }
 
@@ -73,15 +73,15 @@ const NOTHING = {
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, one per started
-   * {@link ACCOUNTS_PER_REQUEST} of `accounts`. Both: at least one, plus `historyRequests`. Skipped fields count too.
+   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, `accounts` /
+   * {@link ACCOUNTS_PER_REQUEST}, rounded up. At least one, plus `historyRequests`. Skipped fields count too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
   readonly dependsOnVariables: boolean;
 }
 
-/** The document and the variables may be invalid: an unknown field costs nothing. Walks each fragment only once. */
+/** The document and the variables may be invalid: an unknown field only counts as a field. Walks a fragment once. */
 export function measureOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -202,7 +202,7 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds a field's mints to its wallet's. One mint above the field's maximum is enough, because the field then fails. */
+/** Adds a field's mints to `named`, up to one above the field's maximum: with more, the field fails anyway. */
 function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }

@@ -20,7 +20,7 @@ export interface Decision extends RateLimitState {
   readonly refusal?: ContractError | undefined;
 }
 
-/** Takes `cost` requests from a caller's limit, less the `taken` of an earlier call. A refusal takes nothing. */
+/** Takes `cost - taken` requests from a caller's limit; an earlier call took `taken`. A refusal takes nothing. */
 export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */

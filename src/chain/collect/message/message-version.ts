@@ -3,14 +3,14 @@ import type { MessageVersion } from "./message.ts";
 
 /** How long messages stay legacy once the cluster seems to reject version 1. */
 const LEGACY_MS = 3_600_000;
-/** One transaction may expire for other reasons, such as a low price. */
+/** One is not enough: a transaction may expire for other reasons, such as a low price. */
 const MAX_EXPIRED_IN_A_ROW = 2;
 
 export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
- * Chooses version 1 for new messages, but legacy for an hour in two cases: every endpoint that answers refuses version
- * 1, or two version 1 transactions in a row expire: the leaders may drop a transaction that the endpoints accept.
+ * Chooses version 1 for new messages, but legacy for an hour if every endpoint that answers refuses version 1, or if
+ * two version 1 transactions in a row expire. The leaders may drop a transaction that the endpoints accept.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;

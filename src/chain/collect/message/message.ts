@@ -10,7 +10,7 @@ import { priorityFee } from "../../priority-fee.ts";
 /** The message versions that this service builds, signs and reads. */
 export type MessageVersion = "legacy" | 1;
 
-/** A message's compute-unit limit and the price that it offers. */
+/** A message's version, compute-unit limit and price. */
 export interface MessageBudget {
   readonly version: MessageVersion;
   readonly unitLimit: number;

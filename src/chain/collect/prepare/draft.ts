@@ -49,7 +49,7 @@ export interface PendingCollect {
   readonly onSigned: () => void;
 }
 
-/** After this many failed simulations, all sweeps are left out. More than the 10 coins that a request can name. */
+/** After this many failed simulations, all sweeps are left out. A request can name only 10 coins. */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
@@ -77,8 +77,8 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. It is
-   * unknown which sweep costs more than expected, so the smallest sweep alone must be worth the whole rent.
+   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. Any of
+   * the sweeps may cost more than expected, so the whole rent must be acceptable even for the smallest sweep.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
@@ -198,12 +198,12 @@ export function createReadDrafts(needs: {
         return undefined;
       },
 
-      /** Returns the error that left nothing to collect; undefined if too little would move. */
+      /** Returns the error that prevents a collect; undefined if too little would move. */
       failure: () => failure,
 
       movedBy,
 
-      /** Returns the claims that a part needs: the account's, and those of its distributions. */
+      /** Returns the claims that a part needs: the account's claim, and one for each of the part's distributions. */
       claimsOf: ({ sweeps }: CollectPart): Claim[] => [
         claim,
         ...distributionsOf(sweeps).map(({ coin }) => distributions.get(coin.mint)!),
@@ -292,7 +292,7 @@ export function createReadDrafts(needs: {
   };
 }
 
-/** Whether a shareholder may have made a distribution fail in a way that the read accounts do not show. */
+/** Whether a shareholder may be why a distribution failed. The accounts that are read do not show such causes. */
 function isOfShareholders(err: TransactionError): boolean {
   return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }

@@ -33,8 +33,8 @@ export async function simulate(
   const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
   const [simulated, [read] = []] = await Promise.all([
     rpc.simulateTransaction(base64, addresses, minSlot),
-    // Only sweeps cost rent. Read the fee payer's balance: some nodes report only its balance after the simulation. The
-    // read may be of an earlier slot: fees that other collects have paid since then count as rent.
+    // Only sweeps cost rent. Some nodes do not report the fee payer's previous balance, so read it. It may be of an
+    // earlier slot: fees that other collects paid after that slot then count as rent.
     sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
   ]);
   const { accounts, payerBefore, ...result } = simulated;
