@@ -116,7 +116,7 @@ export const Constants = z.object({
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
   // The most rent that a collect pays for sweeps: enough for two token accounts; 6% of the default hourly fee budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
-  // As many as a caller may open in a minute.
+  // As many as a caller may open in a minute, by default.
   STREAMS_PER_ADDRESS: constant(20),
   // Short, so that streams soon move to new replicas. Opening a stream again costs the caller one request.
   STREAM_SECONDS: constant(600),
@@ -139,7 +139,7 @@ function integer(min: number, max: number) {
     .transform(Number);
 }
 
-/** Refuses a count of proxies: with it, a client that bypasses the proxies could fake its address. */
+/** Accepts no number of proxies: a number would also trust clients that bypass the proxies. */
 function addressRanges() {
   const areRanges = (text: string) => splitList(text).every(isAddressRange);
   return z

@@ -22,7 +22,7 @@ import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
-  /** The sweeps that the launch platform allows, at any rent, without distributions that pay the account too little. */
+  /** The sweeps that the launch platform allows, whatever their rent. Excludes distributions that pay too little. */
   readonly sweeps: readonly Sweep[];
   /** The lamports that the account's owner cannot withdraw from the address. */
   readonly unwithdrawable: Lamports;
@@ -70,7 +70,7 @@ export function createBalances(needs: {
     });
   }
 
-  /** Sets `ammMinimum` just above the amount that the AMM last left in its vault, if any. */
+  /** If the AMM left an amount in the vault last time, sets `ammMinimum` just above that amount. */
   function withFindings(vaults: Vaults, ammVault: string): Vaults {
     const left = findings.leftInAmm(ammVault);
     return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
@@ -137,7 +137,7 @@ export function createBalances(needs: {
       };
     },
 
-    /** Reads balances in the order of `wallets`. A failed read gives an Error; an abort gives the signal's reason. */
+    /** Returns each wallet's balance or error, in order. After an abort, unread wallets get the signal's reason. */
     async getBalances(
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,

@@ -17,7 +17,7 @@ import type { SocialAccount } from "../social/account.ts";
 import { allCoins } from "./loaders.ts";
 import type { RequestScope } from "./request-scope.ts";
 
-/** An account and its addresses. `account` is set if it was looked up by handle. */
+/** An account and its addresses. `account` is set if the wallet was found by handle. */
 export interface Wallet {
   readonly socialId: string;
   readonly account: SocialAccount | undefined;

@@ -46,7 +46,7 @@ const USER = z.object({
   id: z.string().refine((id) => toSocialId(id) === id),
   username: z.string().regex(/^\w+$/),
 });
-/** An account that the network does not have or show. Matches the type's end, because the type's host has changed. */
+/** An account that the network does not have or show. Matches only the end of the `type` URL: its host has changed. */
 const MISSING = z
   .object({
     // The network may omit `value`; `resource_id` then names the account.

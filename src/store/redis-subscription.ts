@@ -44,7 +44,7 @@ export function createSubscription(needs: {
       setTimeout(connect, RECONNECT_MS, attempt + 1).unref();
     });
     client.subscribe(channel).then(onSubscribed, (error: unknown) => {
-      // The connection that runs scripts reports a wrong password.
+      // The connection that runs scripts reports all other refusals, such as a wrong password.
       if (isRefusal(error) && error.message.startsWith("NOPERM")) onRefused(error.message);
       client.disconnect();
     });

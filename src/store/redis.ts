@@ -52,7 +52,7 @@ export interface Redis {
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** A full queue drops the oldest script with `keptMs`; if no script has one, the oldest, which stays `unwritten`. */
+/** A full queue drops the oldest script with `keptMs`; without any, the oldest script, which stays `unwritten`. */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;

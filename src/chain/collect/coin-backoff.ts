@@ -3,7 +3,7 @@ import type { Sweep } from "../choose-sweeps.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** How long an ended backoff still doubles the next one. */
+/** A failure within this time after a backoff has ended doubles the backoff. */
 const REMEMBERED_MS = 3_600_000;
 /** An address block that makes an account's coins fail this often in an hour cannot collect them for an hour. */
 const MAX_COIN_FAILURES = 3;
@@ -40,7 +40,7 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_ENTRIES);
-  /** By the same keys: a coin's group, if kept apart. By address: {@link REST}. `triedAt`: its last try. */
+  /** By the same keys: the group of a coin kept apart, and its last try. By address: the last try of {@link REST}. */
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(MAX_ENTRIES, {
     ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
   });
@@ -85,8 +85,8 @@ export function createCoinBackoff() {
     mayNameCoins: (address: string, block: string | undefined): boolean => leftMsOfBlock(address, block) <= 0,
 
     /**
-     * Returns the groups of an account's sweeps, the one tried longest ago first. But groups kept apart that also
-     * collect the vaults precede all others: if such a group is left out, the rest still collects the vaults.
+     * Returns the groups of an account's sweeps, the longest untried first. Exception: groups kept apart that also
+     * collect the vaults precede all others. If such a group is left out, the rest still collects the vaults.
      */
     inTurn(address: string, sweeps: readonly Sweep[]): Group[] {
       const entries = sweeps.map(
@@ -105,7 +105,7 @@ export function createCoinBackoff() {
         .sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.triedAt - b.triedAt);
     },
 
-    /** Records that a transaction for the rest was signed while other groups wait for their turns. */
+    /** Records a try of {@link REST}. Call when its transaction is signed and other groups still wait. */
     restTried(address: string): void {
       apart.set(address, { id: REST, triedAt: performance.now() });
     },

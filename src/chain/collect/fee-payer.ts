@@ -28,7 +28,7 @@ interface Spending {
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
-  /** Per account: what the message moves to it, and the blocks that may pay its part of the cost. */
+  /** Per account: what the message moves to it, and the address blocks that may pay its part of the cost. */
   readonly accounts: readonly { readonly moved: Lamports; readonly payers: Payers }[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }

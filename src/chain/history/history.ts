@@ -109,7 +109,7 @@ export function createHistory(needs: {
 
       async function readList(): Promise<readonly ListedTransaction[] | undefined> {
         const paid = await pay(reader);
-        // One transaction more than the page looks at shows whether there are older ones.
+        // List one transaction more than the page looks at, to learn whether there are older ones.
         const limit = maxLookedAt + 1;
         const minSlot = floors.landedSlotOf(address);
         const { list, calls } = await rpc.listTransactions(address, { before: after, limit, minSlot });

@@ -17,13 +17,13 @@ export interface SignatureStatus {
 export type ExpiryReport =
   /** The endpoint failed, or is on another cluster. */
   | { readonly kind: "silent" }
-  /** The blockhash has not expired there: the transaction may still land. */
+  /** The blockhash is still valid at the endpoint: the transaction may still land. */
   | { readonly kind: "valid" }
-  /** The blockhash has expired there, but the endpoint cannot prove that the transaction did not land. */
+  /** The endpoint proves neither that the transaction landed nor that it never can. */
   | { readonly kind: "past" }
-  /** The blockhash has expired there, and no block has the transaction. */
+  /** The endpoint proves that the transaction did not land and never can. */
   | { readonly kind: "absent" }
-  /** The blockhash has expired there, and the transaction has a status. */
+  /** The endpoint has a status for the transaction. */
   | { readonly kind: "found"; readonly status: SignatureStatus };
 
 /** Tests pass shorter waits. The defaults are for production. */

@@ -13,7 +13,7 @@ export type Amounts = readonly (readonly [address: string, amounts: readonly unk
 
 /** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
 const MAX_PER_GENERATION = 50_000;
-/** How long nothing older than the newest collect is shown after messages in Redis were missed. */
+/** After missed Redis messages, nothing older than the newest collect is shown for this long. */
 const UNHEARD_MS = 60_000;
 
 export type Floors = ReturnType<typeof createFloors>;
@@ -28,12 +28,12 @@ export type Floors = ReturnType<typeof createFloors>;
 export function createFloors(needs: {
   /** The newest credible slot. */
   newestSlot: () => number;
-  /** Called with the slot of each collect, of this or another replica. */
+  /** Called with the slot of each collect of any replica. */
   takeSlot: (slot: number) => void;
 }) {
   const { newestSlot, takeSlot } = needs;
   let current = new Map<string, Floor>();
-  /** Floors of the previous generation that have not been used since. */
+  /** The previous generation. A floor that is used again moves to `current`. */
   let before = new Map<string, Floor>();
   let forgottenSlot = 0;
   let unheard = { slot: 0, until: -Infinity };
@@ -64,7 +64,7 @@ export function createFloors(needs: {
       for (const [address, amounts] of read) if (isBelow(slot, amounts, floorOf(address))) return false;
       for (const [address, amounts] of read) {
         const floor = floorOf(address);
-        // A coin that does not exist cannot go back in time.
+        // A coin that does not exist needs no floor: it has no amounts.
         if (!floor && amounts.length === 0) continue;
         const kept = floor ?? { slot, amounts, landedSlot: 0 };
         if (slot >= ifReached(kept.slot)) {

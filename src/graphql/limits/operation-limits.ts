@@ -25,7 +25,7 @@ import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 import { sameResponseNameRule } from "./same-response-name.ts";
 
-/** 100 aliased wallets, each with a variable and all fields but `profile`, `coins` and `history`, have 3,305. */
+/** A query of 100 wallets, each with a variable and all fields but `profile`, `coins` and `history`, has 3,305. */
 const MAX_TOKENS = 4_000;
 /** GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses. */
 const MAX_DEPTH = 20;
@@ -66,8 +66,8 @@ const RULES = specifiedRules
   .concat(sameResponseNameRule(MAX_FIELDS));
 
 /**
- * Checks the limits of a document's operations, then validates the document. Also measures operations that will not
- * run, but without variables, because validation visits them. Throws GraphQLError BAD_REQUEST or INVALID_MINT.
+ * Checks the limits of a document's operations, then validates the document. Validation visits all operations, so all
+ * must be within the limits, even those that will not run. Throws GraphQLError BAD_REQUEST or INVALID_MINT.
  */
 export function validateWithinLimits(
   schema: GraphQLSchema,
