@@ -76,7 +76,7 @@ export function createReadWallets(needs: {
       rpc.readAccounts({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // Includes the coins: a collect for one shareholder changes the amounts of all shareholders.
+        // Consider the coins' last collects too: a collect for one shareholder changes the amounts of all shareholders.
         minSlotOf(i) {
           const { account, coins } = wallets[i]!;
           return coins.reduce(
@@ -125,7 +125,7 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   return accounts.slice(from, from + ACCOUNTS_PER_COIN);
 }
 
-/** The amounts that can change: the wallet's by its address, and each coin's by its curve's address. */
+/** Returns pairs of an address and the amounts that can change: the wallet's address first, then each coin's curve. */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];
@@ -141,6 +141,6 @@ function toAmountsOfCoin(accounts: Accounts): string[] {
   const ofAccounts = accounts.map((account) =>
     account ? `${account.lamports} ${account.data.toString("base64")}` : "",
   );
-  // Floors keep this value, and a digest is small.
+  // Return a small digest, because `createFloors` keeps it for many coins.
   return [hash("sha256", ofAccounts.join(), "base64")];
 }

@@ -29,7 +29,7 @@ export interface Weight {
   readonly isWithinLimits: boolean;
 }
 
-/** Callers decide what is cached, so the memory for documents and compiled code (docs/measurements.md) is bounded. */
+/** Estimated memory of documents and of compiled code (docs/measurements.md). Any caller can fill the cache. */
 const BYTES_PER_CHARACTER = 30;
 const BYTES_PER_FIELD = 1_250;
 const MAX_BYTES = 50_000_000;
@@ -49,7 +49,7 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
       cache.get(keyOf(text, operationName)),
 
-    /** Returns the named operation if the valid document has it. Does not cache it. */
+    /** Returns the named operation of a valid document; undefined if it has no such operation. Does not cache it. */
     find(
       text: string,
       operationName: string | undefined,

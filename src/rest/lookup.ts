@@ -51,7 +51,7 @@ export function createLookupHandler(
     const named = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
     const { wallet } = await run(named, scope);
     const { profile } = wallet;
-    // JSON.stringify omits undefined members.
+    // Turn null into undefined, which JSON.stringify omits.
     for (const name in profile) profile[name] ??= undefined;
     if (named.mints.length === 0) wallet.coins = undefined;
     return answerJson(200, wallet);

@@ -14,7 +14,7 @@ export interface CollectCaller {
   readonly addressBlock: string;
   /**
    * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect includes only coins
-   * that one end user's block requested. Their failures count against that block, unless it is undefined.
+   * that one end user's block requested. Failures of these coins count against that block, unless it is undefined.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -138,7 +138,7 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** True once another block's collect failed because of coins, or left out this caller's coins. */
+      /** Whether another block's collect has failed because of coins, or has left out coins of this caller. */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {

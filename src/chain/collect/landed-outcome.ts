@@ -22,7 +22,7 @@ export type CollectOutcome =
       /** The withdrawable lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
-      /** The fees that still wait on the collect's coins, and that another collect would move. */
+      /** The coins' fees that the transaction did not move, but that another collect would. */
       readonly remaining: readonly WaitingFees[];
     }
   | {

@@ -1,7 +1,7 @@
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { TransactionOutcome } from "./send-and-confirm.ts";
 
-/** A transaction that a collect signed or followed. */
+/** A transaction that a collect signed, or that it waited for. */
 export interface SeenTransaction {
   /** Whether the transaction names the account. */
   readonly hasAccount: boolean;
@@ -24,9 +24,9 @@ interface LandingProof {
  * the transaction after the caller asked, or if the chain's newest slot, read after the caller asked, was below the
  * transaction's. Redis proves nothing: it can return another replica's transaction long after that transaction landed.
  *
- * In doubt, for example if no slot can be read, the answer is `nothing`: a false success would count twice. The caller
- * then sees the transaction as the account's last collect. A transaction of unknown outcome may have paid the caller,
- * even if the transaction was signed earlier.
+ * In doubt, for example if no slot can be read, the answer is `nothing`: with a false success, callers would count one
+ * collect twice. The caller then sees the transaction as the account's last collect. A transaction of unknown outcome
+ * may have paid the caller, even if the transaction was signed earlier.
  */
 export function resultFor(
   askedAt: number,
@@ -53,7 +53,7 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   }
 
   return {
-    /** Call when a caller asks, or when the collect must wait, while another transaction may be in flight. */
+    /** Call if a transaction may be in flight: when a caller joins, or when the collect waits for another collect. */
     readSlot(): void {
       next ??= running.then(() => (running = readSlot()));
     },

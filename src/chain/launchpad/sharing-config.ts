@@ -12,7 +12,7 @@ export interface Shareholder {
 export interface SharingConfig {
   /** Whether distributions are paused. */
   readonly isPaused: boolean;
-  /** In the order in which a distribution names them. */
+  /** In the sharing config's order. */
   readonly shareholders: readonly Shareholder[];
 }
 

@@ -115,7 +115,7 @@ export function createEndpointJudge(needs: {
     if (!fault) return undefined;
     const isBetter = (other: Standing) =>
       rankOf(other) < rankOf(standing) &&
-      // If the whole chain stands still, all endpoints are at the same slot.
+      // Until this state is old, an endpoint at the same slot is not better: the whole chain may stand still.
       (fault !== "still" || other.progress.slot() > progress.slot() || progress.isOld());
     const others = all.filter((other) => other !== standing && !backsOff(other));
     return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown)) ? fault : undefined;
@@ -276,8 +276,8 @@ export function createEndpointJudge(needs: {
     },
 
     /**
-     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, or if the slot of its answer is
-     * not accepted or is below the requested `minContextSlot`, which some nodes ignore.
+     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, if its answer is not accepted,
+     * or if the answer's slot is below the requested `minContextSlot`, which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);

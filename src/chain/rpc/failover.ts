@@ -115,7 +115,7 @@ export function createFailover(needs: {
           settle();
           reject(failure!);
         } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
-          // Do not wait for slow endpoints: the refused answer may be the best one, and the retry may accept it.
+          // Retry without waiting for slow endpoints: the answer that was refused for its slot may then be accepted.
           for (const endpoint of open) judge.failed(endpoint, "slow");
           settle();
           reject(failure!);
@@ -126,7 +126,7 @@ export function createFailover(needs: {
     });
   }
 
-  /** Retries a first slot failure at once: another endpoint's answer may have made the refused answer acceptable. */
+  /** Retries at once if the first try fails because of a slot: another answer may have made that slot acceptable. */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,

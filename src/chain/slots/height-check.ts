@@ -1,6 +1,6 @@
 /** Far above the chain's rate of about 5 blocks a second. */
 const MAX_PER_SECOND = 20;
-/** Nodes behind one load balancer differ in height, and a node that was behind catches up fast. */
+/** In blocks. Nodes behind one load balancer differ in height, and a node that was behind catches up fast. */
 const SLACK = 500;
 /** How long a height counts. A wrong low height makes true heights look impossible for at most this long. */
 const MAX_AGE_MS = 60_000;

@@ -9,7 +9,7 @@ type Named = { readonly handle: string } | { readonly socialId: string };
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
-/** The most cached pages, 20 kB each. Strangers choose which; creating a page costs about as much as a lookup. */
+/** The most cached pages, 20 kB each. Callers can evict them; creating a page costs about as much as a lookup. */
 const MAX_PAGES = 100;
 
 /**
