@@ -136,7 +136,7 @@ export const COLLECT_FAILURES = {
   "failed-on-chain": failure<
     Signed & {
       readonly err: TransactionError;
-      /** The mints of coins, at least one of which made the transaction fail; undefined if it has no coins. */
+      /** At least one of these coins made the transaction fail. Undefined if the transaction has no coins. */
       readonly mints?: readonly string[] | undefined;
     }
   >({
@@ -177,7 +177,7 @@ export class CollectError extends Error {
     this.result = row.result ?? this.code;
   }
 
-  /** Returns what replaces the error code's defaults. Includes the cause only if there is a hint for the operator. */
+  /** Returns what replaces the error code's defaults. With a hint for the operator, `cause` is this error. */
   details(): ErrorDetails {
     const { answer, hint } = rowOf(this.failure);
     return { ...answer?.(this.failure), ...(hint !== undefined && { cause: this, operatorHint: hint }) };

@@ -48,8 +48,8 @@ const REST_MAY_USE = 1 / 2;
  * `first` of the first tier. At least a sixth of each limit is available at once; the rest refills evenly in an hour.
  *
  * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define
- * what is little, and how much of the pool such a block may use. Trusted callers are in no tier. An amount that is
- * taken from a smaller pool also counts in `pool`, and may use at most half of `pool`.
+ * what is little, and how much of the pool such a block may use. Trusted callers are in no tier. If `take` gets
+ * another pool, it also takes the units from `pool`, and uses at most half of `pool`.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */

@@ -15,7 +15,7 @@ const REFUSED = { vary: "Origin" };
 /**
  * The API is public and has no credentials, so by default any page may call it. With `origins`, only pages of these
  * origins may, and pages of the service's own origin: that of `publicUrl`, or else the request's host. Requests of
- * other pages are refused, because browsers send some requests without a preflight. Links from other sites still open.
+ * other pages are refused, because browsers send some requests without a preflight. Links from other sites work.
  */
 export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };

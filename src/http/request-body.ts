@@ -6,7 +6,7 @@ const MAX_DRAINED_BYTES = 16_384;
 /** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
 export const MAX_PIECES = 256;
 
-/** The most that a closing connection discards. Reads are limited too: a short read takes as long as a full one. */
+/** How much a closing connection discards. Reads are limited too, because short reads cost as much as long ones. */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARDED_READS = 64;
 const LINGER_MS = 500;
@@ -67,7 +67,7 @@ export function readBody(request: IncomingMessage, maxBytes: number): Promise<Bu
       else reject(new Error("the caller disconnected before it sent the whole body"));
     };
     if (request.destroyed) close();
-    // Emitted after the whole body, and when the caller disconnects.
+    // `close` is emitted after the whole body, and when the caller disconnects.
     else request.once("close", close).on("data", receive);
   });
 }

@@ -24,11 +24,11 @@ export const CONNECTION_LIMITS = {
   headersTimeout: 10_000,
   /** A request that takes longer to arrive gets 408, or a disconnect while the server is closing. */
   requestTimeout: 20_000,
-  /** How often these two times are checked. */
+  /** How often `headersTimeout` and `requestTimeout` are checked. */
   connectionsCheckingInterval: 1_000,
   /** How long a connection may be idle. Load balancers, which must close it first, wait 60 s (Caddy: 120 s). */
   keepAliveTimeout: 130_000,
-  /** Bytes of a request's headers; more get 431. */
+  /** In bytes. A request with larger headers gets 431. */
   maxHeaderSize: 16_384,
   /** A caller that reads none of its response is disconnected after one to two times this long. */
   stalledMs: 30_000,
@@ -43,7 +43,7 @@ interface Connection {
   /** The response to the request in flight, or to a request whose body still arrives. */
   response: ServerResponse | undefined;
   isRefused: boolean;
-  /** The pipelined requests that wait. */
+  /** How many pipelined requests wait. */
   pipelined: number;
   /** The bytes written at the last check, if the caller had not read all of them. */
   unread: number | undefined;
@@ -142,7 +142,7 @@ export async function listen(
 
   function sendRefusal(socket: Socket, refusal: Refusal, { closed }: Connection, isHead = false): void {
     discardInput(socket);
-    // One write, because a caller that closes its side would end the socket before a second one.
+    // Write only once: if the caller has closed its side, the socket ends before a second write.
     void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
   }
 

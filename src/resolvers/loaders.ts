@@ -9,7 +9,7 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** How many accounts were in the process's cache (`cached`), were not (`social`), and were read from the chain. */
+/** Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the chain. */
 export interface Reads {
   cached: number;
   social: number;
@@ -166,7 +166,7 @@ export class Loaders {
   }
 }
 
-/** Merges the coins that the fields of one wallet name. Throws INVALID_MINT if there are too many. */
+/** Merges the coin lists of one wallet's fields. Throws INVALID_MINT if there are too many coins. */
 export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
   const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);

@@ -12,7 +12,7 @@ export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
 /**
  * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.
- * Must be above the call quota's longest wait for a turn.
+ * Must be above `WAIT_FRACTION` of the call quota.
  */
 const SEND_WITHIN = 0.9;
 
@@ -21,8 +21,8 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
  * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`, including its time in the
- * queue. The queue may refuse keys with `queue-full`. Accounts that are not cached are paid from the caller's share of
- * the `budget`, or fail with `budget-used`. When several callers request an account at once, the first pays.
+ * queue. The queue may refuse keys with `queue-full`. The caller's share of the `budget` pays for accounts that are not
+ * cached, or they fail with `budget-used`. When several callers request an account at once, the first pays.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
@@ -76,7 +76,7 @@ export function createAccountLookup(needs: {
     const reservation = budget(fresh.length, addressBlock);
     for (const key of fresh) reserving.set(key, reservation);
     const { paid, refusal, onEnd } = await reservation;
-    // Do not await between these two steps: another request could then pay for the keys again.
+    // Do not await between `delete` and `ask`: another request could then pay for the keys again.
     for (const key of fresh) reserving.delete(key);
     ask(fresh.slice(0, paid), onEnd);
     return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));

@@ -27,7 +27,7 @@ interface Wanted {
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /** The time until the taken units are available; if fewer than `wanted` are taken, until `least` more are. */
+  /** If all of `wanted` is taken: the time until it is available. Otherwise the time until `least` more is. */
   readonly waitMs: number;
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
@@ -36,11 +36,11 @@ interface Answer {
   readonly fullAt: readonly number[];
 }
 
-/** A tolerance, far above the rounding errors of the times below. */
+/** Tolerates rounding errors, which are far smaller. */
 const ROUNDING_MS = 1;
 /** A second more than an hour, so that {@link ROUNDING_MS} never lets an hour give one unit too much. */
 const HOUR_MS = 3_601_000;
-/** The most buckets in the memory of a process, of about 200 bytes each. */
+/** A process keeps at most this many buckets in memory. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
 /** Without Redis, a replica takes at most this fraction of a bucket: four replicas then stay within the limit. */
 const FRACTION_WITHOUT_REDIS = 1 / 4;
@@ -165,7 +165,7 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
 export interface Taken {
   readonly amount: number;
-  /** The time until the taken units are available; if fewer than `wanted`, until `least` more; Infinity if never. */
+  /** If all is taken: the time until it is available. Otherwise the time until `least` more is; Infinity if never. */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
@@ -194,7 +194,7 @@ export function createBuckets(needs: {
   });
 
   return {
-    /** Takes as much of `wanted` as every bucket has, or refills within `aheadMs`; nothing if that is below `least`. */
+    /** Takes the units that every bucket has, up to `wanted`; none if that is less than `least`. See {@link Wanted}. */
     async take(
       buckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },

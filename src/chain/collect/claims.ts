@@ -51,8 +51,8 @@ export interface Claim {
   /** Set if another collect has signed: follow this transaction, settle the claim, and take a new claim. */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether `openTransaction` is known to be older than this claim: the first read returned it, or another collect of
-   * this process has found its outcome. If false, it may still be older: a slow Redis can store a transaction late.
+   * Whether `openTransaction` is certainly older than this claim: the first read returned it, or another collect of
+   * this process knows its outcome. False proves nothing, because a slow Redis can store a transaction late.
    */
   readonly isEarlier: boolean;
   /** The slot in which the address's last transaction landed; 0 if unknown. */
@@ -89,13 +89,13 @@ const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** How long a collect is kept after its block's time, and how long an ended backoff still doubles the next one. */
+/** A collect is kept this long after its block's time, and a backoff this long after its end, to double the next. */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /** An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while Redis was down. */
 const MAX_COLLECTS = 10_000;
-/** Evicting an entry takes this many paid failures. */
+/** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_BACKOFFS = 50_000;
 
 /**
@@ -112,8 +112,8 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
- * ARGV: a new token; the token of the holder this replica waits for, or ""; LEASE_MS. Returns: the holder's token; the
- * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in ms; its rest in ms.
+ * ARGV: a new token; the awaited holder's token, or ""; LEASE_MS. Returns: the holder's token; the holder's
+ * transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in ms; the ms until it ends.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the transaction. Each
  * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
@@ -158,7 +158,7 @@ return 1
 `,
 };
 
-/** ARGV: the token. Returns 0 if another replica has asked for this token's claim; else deletes it and returns 1. */
+/** ARGV: the token. Returns 0 if another replica has read this token's claim; else deletes the claim, and returns 1. */
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
@@ -319,7 +319,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Without a transaction, nothing is left to settle once the claim has expired and the collect is too old.
+        // Without a transaction, the script is needed only until the claim expires and the collect is too old.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -359,8 +359,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
 /**
  * Stores a transaction in all claims. `held`: a list of claims for each account. Returns for each account whether its
- * collect must send the transaction. If another replica has taken a claim, withdraws the transaction from the other
- * claims: then a collect sends only if another replica may have read the transaction in one of the account's claims.
+ * collect must send the transaction. If a claim is lost to another replica, withdraws the transaction from the other
+ * claims. A collect must then send only if one of its withdrawals fails: another replica may have the transaction.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],

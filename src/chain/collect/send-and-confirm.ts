@@ -26,11 +26,11 @@ export type TransactionOutcome =
 
 /** Tests pass shorter waits. The defaults are for production. */
 export interface ConfirmationWaits {
-  /** Between two reads of the statuses of all open transactions. */
+  /** The wait between two reads of the statuses of all open transactions. */
   readonly pollMs?: number | undefined;
-  /** Between two sends of the same bytes. */
+  /** The wait between two sends of the same bytes. */
   readonly resendMs?: number | undefined;
-  /** Between two reads of a landed transaction. */
+  /** The wait between two attempts to read a landed transaction. */
   readonly rereadMs?: number | undefined;
   /** How long endpoints may take to agree, after one of them first reports that the blockhash has expired. */
   readonly agreeMs?: number | undefined;
@@ -88,7 +88,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   }
 
   /**
-   * Checks one endpoint's report that a transaction is confirmed, without retries. With several endpoints, returns
+   * Checks, without retries, one endpoint's report that a transaction is confirmed. With several endpoints, returns
    * undefined unless the transaction itself or a second endpoint supports the report.
    */
   async function supportStatus(
@@ -110,7 +110,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
-    /** By endpoint: whether its last report that is not `silent` says that the blockhash has expired. */
+    /** By endpoint: whether the blockhash has expired, according to the last report. Ignores `silent` reports. */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
 

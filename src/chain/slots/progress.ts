@@ -33,7 +33,7 @@ export type Progress = ReturnType<typeof createProgress>;
  * highest slot plus the slots of the elapsed time, by this process's clock or by a credible chain clock. A slot fits if
  * it is at most 5 s of slots above the expected slot, and at most 15 s of slots below the highest. A lower slot also
  * fits if its answer has a credible clock: then the highest slot was wrong, or the cluster rolled back. An answer that
- * does not fit is refused. If later answers continue from it, the endpoint has moved. `isOnly`: there is no other.
+ * does not fit is refused. If later answers continue from it, the endpoint has moved. `isOnly`: the only endpoint.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -58,7 +58,7 @@ export function createProgress(isOnly: boolean) {
   function settle(answer: Place): void {
     elsewhere = undefined;
     if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
-    // On one fork, a lower slot never has a later time.
+    // A lower slot replaces the highest only if its chain time is later, which never happens on one fork.
     const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
     if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;
@@ -72,7 +72,7 @@ export function createProgress(isOnly: boolean) {
   }
 
   return {
-    /** Records an answer's state. Returns false if the state does not fit. */
+    /** Records an answer's state, or refuses the state and returns false. */
     take(state: State): boolean {
       const answer = { ...state, at: now() };
       answeredAt = answer.at;
