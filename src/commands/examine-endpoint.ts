@@ -12,7 +12,7 @@ import type { CallUpstream } from "../upstream/http.ts";
 /** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted. STILL_MS applies if no new slot appears: a leader may skip its four slots. */
+/** How long slots are counted: up to STILL_MS if no new slot appears, because a leader may skip its four slots. */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
 /** Endpoints that are further apart than this do not serve the same balances. */

@@ -18,7 +18,7 @@ const BUDGETS = [
 type BudgetName = (typeof BUDGETS)[number];
 
 export interface BudgetMetrics {
-  /** Counts refusals: of accounts, of payers of a collect, or of calls, depending on the budget. */
+  /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
   /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */
   watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;

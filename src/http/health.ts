@@ -17,15 +17,15 @@ const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDI
 
 /**
  * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the chain is first read. An
- * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. Probes and
- * scrapes check the chain, and the social network while it is down. Probes wait for checks only before the first read.
+ * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. `/readyz`
+ * and scrapes check the chain, and the social network while it is down. `/readyz` waits only before the first read.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
   socialClient: Pick<SocialClient, "check">;
   hasRedis: boolean;
   warnings: Warnings;
-  /** Called by each probe and scrape while there are warnings. */
+  /** Called by `/readyz` and by each scrape while there are warnings. */
   refreshWarnings: () => void;
   registry: Registry;
 }) {
@@ -109,7 +109,7 @@ export function createHealth(needs: {
       });
     },
 
-    /** Records that the chain has been read: after the start, `/readyz` returns 200 even if the chain fails. */
+    /** Records that the chain has been read. Later outages of the chain do not make `/readyz` return 503. */
     chainRead(): void {
       hasReadChain = true;
     },

@@ -192,7 +192,7 @@ export class HttpRequestScope implements RequestScope {
     if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
       this.headers.link = this.#needs.errorLink;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    // Only requests that count against the rate limit identify their caller.
+    // The rate limit identifies the caller. Requests that do not reach it count as "other".
     const label = this.#identified === undefined ? "other" : operation;
     const reads = this.#loaders?.reads ?? NO_READS;
     this.#needs.metrics.answered(label, code, durationMs, reads);

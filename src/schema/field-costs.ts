@@ -33,7 +33,7 @@ export const COINS_OF_HALF_A_CALL = 6;
 /** Only one wallet with this many coins or more fits into a call. */
 export const COINS_OF_A_CALL = 10;
 
-/** How many accounts a balance with `coins` coins counts as. So counted, one request pays for at most five calls. */
+/** How many accounts a wallet with `coins` coins counts as: enough that one request pays for at most five calls. */
 export function accountsOf(coins: number): number {
   const accounts = 4 + 5 * coins;
   if (coins >= COINS_OF_A_CALL) return Math.max(accounts, MAX_ACCOUNTS_PER_CALL);

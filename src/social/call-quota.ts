@@ -62,7 +62,7 @@ export function createCallQuota(needs: {
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
     },
 
-    /** The calls left until the network's reset, according to its last response; undefined if unknown. */
+    /** The calls of one kind that are left until the network's reset; undefined if unknown. */
     left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
 
     /** The fraction of the network's limit that is used, 0 to 1. */

@@ -29,11 +29,11 @@ interface Entry extends PromiseWithResolvers<Answer> {
 const MAX_WAIT_MS = 150;
 
 /**
- * Merges the keys that concurrent callers look up into few calls, at most `socialConcurrency` in flight. While no call
- * is in flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys
- * gather until they fill a call or the first has waited for 150 ms, and until the call quota allows the call. Callers
- * who load a pending key share its answer. If they have all left, a new load requests the key again, because the call
- * in flight is probably failing.
+ * Merges the keys of concurrent callers into few calls, at most `socialConcurrency` in flight. While no call is in
+ * flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys gather
+ * until they fill a call or the first has waited for 150 ms. Every call also waits for the call quota. Callers who load
+ * a pending key share its answer. If they have all left, a new load requests the key again, because the call in flight
+ * is probably failing.
  *
  * If more keys wait than fit into a call, the call takes equally many of each address block. Beyond `socialQueueMax`,
  * the queue refuses the newest keys of the blocks with the most keys. Calls for handles and for ids take turns.

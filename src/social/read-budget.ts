@@ -4,9 +4,9 @@ import type { Redis } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 
-/** The shares of the budget. By default, an IPv4 /24 may read 20 names every 40 seconds while nobody else reads. */
+/** Fractions of the budget. By default, an IPv4 /24 may read at most 416 names at once, then one every 1.7 seconds. */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
-/** People look up a few names, bots a few hundred. */
+/** The fewer names a block reads, the more of the budget it may use. People read a few names, bots a few hundred. */
 const TIERS = [
   { first: 3, mayUse: 1 },
   { first: 200, mayUse: 2 / 3 },

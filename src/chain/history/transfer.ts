@@ -34,9 +34,9 @@ export function toTransfer(
 }
 
 /**
- * True if the vault's balance fell, or if an instruction of the launch platform names the address, and either names the
- * vault or distributes shared fees. A collect may also fill the vault, so the vault's balance need not fall. Does not
- * derive a distribution's accounts: the platform has checked them, and a transaction can name hundreds.
+ * True if the vault's balance fell. But a collect may also fill the vault: also true if an instruction of the launch
+ * platform names both the address and the vault, or is a distribution that names the address. Does not derive a
+ * distribution's accounts: the platform has checked them, and a transaction can name hundreds.
  */
 function isCollect(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,

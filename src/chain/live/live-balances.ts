@@ -98,7 +98,7 @@ export function createLiveBalances(
     return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
   }
 
-  /** One wallet of each address block, the block read longest ago first; then each block's second, and so on. */
+  /** Sorts wallets so that address blocks take turns. The block whose last read is oldest comes first. */
   function byBlock(some: readonly Watched[]): Watched[] {
     const readAt = new Map<string, number>();
     for (const { watchers, triedAt } of wallets.values())

@@ -45,7 +45,7 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** Records only heights that fit the endpoint's blockhash: a wrong low height makes true heights look impossible. */
+  /** `getLatestBlockhash` checks heights before it reports them: a wrong low one makes true ones look impossible. */
   const heights = createHeightCheck();
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
@@ -197,7 +197,7 @@ export function createRpc(
 
     getSlot,
 
-    /** The newest confirmed slot that any endpoint reports, credible or not: the preferred endpoint may be behind. */
+    /** The newest confirmed slot of all endpoints, even if not credible. The preferred endpoint may be behind. */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const slots = results.flatMap((result) =>

@@ -105,7 +105,7 @@ export const RPC_RESULTS = {
       unitsConsumed: z.int().nullish(),
       accounts: z.array(z.object({ lamports, data: simulatedData }).nullable()).nullish(),
       logs: z.array(z.string()).nullish(),
-      /** Since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
+      /** Nodes return it since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
       preBalances: z.array(balance).nullish(),
     }),
   ),

@@ -14,7 +14,7 @@ import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
  * Requires that fields with one response name are the same field with the same arguments. Replaces graphql-js's
  * OverlappingFieldsCanBeMergedRule, which compares all pairs: 54,000 for 330 fields. The schema has no interfaces and
  * no unions, so merged fields have the same parent type, and comparing each with the first is enough. Stops after
- * `maxFields` fields: operations within limits have more only with a cycle of fragments, which another rule refuses.
+ * `maxFields` fields: an operation with more exceeds a limit or has a cycle of fragments. Other checks refuse both.
  */
 export function sameResponseNameRule(maxFields: number) {
   return (context: ValidationContext): ASTVisitor => {

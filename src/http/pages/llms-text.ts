@@ -27,7 +27,7 @@ const LINKS = {
 
 const MAXIMA = `A GraphQL operation has at most ${MAX_WALLETS} wallets, ${MAX_COLLECTS} fields \`collect\`, ${MAX_LISTED_COLLECTS} entries of \`collectMany\`, ${MAX_MINTS_PER_OPERATION} mints and ${MAX_TRANSFERS} transfers; a field ${MAX_MINTS} mints, and one wallet ${MAX_MINTS_PER_WALLET} different ones.`;
 
-/** `/llms.txt`: see https://llmstxt.org. Only describes the API, because agents may follow requests in the text. */
+/** `/llms.txt`: see https://llmstxt.org. Describes the API and asks for nothing: agents may obey the text. */
 export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDescription): string {
   // The first paragraph says what the API does, the others have its rules.
   const [, ...rules] = openApi.info.description.split("\n\n");

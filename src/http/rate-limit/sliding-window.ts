@@ -16,7 +16,7 @@ export interface Limit {
 export interface WindowState {
   /** How many earlier requests of the caller are still in the window. */
   readonly counted: number;
-  /** Begins with the times of these earlier requests, oldest first. */
+  /** The times of the counted requests, oldest first. The times of this request may follow. */
   readonly times: readonly number[];
   readonly now: number;
 }

@@ -71,7 +71,7 @@ export interface Step {
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
-/** Measured by `npm run bench:shared-coins`: up to 52,000, and up to 112,000 with the pool. */
+/** Without and with the pool. `npm run bench:shared-coins` measured up to 52,000 and up to 112,000 units. */
 const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
 const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
 /** The most compute units that a sweep of a curve or pool uses. Limits how many sweeps fit into a transaction. */
@@ -238,8 +238,8 @@ function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
 }
 
 /**
- * Returns the written accounts that decide a part's price: the address, vaults, curves and pools. Not other
- * shareholders: one of them could raise the price with an account that many transactions write to.
+ * Returns the written accounts that decide a part's price: the address, vaults, curves and pools. Leaves out other
+ * shareholders: one could raise the price by choosing an address that many transactions write to.
  */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
@@ -250,7 +250,7 @@ export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart
   ];
 }
 
-/** Returns the curve or pool that a sweep empties. Of a distribution, also returns the sharing config's vaults. */
+/** Returns the curve or pool that a sweep writes to. For a distribution, adds the sharing config's vaults. */
 function writtenBy(sweep: Sweep): string[] {
   const { coin, stage } = sweep;
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];

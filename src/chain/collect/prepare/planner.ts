@@ -75,7 +75,7 @@ export function createPlanner(needs: {
   versions: VersionChoice;
   feePayer: FeePayer;
   maxPriorityFeeLamports: Lamports;
-  /** Between two polls for a landed transaction. */
+  /** The time between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
   const { rpc, composer, versions, feePayer, maxPriorityFeeLamports } = needs;
@@ -107,7 +107,7 @@ export function createPlanner(needs: {
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
-  /** Signs one transaction for all drafts, and stores it in their claims. Throws the fee payer's errors. */
+  /** Signs one transaction for all drafts, and stores it in their claims. Throws the errors of `feePayer.sign`. */
   async function sign(
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
@@ -116,7 +116,7 @@ export function createPlanner(needs: {
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
     const left = simulated.after(feePayer.address);
-    // Subtract the priority fee, which was not simulated, because it depends on the simulated compute units.
+    // The simulation charged no priority fee: the fee depends on the compute units that the simulation measured.
     const spendable =
       left === undefined
         ? undefined
@@ -236,7 +236,7 @@ export function createPlanner(needs: {
         }
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
-        // Any of the accounts may be the reason.
+        // The failed account is unknown, so each gets its own transaction.
         if (i === -1) return planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!]);
@@ -254,7 +254,7 @@ export function createPlanner(needs: {
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
       const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        // With several accounts: one entry per account, undefined if the budget allows the account.
+        // `errors` has an entry for each account: undefined if the budget allows the account.
         if (error instanceof AggregateError) return error.errors as Error[];
         throw error;
       });
