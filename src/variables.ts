@@ -110,7 +110,7 @@ export const Constants = z.object({
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
   // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.
   SOCIAL_CONCURRENCY: constant(4),
-  // Ten RPC calls per second. Without histories, 1,000 lookups and one collect per second need 55.
+  // Ten RPC calls per second, besides 55 for 1,000 lookups and one collect per second.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),

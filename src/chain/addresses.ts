@@ -2,7 +2,7 @@ import { createLruCache } from "../store/lru-cache.ts";
 import { deriveAddress } from "./derive-address.ts";
 import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
 
-/** In base58. Coins name `address`, the escrow address, as their creator; collects pay to it. */
+/** In base58. `address`, the escrow address, is the creator of the coins; collects pay to it. */
 export type AccountAddresses = Creator;
 
 /** Derives an account's addresses from its social id, which is in canonical decimal digits. */

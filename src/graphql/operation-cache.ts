@@ -24,7 +24,7 @@ export interface CachedOperation {
 export interface Weight {
   /** The requests taken from the caller's rate limit: see {@link measureOperation}. */
   readonly cost: number;
-  /** The calls to the chain that the balances take; 0 if one call is enough. */
+  /** The calls taken from the caller's share; 0 if one call is enough. */
   readonly chainCalls: number;
   readonly isWithinLimits: boolean;
 }

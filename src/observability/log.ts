@@ -9,7 +9,7 @@ const FLUSH_MS = 100;
 const FLUSH_CHARACTERS = 65_536;
 /** Lines beyond this are dropped. */
 const MAX_WAITING_CHARACTERS = 16 * 1024 * 1024;
-/** How long the process's exit waits for a full pipe. */
+/** How long the exit waits while the pipe is full. */
 const EXIT_FLUSH_MS = 1_000;
 const EXIT_RETRY_MS = 10;
 const STANDARD_OUTPUT_FD = 1;

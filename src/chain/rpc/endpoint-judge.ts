@@ -298,9 +298,9 @@ export function createEndpointJudge(needs: {
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances for 10 s but stays
-     * below the newest slot, its slot becomes the newest: the earlier one was wrong or rolled back, or no endpoint that
-     * far ahead answers any more.
+     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances but stays below it for
+     * 10 s, that endpoint's slot replaces it: the higher slot was wrong or rolled back, or no endpoint that reached it
+     * answers any more.
      */
     newestSlot: () => newestSlot,
     takeSlot,
