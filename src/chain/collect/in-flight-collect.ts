@@ -246,7 +246,7 @@ export function createStartCollect(needs: CollectNeeds) {
       }
     }
 
-    /** Returns the addresses of the account and of the swept coins' curves, which lookups of shareholders read. */
+    /** Returns the account's address and, for lookups of shareholders, the curves of the swept coins. */
     function changedBy({ sweptMints }: StoredTransaction): string[] {
       return [address, ...coins.filter(({ mint }) => sweptMints?.includes(mint)).map(({ curve }) => curve)];
     }
