@@ -5,7 +5,7 @@ import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-/** When `signal` aborts, loads resolve to its reason, or to `refuse()` if the call quota delayed them too long. */
+/** When `signal` aborts, a load resolves to the abort reason, or, if the quota held it too long, to `refuse()`. */
 export interface Queuer extends Caller {
   /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;

@@ -77,8 +77,8 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * Returns the smallest sweep, to leave it out, if the simulated rent is too high and above the expected rent. Any of
-   * the sweeps may cost more than expected, so the whole rent must be acceptable even for the smallest sweep.
+   * Returns the sweep to leave out: the smallest, if the simulated rent exceeds the expected rent and is too high. Which
+   * sweep costs more is unknown, so the whole rent must be acceptable for the smallest one alone.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
