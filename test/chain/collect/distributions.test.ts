@@ -79,7 +79,10 @@ describe("the accounts that share a coin", () => {
     expect(await Promise.all([first, second])).toMatchObject([HALF, { collected: (SOL + 1_000_000n) / 2n }]);
   });
 
-  it("are paid although a legacy transaction has no room for the AMM's transfer to the account's vault", async () => {
+  it.each([
+    ["in the pool", 0n],
+    ["in the pool and in the config's vault", 1_000_000n],
+  ])("are paid what waits %s, although no room is left for the AMM's transfer", async (_, inVault) => {
     const { chain, coins, rpc } = sandbox;
     const account = sandbox.account("artist001");
     const addresses = [account.address, ...Array.from({ length: 9 }, newMint)];
@@ -88,12 +91,13 @@ describe("the accounts that share a coin", () => {
     const shareholders = addresses.map((address) => ({ address, bps: 1_000 }));
     coins.launch({ mint: many, creator: account.address, kind: "shared", shareholders });
     coins.migrate(many, { fees: SOL });
+    const { creatorVault } = coins.addressesOf(many).sharingConfig;
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + inVault);
     chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
     setAmmVault(chain, account, 60_000n);
     rpc.faults.add(REFUSES_VERSION_1);
-    expect(await collect(createSandboxCollector(sandbox), "artist001", [many])).toMatchObject({
-      kind: "collected",
-    });
+    const outcome = await collect(createSandboxCollector(sandbox), "artist001", [many]);
+    expect(outcome).toMatchObject({ kind: "collected", newBalance: expect.toSatisfy((sum) => sum > 1.09e9) });
     const { message } = sandbox.landedCollects()[0]!;
     expect(message.version).toBe("legacy");
     expect(message.staticAccounts).not.toContain(account.ammVault);

@@ -174,12 +174,14 @@ export function createComposer(needs: {
       const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
       return rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }]);
     });
-    if (collectableWith(chosen, vaults) < minCollectLamports) {
-      // Without the AMM's transfer, the message may have room for a sweep.
-      return vaults.ammVault > 0n
-        ? choosePart(account, sweeps, { ...vaults, ammVault: toLamports(0) })
-        : undefined;
+    const amount = collectableWith(chosen, vaults);
+    if (vaults.ammVault > 0n) {
+      // Without the AMM's transfer, the message may have room for a larger sweep.
+      const withoutAmm = { ...vaults, ammVault: toLamports(0) };
+      const other = choosePart(account, sweeps, withoutAmm);
+      if (other && collectableWith(other.sweeps, withoutAmm) > amount) return other;
     }
+    if (amount < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosen, vaults) > 0n;
     return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
   }
