@@ -140,13 +140,28 @@ describe("a request with `Expect: 100-continue`", () => {
   const head = (start: string, length: number) =>
     `${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
 
+  /** Sends the text, and leaves the connection open. */
+  function send(text: string) {
+    const { hostname, port } = new URL(world.url);
+    const socket = connect(Number(port), hostname);
+    let received = "";
+    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    socket.write(text);
+    return {
+      socket,
+      statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each)),
+    };
+  }
+
   it.each([
     ["too long a body to collect", head("POST /collect", 16_385), 413],
     ["too long a body to GraphQL", head("POST /graphql", 100_001), 413],
     ["an unknown path", head("POST /nowhere", 10), 404],
     ["a wrong method", head("POST /wallet/lookup", 10), 405],
   ])("and %s is refused without waiting for its body", async (_name, text, status) => {
-    expect((await sendRaw(world.url, text)).statuses).toEqual([100, status]);
+    const { socket, statuses } = send(text);
+    await expect.poll(statuses).toEqual([100, status]);
+    socket.destroy();
   });
 
   it("is answered as without it, as is one with another expectation", async () => {
@@ -159,12 +174,7 @@ describe("a request with `Expect: 100-continue`", () => {
     ["GraphQL", "POST /graphql", { query: "{ __typename }" }, 200],
   ])("to %s is asked for its body once", async (_name, start, json, status) => {
     const body = JSON.stringify(json);
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    let received = "";
-    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
-    const statuses = () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each));
-    socket.write(head(start, body.length));
+    const { socket, statuses } = send(head(start, body.length));
     await expect.poll(statuses).toEqual([100]);
     socket.write(body);
     await expect.poll(statuses).toEqual([100, status]);
