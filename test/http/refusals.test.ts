@@ -21,6 +21,20 @@ async function counted(code: string): Promise<number> {
   return Number(line.exec(metrics)?.[1] ?? 0);
 }
 
+/** Sends the text, and leaves the connection open. */
+function send(text: string) {
+  const { hostname, port } = new URL(world.url);
+  const socket = connect(Number(port), hostname);
+  let received = "";
+  socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+  socket.write(text);
+  return {
+    socket,
+    received: () => received,
+    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each)),
+  };
+}
+
 describe("a request that is not valid HTTP", () => {
   it.each([
     ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400, "BAD_REQUEST"],
@@ -108,50 +122,29 @@ describe("a request that is not valid HTTP", () => {
 
   it("is not answered, and its connection closes, while an earlier response is pending", async () => {
     const release = hold(world.sandbox.social);
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    let received = "";
-    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
     const calls = world.sandbox.social.calls.length;
+    const { socket, received } = send("GET /wallet/lookup?handle=artist HTTP/1.1\r\nHost: x\r\n\r\n");
     const closed = once(socket, "close");
-    socket.write("GET /wallet/lookup?handle=artist HTTP/1.1\r\nHost: x\r\n\r\n");
     await expect.poll(() => world.sandbox.social.calls.length).toBe(calls + 1);
     socket.write("BREW / HTTP/1.1\r\n\r\n");
     await closed;
     release();
-    expect(received).toBe("");
+    expect(received()).toBe("");
   });
 
   it("is answered after earlier responses are sent", async () => {
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    let received = "";
-    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
+    const { socket, received, statuses } = send("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
     const closed = once(socket, "close");
-    socket.write("GET /livez HTTP/1.1\r\nHost: x\r\n\r\n");
-    await expect.poll(() => received).toContain('"ok"');
+    await expect.poll(received).toContain('"ok"');
     socket.write("BREW / HTTP/1.1\r\n\r\n");
     await closed;
-    expect([...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, status]) => status)).toEqual(["200", "400"]);
+    expect(statuses()).toEqual([200, 400]);
   });
 });
 
 describe("a request with `Expect: 100-continue`", () => {
   const head = (start: string, length: number) =>
     `${start} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nExpect: 100-continue\r\nContent-Length: ${length}\r\n\r\n`;
-
-  /** Sends the text, and leaves the connection open. */
-  function send(text: string) {
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    let received = "";
-    socket.on("data", (chunk: Buffer) => (received += chunk.toString()));
-    socket.write(text);
-    return {
-      socket,
-      statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d+)/g)].map(([, each]) => Number(each)),
-    };
-  }
 
   it.each([
     ["too long a body to collect", head("POST /collect", 16_385), 413],
