@@ -1,11 +1,7 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { deriveAddress, toKeyBytes } from "./derive-address.ts";
-import {
-  LAUNCHPAD_AMM_PROGRAM_ID,
-  LAUNCHPAD_FEES_PROGRAM_ID,
-  LAUNCHPAD_PROGRAM_ID,
-} from "./launchpad/program-ids.ts";
+import { LAUNCHPAD_PROGRAMS } from "./launchpad/program-ids.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
@@ -16,13 +12,6 @@ const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 
 const PERIOD_MS = 600_000;
-
-/** The launch platform's programs, by the names that metrics and the log show. */
-const PROGRAMS = {
-  LAUNCHPAD: LAUNCHPAD_PROGRAM_ID,
-  AMM: LAUNCHPAD_AMM_PROGRAM_ID,
-  FEES: LAUNCHPAD_FEES_PROGRAM_ID,
-};
 
 export interface Program {
   readonly isDeployed: boolean;
@@ -86,8 +75,8 @@ export function createDeployWatch(
   });
 
   async function read(): Promise<void> {
-    const found = await readPrograms(rpc, Object.values(PROGRAMS));
-    Object.keys(PROGRAMS).forEach((program, i) => {
+    const found = await readPrograms(rpc, Object.values(LAUNCHPAD_PROGRAMS));
+    Object.keys(LAUNCHPAD_PROGRAMS).forEach((program, i) => {
       const slot = found[i]!.deploySlot;
       const before = slots.get(program);
       // Deployments are never undone: a lower slot comes from a node that is behind.

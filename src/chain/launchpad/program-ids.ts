@@ -10,6 +10,13 @@ export const LAUNCHPAD_AMM_PROGRAM_ID = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FM
 /** Owns the sharing configs. */
 export const LAUNCHPAD_FEES_PROGRAM_ID = "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ";
 
+/** By the names that metrics and the log show. */
+export const LAUNCHPAD_PROGRAMS = {
+  LAUNCHPAD: LAUNCHPAD_PROGRAM_ID,
+  AMM: LAUNCHPAD_AMM_PROGRAM_ID,
+  FEES: LAUNCHPAD_FEES_PROGRAM_ID,
+};
+
 /** Sources: the crate solana-sdk-ids, and https://www.solana-program.com/docs/token */
 const FOREIGN_PROGRAM_IDS = [
   "11111111111111111111111111111111",
@@ -37,8 +44,6 @@ const FOREIGN_PROGRAM_IDS = [
 
 /** Known programs that cannot be the escrow program: they cannot withdraw lamports from escrow addresses. */
 export const NO_ESCROW_PROGRAM_IDS: ReadonlySet<string> = new Set([
-  LAUNCHPAD_PROGRAM_ID,
-  LAUNCHPAD_AMM_PROGRAM_ID,
-  LAUNCHPAD_FEES_PROGRAM_ID,
+  ...Object.values(LAUNCHPAD_PROGRAMS),
   ...FOREIGN_PROGRAM_IDS,
 ]);
