@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import { extname, join } from "node:path";
 
 /** Lower it when code goes. Raise it only for a feature, and say in the commit what the lines buy. */
-const MAX_LINES = 16_919;
+const MAX_LINES = 16_917;
 
 const ROOT = new URL("../src", import.meta.url).pathname;
 const LEFT_OUT = ["sandbox/", "http/pages/assets/"];

@@ -132,6 +132,24 @@ describe("a collect that names a coin", () => {
     expect(unitsConsumed).toBeLessThan(700_000);
   });
 
+  it("lands although fees arrive in its pools after its simulation saw them empty", async () => {
+    const { rpc } = world.sandbox;
+    const mints = Array.from({ length: 4 }, () => launchInPool("launcher", SOL));
+    const pools = mints.map((mint) => ({ pool: poolOf(mint), account: chain.account(poolOf(mint))! }));
+    onNext(rpc, isMethod("simulateTransaction"), () => {
+      for (const { pool, account } of pools) {
+        const data = Buffer.from(account.data);
+        data.writeBigUInt64LE(0n, 279);
+        chain.setAccount(pool, { ...account, data });
+      }
+    });
+    onNext(rpc, isMethod("getLatestBlockhash"), () => {
+      for (const { pool, account } of pools) chain.setAccount(pool, account);
+    });
+    expect((await collect("launcher", mints)).body).toMatchObject({ success: true, remaining: "0.0000" });
+    for (const mint of mints) expect(waitingOn(mint)).toEqual({ curve: 0n, pool: 0n });
+  });
+
   it("leaves out coins that never pay the address, and moves the rest", async () => {
     const mints = [...mintsOf("variety"), ...mintsOf("launcher").slice(0, 1), newMint()];
     const others = mints.slice(1).map((mint) => [mint, waitingOn(mint)]);

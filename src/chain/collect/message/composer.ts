@@ -65,17 +65,18 @@ export interface Step {
 }
 
 /**
- * The least compute units to request for a part. The simulation may measure too few: an instruction uses less while its
- * vault is empty (the AMM's transfer almost none), and fees may arrive before the transaction lands. On the sandbox a
- * collect uses 5,000 to 12,000 units, depending on the addresses, and the AMM's transfer about 25,000 more.
+ * The least compute units to request for a part. A simulation measures too few if it sees an empty vault and fees arrive
+ * before the transaction lands. On the sandbox a collect then uses 1,200 units more, of 5,000 to 12,000, depending on the
+ * addresses. The AMM's transfer uses about 25,000, and almost none while its vault is empty.
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
 /** Without and with the pool. `npm run bench:shared-coins` measured up to 52,000 and up to 112,000 units. */
 const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
 const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
-/** The most compute units that a sweep of a curve or pool uses. Limits how many sweeps fit into a transaction. */
-const MOST_UNITS_OF_SWEEP = 50_000;
+/** How many more units a pool's sweep or a distribution uses if fees arrive after a simulation that saw none. */
+const MORE_UNITS_OF_SWEEP = 25_000;
+const UNIT_LIMIT_MARGIN = 1.2;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
@@ -156,9 +157,7 @@ export function createComposer(needs: {
   /** Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred times as long. */
   function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
-    const places = parts.flatMap(({ sweeps }) => sweeps).filter(({ stage }) => stage !== "SHARED");
-    const units = leastUnitsOf(parts) + MOST_UNITS_OF_SWEEP * places.length;
-    return units <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
+    return leastUnitsOf(parts) <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
   }
 
   /**
@@ -218,7 +217,14 @@ export function createComposer(needs: {
   };
 }
 
-export function leastUnitsOf(parts: readonly CollectPart[]): number {
+/** Returns the compute-unit limit of a transaction whose simulation used `measured` units. */
+export function unitLimitOf(parts: readonly CollectPart[], measured: number): number {
+  const sweeps = parts.flatMap((part) => part.sweeps).filter(({ stage }) => stage !== "CURVE");
+  const units = Math.max(measured * UNIT_LIMIT_MARGIN, measured + MORE_UNITS_OF_SWEEP * sweeps.length);
+  return Math.min(Math.max(Math.ceil(units), leastUnitsOf(parts)), MAX_UNIT_LIMIT);
+}
+
+function leastUnitsOf(parts: readonly CollectPart[]): number {
   return parts
     .flatMap(({ withAmm, sweeps }) => [
       withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS,

@@ -12,7 +12,7 @@ import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-er
 import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
-import { leastUnitsOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
+import { unitLimitOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, type MessageBudget } from "../message/message.ts";
 import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
@@ -37,7 +37,6 @@ type PlanResult = Planned | Error;
 
 /** This many accounts fit into a version 1 transaction if none of them needs the AMM's transfer. */
 const MAX_ACCOUNTS = 30;
-const UNIT_LIMIT_MARGIN = 1.2;
 /** How many transactions are prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
@@ -102,8 +101,7 @@ export function createPlanner(needs: {
     parts: readonly CollectPart[],
     { unitsConsumed, simulatedTerms: { version } }: Simulated,
   ): Promise<MessageBudget> {
-    const units = Math.ceil((unitsConsumed || MAX_UNIT_LIMIT) * UNIT_LIMIT_MARGIN);
-    const unitLimit = Math.min(Math.max(units, leastUnitsOf(parts)), MAX_UNIT_LIMIT);
+    const unitLimit = unitLimitOf(parts, unitsConsumed || MAX_UNIT_LIMIT);
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
