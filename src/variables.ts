@@ -3,12 +3,7 @@ import { z } from "zod";
 import { readKeypair } from "./chain/collect/keypair.ts";
 import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, PRIORITY_FEE_PERCENTILE } from "./chain/priority-fee.ts";
 import { toLamports } from "./chain/lamports.ts";
-import {
-  LAUNCHPAD_AMM_PROGRAM_ID,
-  LAUNCHPAD_FEES_PROGRAM_ID,
-  LAUNCHPAD_PROGRAM_ID,
-  NO_ESCROW_PROGRAM_IDS,
-} from "./chain/launchpad/program-ids.ts";
+import { LAUNCHPAD_PROGRAMS, NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
@@ -103,9 +98,9 @@ export const Secrets = z.object({
 /** Variables of earlier versions, now constant. The service does not start if one is set to another value. */
 export const Constants = z.object({
   // The platform has the same programs on every cluster.
-  LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAM_ID),
-  LAUNCHPAD_AMM_PROGRAM_ID: constant(LAUNCHPAD_AMM_PROGRAM_ID),
-  LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_FEES_PROGRAM_ID),
+  LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.LAUNCHPAD),
+  LAUNCHPAD_AMM_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.AMM),
+  LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.FEES),
   // The contract's limit is per minute.
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
   // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.

@@ -69,11 +69,9 @@ export function toSharedFees(
       ({ stage, account }) => stage === "POOL" && reasonOfPlace(account) === null,
     )?.account;
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
-    const hasAmmVault = vaults.missingRent.POOL === 0n;
 
     function compose(withPool: boolean): Distribution {
-      const fromAmm = withPool && inAmm >= vaults.ammMinimum ? inAmm : 0n;
-      const held = toLamports(vaults.creatorVault + fromAmm);
+      const held = toLamports(vaults.creatorVault + (withPool ? inAmm : 0n));
       const paid = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
       const distributable = saturatingSubtract(toLamports(held + paid + curve.waiting), vaults.rentMinimum);
       // Nothing trades on the curve of a coin that has migrated.
@@ -92,8 +90,7 @@ export function toSharedFees(
       };
     }
     const withoutPool = compose(false);
-    const canUsePool = pool && (hasAmmVault || inAmm >= vaults.ammMinimum);
-    return canUsePool ? { ...compose(true), withoutPool } : withoutPool;
+    return pool && inAmm >= vaults.ammMinimum ? { ...compose(true), withoutPool } : withoutPool;
   }
 
   /** Returns why a distribution must exclude this curve or pool; null if it need not. */

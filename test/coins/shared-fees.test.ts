@@ -222,6 +222,12 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(collects()).toHaveLength(1);
   });
 
+  it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {
+    const mint = launch({ onCurve: SOL, inPool: 0n });
+    chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(165));
+    expect(await collect("artist001", [mint])).toMatchObject({ success: true, collected: "0.6000" });
+  });
+
   it("is collected although a larger one, beside which it does not fit into the transaction, fails the simulation", async () => {
     const withOthers = (count: number) => {
       const others = Array.from({ length: count }, newAddress);
