@@ -7,7 +7,7 @@ import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { startWorld } from "../support/world.ts";
 
@@ -118,6 +118,36 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     release();
     expect(await stranger).toMatchObject({ kind: "failed-on-chain" });
     expect(await owner).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
+  });
+
+  it("does not fail the owner's collect that joins the stranger's when the transaction expires", async () => {
+    const { rpc, chain } = sandbox;
+    const isSend = isMethod("sendTransaction");
+    const isFirst = (call: (typeof rpc.calls)[number]) =>
+      isSend(call) && call.params[0] === rpc.calls.find(isSend)!.params[0];
+    rpc.faults.add({ when: isFirst, then: rpcError({ code: -32005 }) });
+    const stranger = collect(STRANGER, [launch()]);
+    await expect.poll(() => rpc.calls.some(isSend)).toBe(true);
+    const owner = collect(OWNER);
+    chain.advanceSlots(200);
+    expect(await stranger).toMatchObject({ kind: "expired" });
+    expect(await owner).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
+  });
+
+  it("does not fail the owner's collect that joins the stranger's when the fee budget refuses the rent", async () => {
+    collector = createSandboxCollector(sandbox, {
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
+    });
+    const coin = launch();
+    sandbox.coins.migrate(coin.mint, { fees: SOL });
+    sandbox.chain.setBalance(account().ammVault, 0n);
+    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+    const stranger = collect(STRANGER, [coin]);
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+    const owner = collect(OWNER);
+    release();
+    expect(await stranger).toMatchObject({ kind: "budget-spent" });
+    expect(await owner).toMatchObject({ kind: "collected" });
   });
 
   it("makes its block's collects of the account leave out coins after the third, but not others'", async () => {

@@ -155,7 +155,7 @@ export function createCollector(needs: CollectNeeds) {
             ? coins.every(({ mint }) => collect.coins.has(mint))
             : coins.length === 0 && !isApart;
         const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
-          if (isOfCoins(error)) {
+          if (isOfCoins(error, { hasOthersCoins: !isOfBlock && collect.coins.size > 0 })) {
             // Coins that other address blocks requested must not fail this caller.
             isApart ||= !isOfBlock;
             const { failure } = error;
@@ -196,10 +196,11 @@ function isBudgetSpent(error: unknown): error is CollectError & { failure: { kin
   return error instanceof CollectError && error.failure.kind === "budget-spent";
 }
 
-/** Whether coins made a collect fail. */
-function isOfCoins(error: unknown): error is CollectError {
+/** Whether coins made a collect fail. With `hasOthersCoins`, also whether a collect without the coins may succeed. */
+function isOfCoins(error: unknown, { hasOthersCoins }: { hasOthersCoins: boolean }): error is CollectError {
   if (!(error instanceof CollectError)) return false;
   const { failure } = error;
   if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
+  if (failure.kind === "expired" || failure.kind === "budget-spent") return hasOthersCoins;
   return failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight";
 }

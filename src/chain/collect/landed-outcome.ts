@@ -119,8 +119,8 @@ export function createReadOutcome(needs: {
         const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
-      if (transaction.isShared) return "failed-together";
       const culprits = signed?.findCulprits(err) ?? [];
+      if (transaction.isShared) return "failed-together";
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
       // Only this error proves that a shareholder is at fault. Other errors may mean that distributions were paused.

@@ -74,8 +74,9 @@ const LEAST_UNITS_WITH_AMM = 60_000;
 /** Without and with the pool. `npm run bench:shared-coins` measured up to 52,000 and up to 112,000 units. */
 const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
 const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
-/** How many more units a pool's sweep or a distribution uses if fees arrive after a simulation that saw none. */
-const MORE_UNITS_OF_SWEEP = 25_000;
+/** How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep, and by each payout. */
+const MORE_UNITS_OF_POOL = 25_000;
+const MORE_UNITS_OF_PAYOUT = 2_000;
 const UNIT_LIMIT_MARGIN = 1.2;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -219,9 +220,14 @@ export function createComposer(needs: {
 
 /** Returns the compute-unit limit of a transaction whose simulation used `measured` units. */
 export function unitLimitOf(parts: readonly CollectPart[], measured: number): number {
-  const sweeps = parts.flatMap((part) => part.sweeps).filter(({ stage }) => stage !== "CURVE");
-  const units = Math.max(measured * UNIT_LIMIT_MARGIN, measured + MORE_UNITS_OF_SWEEP * sweeps.length);
-  return Math.min(Math.max(Math.ceil(units), leastUnitsOf(parts)), MAX_UNIT_LIMIT);
+  const sweeps = parts.flatMap((part) => part.sweeps);
+  const pools = sweeps.filter((sweep) =>
+    sweep.stage === "SHARED" ? sweep.withPool : sweep.stage === "POOL",
+  );
+  const payouts = distributionsOf(sweeps).flatMap(({ shareholders }) => shareholders);
+  const more = MORE_UNITS_OF_POOL * pools.length + MORE_UNITS_OF_PAYOUT * payouts.length;
+  const units = Math.max(Math.ceil(measured * UNIT_LIMIT_MARGIN), measured + more, leastUnitsOf(parts));
+  return Math.min(units, MAX_UNIT_LIMIT);
 }
 
 function leastUnitsOf(parts: readonly CollectPart[]): number {

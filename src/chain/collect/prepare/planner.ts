@@ -24,7 +24,7 @@ export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent. 0 for all accounts but one, so that the fee counts once. */
   readonly fee: Lamports;
-  /** Returns the mints of the coins that made the transaction fail with `err`, each once; empty if unknown. */
+  /** Returns the mints that made the transaction fail with `err`, each once, and separates the accounts that did. */
   findCulprits(err: TransactionError): readonly string[];
   /** How many of the address's lamports the owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
@@ -157,6 +157,7 @@ export function createPlanner(needs: {
         fee: i === firstSent ? fee : toLamports(0),
         findCulprits(err) {
           const culprits = composer.findCulprits(parts, allTerms, err);
+          if (drafts.length > 1) for (const { part } of culprits) apart.set(part.account.address, true);
           // A distribution has several steps, so its mint can repeat.
           return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
         },
