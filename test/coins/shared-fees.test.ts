@@ -1,5 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { coinFees } from "../support/coin-balances.ts";
@@ -220,6 +221,22 @@ describe("a collect that names a coin whose fees are shared", () => {
       collected: "0.6000",
     });
     expect(collects()).toHaveLength(1);
+  });
+
+  it("is collected with its pool although a larger one, beside which the pool does not fit, is below the minimum", async () => {
+    world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
+    const sharesOf = (own: number, count: number) => {
+      const others = Array.from({ length: count }, newAddress);
+      for (const other of others) chain.setBalance(other, SOL);
+      const each = others.map((other) => [other, (10_000 - own) / count] as const);
+      return { artist001: own, ...Object.fromEntries(each) };
+    };
+    const below = launch({ shares: sharesOf(9_000, 1), onCurve: MINIMUM - 1n });
+    const mint = launch({ shares: sharesOf(1_000, 9), inPool: 8_000_000n });
+    for (const each of [below, mint])
+      chain.setBalance(configOf(each).creatorVault, chain.rentExemptMinimum(0));
+    setAmmVault(chain, configOf(mint), 0n);
+    expect(await collect("artist001", [below, mint])).toMatchObject({ success: true, collected: "0.0008" });
   });
 
   it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {

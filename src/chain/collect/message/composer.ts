@@ -71,9 +71,6 @@ export interface Step {
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
-/** Without and with the pool. `npm run bench:shared-coins` measured up to 52,000 and up to 112,000 units. */
-const LEAST_UNITS_OF_DISTRIBUTION = 70_000;
-const LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL = 140_000;
 /** How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep, and by each payout. */
 const MORE_UNITS_OF_POOL = 25_000;
 const MORE_UNITS_OF_PAYOUT = 2_000;
@@ -231,14 +228,7 @@ export function unitLimitOf(parts: readonly CollectPart[], measured: number): nu
 }
 
 function leastUnitsOf(parts: readonly CollectPart[]): number {
-  return parts
-    .flatMap(({ withAmm, sweeps }) => [
-      withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS,
-      ...distributionsOf(sweeps).map(({ withPool }) =>
-        withPool ? LEAST_UNITS_OF_DISTRIBUTION_WITH_POOL : LEAST_UNITS_OF_DISTRIBUTION,
-      ),
-    ])
-    .reduce((sum, each) => sum + each, 0);
+  return parts.reduce((sum, { withAmm }) => sum + (withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS), 0);
 }
 
 function accountsOf({ account }: CollectPart): string[] {

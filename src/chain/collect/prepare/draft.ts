@@ -148,6 +148,16 @@ export function createReadDrafts(needs: {
       others = others.map(withoutPools);
     }
 
+    /** Leaves distributions without room for their pool to the next simulation, which may have room, or to a collect. */
+    function leaveOutUnpaid(unpaid: readonly Distribution[]): void {
+      const withPools = new Set(
+        distributionsOf(sweeps).flatMap((each) => (each.withPool ? each.coin.mint : [])),
+      );
+      const small = unpaid.filter(({ coin, withPool }) => withPool || !withPools.has(coin.mint));
+      leaveOut(small);
+      if (small.length === 0) sweeps = without(sweeps, unpaid);
+    }
+
     function blame(some: readonly Sweep[], error: Error, err: TransactionError): void {
       const blocked = isOfShareholders(err) ? distributionsOf(some) : [];
       for (const { coin } of blocked) findings.found(coin.mint, "SHAREHOLDER_BLOCKED");
@@ -241,7 +251,7 @@ export function createReadDrafts(needs: {
             findings.found(vault, left > 0n ? "BELOW_AMM_MINIMUM" : undefined, left);
         const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
         if (leftInAmm.get(ammVault)) leaveOutAmm();
-        else if (unpaid.length > 0) leaveOut(unpaid);
+        else if (unpaid.length > 0) leaveOutUnpaid(unpaid);
         else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
         else return false;
         return true;
