@@ -42,9 +42,7 @@ export const COLLECT_FAILURES = {
   "not-started": failure({
     answer: say("The request timed out before this collect started. Request it again."),
   }),
-  "too-many-in-flight": failure({
-    answer: inAMinute("Too many collects are in flight."),
-  }),
+  "too-many-in-flight": failure({ answer: inAMinute("Too many collects are in flight.") }),
   /** At this collect's deadline, another replica was still preparing a transaction for the account. */
   "lease-not-acquired": failure({
     text: () => "another replica held the account's lock until the collect's deadline",

@@ -131,7 +131,7 @@ local function answer(token, transaction)
 end
 for _, key in ipairs({KEYS[1], KEYS[3]}) do
   local token, transaction, done = unpack(redis.call('HMGET', key, 'token', 'transaction', 'done'))
-  if token and (not done or token == ARGV[2]) then
+  if token and (not done or (transaction and token == ARGV[2])) then
     redis.call('HSET', key, 'asked', '1')
     return answer(token, transaction)
   end
@@ -338,10 +338,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
           clearInterval(renewal);
           hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
-          // Only 0 forbids sending. Undefined means that Redis is down: collects go on without Redis.
-          const isStored = (await redis?.run(STORE, keys, args)) !== 0;
-          if (isStored) held.transaction = signed;
-          return isStored;
+          const answer = await redis?.run(STORE, keys, args);
+          // Redis is down: collects go on without Redis, and the transaction is stored once Redis is back.
+          if (answer === undefined) redis?.runLater(STORE, keys, args);
+          if (answer !== 0) held.transaction = signed;
+          return answer !== 0;
         },
         async withdraw() {
           const isWithdrawn = (await redis?.run(WITHDRAW, keys, [token])) === 1;

@@ -97,11 +97,12 @@ export function createStartCollect(needs: CollectNeeds) {
     /** Follows another collect's transaction to its outcome. `held`: the claim that stores the transaction. */
     async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
       mayBeInFlight = true;
+      inFlight = { signature: () => transaction.signature, hasLanded: false };
       const isOwn = held === claim;
       if (held.isEarlier) proofs.readSlot();
       const found = held.isEarlier ? findLanded(transaction) : undefined;
       const landed = await found?.catch((error: unknown) => {
-        if (isOwn) throw error;
+        if (isOwn) throw new CollectError({ kind: "still-running", signature: transaction.signature }, error);
       });
       if (landed) for (const changed of changedBy(transaction)) floors.require(changed, landed.slot);
       const outcome = landed ?? (await land(held, transaction));

@@ -62,9 +62,9 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
       proofs.push({ at, slot });
     },
 
-    /** Waits for the read in flight, then returns {@link resultFor}. */
+    /** Returns {@link resultFor}. Waits for the read in flight if it can change the result. */
     async resultFor(askedAt: number, transaction: SeenTransaction) {
-      await (next ?? running);
+      if (resultFor(askedAt, transaction, proofs) === "nothing") await (next ?? running);
       return resultFor(askedAt, transaction, proofs);
     },
   };

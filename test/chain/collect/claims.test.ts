@@ -337,6 +337,24 @@ describeWithRedis("a claim in Redis", () => {
     expect(await server.command("HGET", lock, "done")).toBe("1");
   });
 
+  it("is free for a replica that was waiting when its transaction has landed without being stored", async () => {
+    const first = await take();
+    const second = take();
+    await secondReplicaWaits();
+    first.settle({ slot: 42 });
+    expect(await second).toMatchObject({ openTransaction: undefined, landedSlot: 42 });
+  });
+
+  it("gets its transaction once Redis is back, if Redis was down when the transaction was signed", async () => {
+    const first = await take();
+    server.freeze();
+    await expect.poll(() => redis.run(PING, [], [])).toBeUndefined();
+    expect(await first.store(transaction)).toBe(true);
+    server.thaw();
+    await redisIsUp();
+    expect((await take()).openTransaction).toEqual(transaction);
+  });
+
   it("is released even when 10,000 other releases are queued while Redis is down", async () => {
     const first = await take();
     await first.store(transaction);

@@ -72,6 +72,23 @@ describe("what a transaction is to a caller", () => {
   });
 });
 
+it("a collect's first caller does not wait for an endpoint that is silent about the slot when another joins", async () => {
+  const collector = createSandboxCollector(sandbox, {
+    rpcs: [sandbox.rpc, sandbox.secondRpc],
+    env: { RPC_TIMEOUT_MS: "600000" },
+  });
+  const release = hold(sandbox.secondRpc, isMethod("getSlot"));
+  const confirm = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+  const first = collector.collect("creator");
+  await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
+  const second = collector.collect("creator");
+  await expect.poll(() => callsOf("getSlot")).toBe(2);
+  confirm();
+  expect(await first).toMatchObject(ALL_FEES);
+  release();
+  expect(await second).toMatchObject({ kind: expect.any(String) });
+});
+
 describe("a caller who joins a collect after its transaction has landed", () => {
   it("gets no success for it, but hears of it as the last collect", async () => {
     const collector = createSandboxCollector(sandbox);
