@@ -267,6 +267,17 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1999", remaining: "0.0000" });
   });
 
+  it("takes a second transaction if all coins together have too many instructions for the chain", async () => {
+    const others = Array.from({ length: 9 }, newAddress);
+    for (const other of others) chain.setBalance(other, SOL);
+    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const mints = Array.from({ length: 4 }, () => launch({ shares, onCurve: SOL, inPool: SOL }));
+    for (const mint of mints) setAmmVault(chain, configOf(mint), 0n);
+    expect(await collect("artist001", mints)).toMatchObject({ collected: "0.3998", remaining: "0.3998" });
+    expect(JSON.stringify(await coinsOf("artist001", mints))).not.toContain("SHAREHOLDER_BLOCKED");
+    expect(await collect("artist001", mints)).toMatchObject({ collected: "0.3998", remaining: "0.0000" });
+  });
+
   it("takes two legacy transactions with ten shareholders, curve and pool", async () => {
     world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
     const others = Array.from({ length: 9 }, newAddress);

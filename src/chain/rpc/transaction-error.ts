@@ -18,10 +18,9 @@ export function failedInstruction(err: TransactionError): number | undefined {
   return instructionError(err)?.[0];
 }
 
-/** Whether the transaction ran out of compute units. The failed instruction need not have used most of them. */
-export function isOutOfUnits(err: TransactionError): boolean {
-  const reason = instructionError(err)?.[1];
-  return reason === "ComputationalBudgetExceeded" || reason === "ProgramFailedToComplete";
+/** Whether the transaction exceeded a limit of the chain. The failed instruction need not be the largest one. */
+export function isTooLarge(err: TransactionError): boolean {
+  return /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/.test(String(instructionError(err)?.[1]));
 }
 
 /** The index of the account that would end below the rent-exempt minimum. The fee payer has index 0. */

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
 import { readConfig } from "../../../src/config.ts";
+import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/landed-outcome.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -158,6 +159,15 @@ describe("thirty collects at once", () => {
     expect(signaturesOf(outcomes).size).toBe(1);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
+});
+
+it("collects of 20 accounts with fees in the AMM, too many instructions for one transaction, all succeed", async () => {
+  const handles = artists(20);
+  fill(handles);
+  for (const handle of handles) setAmmVault(chain, sandbox.account(handle), FEES);
+  const outcomes = await collectAll(handles);
+  expect(outcomes).toMatchObject(Array(20).fill({ kind: "collected", collected: 2n * FEES }));
+  expect(signaturesOf(outcomes).size).toBeLessThanOrEqual(6);
 });
 
 describe("a collect that cannot succeed", () => {

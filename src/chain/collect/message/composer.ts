@@ -15,7 +15,7 @@ import {
 import {
   accountBelowRent,
   failedInstruction,
-  isOutOfUnits,
+  isTooLarge,
   type TransactionError,
 } from "../../rpc/transaction-error.ts";
 import {
@@ -194,13 +194,13 @@ export function createComposer(needs: {
 
     /**
      * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its
-     * rent-exempt minimum. Empty if unknown: if the compute units ran out, any step may be the reason.
+     * rent-exempt minimum. Empty if unknown: if the transaction is too large, any step may be the reason.
      */
     findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {
-        const step = isOutOfUnits(err) ? undefined : steps[failed - budgetInstructions(terms).length];
+        const step = isTooLarge(err) ? undefined : steps[failed - budgetInstructions(terms).length];
         return step ? [step] : [];
       }
       const index = accountBelowRent(err);

@@ -7,6 +7,7 @@ import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
 import {
   failedInstruction,
   isReceiverBelowRent,
+  isTooLarge,
   type TransactionError,
 } from "../../rpc/transaction-error.ts";
 import { partOf } from "../../shared-fees.ts";
@@ -304,6 +305,7 @@ export function createReadDrafts(needs: {
 
 /** Whether a shareholder may be why a distribution failed. The accounts that are read do not show such causes. */
 function isOfShareholders(err: TransactionError): boolean {
+  if (isTooLarge(err)) return false;
   return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
 }
 

@@ -8,7 +8,7 @@ import { choosePrice, PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../.
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
 import { isOfVersion } from "../../rpc/rpc-error.ts";
-import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
+import { isFeePayerShort, isTooLarge, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
@@ -77,8 +77,7 @@ export function createPlanner(needs: {
   /** The time between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
-  const { rpc, composer, versions, feePayer, maxPriorityFeeLamports } = needs;
-  const { pollMs = POLL_MS } = needs;
+  const { rpc, composer, versions, feePayer, maxPriorityFeeLamports, pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
@@ -206,8 +205,8 @@ export function createPlanner(needs: {
       if (drafts.length === 0) return;
       let fitting = drafts.length;
       while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
-      if (fitting < drafts.length)
-        return planEach([drafts.slice(0, fitting), drafts.slice(fitting)], attempts);
+      const splitAt = (count: number) => planEach([drafts.slice(0, count), drafts.slice(count)], attempts);
+      if (fitting < drafts.length) return splitAt(fitting);
       const singles = drafts.map((draft) => [draft]);
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
@@ -236,7 +235,7 @@ export function createPlanner(needs: {
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
         // The failed account is unknown, so each gets its own transaction.
-        if (i === -1) return planEach(singles);
+        if (i === -1) return isTooLarge(err) ? splitAt(Math.ceil(drafts.length / 2)) : planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!]);
       }
