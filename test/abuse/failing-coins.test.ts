@@ -60,6 +60,15 @@ const collect = (block: string, coins: readonly CoinAddresses[] = []) =>
       if (error instanceof CollectError) return error.failure;
       throw error;
     });
+/** The owner's plain collect joins the stranger's collect of the coin before it is simulated. Returns both outcomes. */
+async function collectTogether(coin: CoinAddresses) {
+  const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+  const stranger = collect(STRANGER, [coin]);
+  await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+  const owner = collect(OWNER);
+  release();
+  return Promise.all([stranger, owner]);
+}
 /** Makes the coin's sweep fail once its transaction is sent, although its simulation succeeds. */
 function failWhenSent({ curve }: CoinAddresses): void {
   onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
@@ -111,13 +120,9 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
   it("does not fail the owner's collect that joins the stranger's", async () => {
     const bad = launch();
     failWhenSent(bad);
-    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
-    const stranger = collect(STRANGER, [bad]);
-    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
-    const owner = collect(OWNER);
-    release();
-    expect(await stranger).toMatchObject({ kind: "failed-on-chain" });
-    expect(await owner).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
+    const [stranger, owner] = await collectTogether(bad);
+    expect(stranger).toMatchObject({ kind: "failed-on-chain" });
+    expect(owner).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
   });
 
   it("does not fail the owner's collect that joins the stranger's when the transaction expires", async () => {
@@ -141,13 +146,9 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     const coin = launch();
     sandbox.coins.migrate(coin.mint, { fees: SOL });
     sandbox.chain.setBalance(account().ammVault, 0n);
-    const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
-    const stranger = collect(STRANGER, [coin]);
-    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
-    const owner = collect(OWNER);
-    release();
-    expect(await stranger).toMatchObject({ kind: "budget-spent" });
-    expect(await owner).toMatchObject({ kind: "collected" });
+    const [stranger, owner] = await collectTogether(coin);
+    expect(stranger).toMatchObject({ kind: "budget-spent" });
+    expect(owner).toMatchObject({ kind: "collected" });
   });
 
   it("makes its block's collects of the account leave out coins after the third, but not others'", async () => {

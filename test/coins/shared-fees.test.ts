@@ -1,5 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
@@ -57,6 +58,13 @@ interface SharedCoin {
   inPool?: bigint;
   inVault?: bigint;
   quoteMint?: string;
+}
+
+/** The shares of `artist001` (by default as large as the others') and of new addresses, which have 1 SOL each. */
+function sharesWith(count: number, own = 10_000 / (count + 1)): Record<string, number> {
+  const others = Array.from({ length: count }, newAddress);
+  for (const other of others) chain.setBalance(other, SOL);
+  return { artist001: own, ...Object.fromEntries(others.map((other) => [other, (10_000 - own) / count])) };
 }
 
 /** A coin that `artist001` shares with a stranger, who has 1 SOL. */
@@ -225,14 +233,8 @@ describe("a collect that names a coin whose fees are shared", () => {
 
   it("is collected with its pool although a larger one, beside which the pool does not fit, is below the minimum", async () => {
     world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
-    const sharesOf = (own: number, count: number) => {
-      const others = Array.from({ length: count }, newAddress);
-      for (const other of others) chain.setBalance(other, SOL);
-      const each = others.map((other) => [other, (10_000 - own) / count] as const);
-      return { artist001: own, ...Object.fromEntries(each) };
-    };
-    const below = launch({ shares: sharesOf(9_000, 1), onCurve: MINIMUM - 1n });
-    const mint = launch({ shares: sharesOf(1_000, 9), inPool: 8_000_000n });
+    const below = launch({ shares: sharesWith(1, 9_000), onCurve: MINIMUM - 1n });
+    const mint = launch({ shares: sharesWith(9), inPool: 8_000_000n });
     for (const each of [below, mint])
       chain.setBalance(configOf(each).creatorVault, chain.rentExemptMinimum(0));
     setAmmVault(chain, configOf(mint), 0n);
@@ -241,7 +243,7 @@ describe("a collect that names a coin whose fees are shared", () => {
 
   it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {
     const mint = launch({ onCurve: SOL, inPool: 0n });
-    chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(165));
+    chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES));
     expect(await collect("artist001", [mint])).toMatchObject({ success: true, collected: "0.6000" });
   });
 
@@ -257,9 +259,7 @@ describe("a collect that names a coin whose fees are shared", () => {
   });
 
   it("fits into a transaction with ten shareholders, also in a pool", async () => {
-    const others = Array.from({ length: 9 }, newAddress);
-    for (const other of others) chain.setBalance(other, SOL);
-    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const shares = sharesWith(9);
     const mint = launch({ shares, inPool: SOL });
     expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.0999", remaining: "0.0000" });
     const both = launch({ shares, onCurve: SOL, inPool: SOL });
@@ -268,9 +268,7 @@ describe("a collect that names a coin whose fees are shared", () => {
   });
 
   it("takes a second transaction if all coins together have too many instructions for the chain", async () => {
-    const others = Array.from({ length: 9 }, newAddress);
-    for (const other of others) chain.setBalance(other, SOL);
-    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const shares = sharesWith(9);
     const mints = Array.from({ length: 4 }, () => launch({ shares, onCurve: SOL, inPool: SOL }));
     for (const mint of mints) setAmmVault(chain, configOf(mint), 0n);
     expect(await collect("artist001", mints)).toMatchObject({ collected: "0.3998", remaining: "0.3998" });
@@ -280,9 +278,7 @@ describe("a collect that names a coin whose fees are shared", () => {
 
   it("takes two legacy transactions with ten shareholders, curve and pool", async () => {
     world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
-    const others = Array.from({ length: 9 }, newAddress);
-    for (const other of others) chain.setBalance(other, SOL);
-    const shares = Object.fromEntries(["artist001", ...others].map((name) => [name, 1_000]));
+    const shares = sharesWith(9);
     const both = launch({ shares, onCurve: SOL, inPool: SOL });
     expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0999" });
     expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0000" });

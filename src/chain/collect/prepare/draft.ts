@@ -149,7 +149,7 @@ export function createReadDrafts(needs: {
       others = others.map(withoutPools);
     }
 
-    /** Leaves distributions without room for their pool to the next simulation, which may have room, or to a collect. */
+    /** Keeps distributions that had no room for their pool, if others leave: the next simulation may have room. */
     function leaveOutUnpaid(unpaid: readonly Distribution[]): void {
       const withPools = new Set(
         distributionsOf(sweeps).flatMap((each) => (each.withPool ? each.coin.mint : [])),

@@ -24,7 +24,7 @@ export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
   /** The most that the transaction can cost besides rent. 0 for all accounts but one, so that the fee counts once. */
   readonly fee: Lamports;
-  /** Returns the mints that made the transaction fail with `err`, each once, and separates the accounts that did. */
+  /** Returns the mints that made the transaction fail, each once. From now on, accounts that did so are planned alone. */
   findCulprits(err: TransactionError): readonly string[];
   /** How many of the address's lamports the owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
@@ -234,7 +234,7 @@ export function createPlanner(needs: {
         }
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
-        // The failed account is unknown, so each gets its own transaction.
+        // The failed account is unknown. If the transaction is only too large, halves of it may fit.
         if (i === -1) return isTooLarge(err) ? splitAt(Math.ceil(drafts.length / 2)) : planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!]);
