@@ -1,57 +1,85 @@
 /**
- * Measures transactions that distribute a coin's shared fees, on the sandbox: their bytes, of at most 4,096, and their
- * compute units, which depend on the addresses. Also measures how many of a collect's coins fit into one transaction if
- * no vault is missing. Missing vaults have a separate limit, for rent.
+ * Measures transactions that collect a coin's fees, on the sandbox: their bytes, of at most 4,096, and their compute
+ * units, which depend on the addresses. Also measures how many units a simulation misses if it sees the curve and the
+ * pool empty, because someone has just swept them; and how many of a collect's coins fit into one transaction if no
+ * vault is missing. Missing vaults have a separate limit, for rent.
  */
 import { setAmmVault } from "../src/sandbox/chain/creator-fees.ts";
+import { decodeTransaction } from "../src/sandbox/chain/wire-transaction.ts";
+import type { NewCoin } from "../src/sandbox/chain/coins.ts";
 import { newMint } from "../test/support/new-mint.ts";
 import { printHead, printRow, startOnSandbox } from "./measure.ts";
 
+/** The fees on the curve and in the pool; without `pool`, the coin has none. */
+interface Fees {
+  readonly curve: bigint;
+  readonly pool?: bigint;
+}
+
 const SOL = 1_000_000_000n;
 const RUNS = 5;
-const PLACES = ["curve", "pool", "curve and pool"] as const;
+const CASES: Readonly<Record<string, Fees>> = {
+  curve: { curve: SOL },
+  pool: { curve: 0n, pool: SOL },
+  "curve and pool": { curve: SOL, pool: SOL },
+};
 
 const { sandbox, collect, close } = await startOnSandbox();
 const { chain, coins } = sandbox;
 const account = sandbox.accounts[0]!;
 
-/** Launches a coin whose fees the account and new addresses share equally; returns the mint. */
-function launch(shareholders: number, places: (typeof PLACES)[number]): string {
+/** Describes a coin whose fees the account and new addresses share equally, or get paid to the account (0). */
+function newCoin(shareholders: number): NewCoin {
   const mint = newMint();
+  if (shareholders === 0) return { mint, creator: account.address };
   const others = Array.from({ length: shareholders - 1 }, newMint);
   for (const other of others) chain.setBalance(other, SOL);
   const parts = [account.address, ...others].map((address) => ({ address, bps: 10_000 / shareholders }));
-  coins.launch({
-    mint,
-    creator: account.address,
-    kind: "shared",
-    shareholders: parts,
-    fees: places === "pool" ? 0n : SOL,
-  });
-  if (places !== "curve") coins.migrate(mint, { fees: SOL });
-  const { sharingConfig } = coins.addressesOf(mint);
-  chain.setBalance(sharingConfig.creatorVault, chain.rentExemptMinimum(0));
-  setAmmVault(chain, sharingConfig, 0n);
-  return mint;
+  return { mint, creator: account.address, kind: "shared", shareholders: parts };
 }
 
-async function distribute(mints: readonly string[]) {
+/** Creates the coin with these fees, or creates it again. Fees also wait in its creator vault. */
+function launch(coin: NewCoin, { curve, pool }: Fees): void {
+  coins.launch({ ...coin, fees: curve });
+  if (pool !== undefined) coins.migrate(coin.mint, { fees: pool });
+  const owner = coin.kind === "shared" ? coins.addressesOf(coin.mint).sharingConfig : account;
+  chain.setBalance(owner.creatorVault, chain.rentExemptMinimum(0) + SOL);
+  setAmmVault(chain, owner, 0n);
+}
+
+async function collectCoins(some: readonly NewCoin[]) {
+  const mints = some.map(({ mint }) => mint);
   const { message, unitsConsumed } = chain.landed(await collect({ socialId: account.id, mints }))!;
   const sent = sandbox.rpc.calls.findLast(({ method }) => method === "sendTransaction");
-  const bytes = Buffer.from(String(sent?.params[0]), "base64").length;
+  const bytes = Buffer.from(String(sent?.params[0]), "base64");
   return { bytes, units: unitsConsumed, keys: message.staticAccounts.map(String) };
 }
 
-chain.setBalance(account.creatorVault, 0n);
-printHead("places", "shareholders", "bytes", "units", "coins in one transaction");
-for (const places of PLACES)
-  for (const shareholders of [1, 2, 5, 10]) {
+printHead("places", "shareholders", "bytes", "units", "missed units", "coins in one transaction");
+for (const [name, fees] of Object.entries(CASES))
+  for (const shareholders of [0, 1, 2, 5, 10]) {
     const runs = [];
-    for (let i = 0; i < RUNS; i++) runs.push(await distribute([launch(shareholders, places)]));
+    for (let i = 0; i < RUNS; i++) {
+      const coin = newCoin(shareholders);
+      launch(coin, fees);
+      const run = await collectCoins([coin]);
+      const transaction = decodeTransaction(run.bytes);
+      const unitsWith = (others: Fees) => {
+        launch(coin, others);
+        return chain.simulate(transaction).unitsConsumed;
+      };
+      const empty = fees.pool === undefined ? { curve: 0n } : { curve: 0n, pool: 0n };
+      runs.push({ ...run, missed: unitsWith(fees) - unitsWith(empty) });
+    }
     const units = runs.map((run) => run.units).sort((a, b) => a - b);
-    const mints = Array.from({ length: 10 }, () => launch(shareholders, places));
-    const { keys } = await distribute(mints);
-    const fit = mints.filter((mint) => keys.includes(coins.addressesOf(mint).sharingConfig.address)).length;
-    printRow(places, shareholders, runs[0]!.bytes, `${units[0]} to ${units.at(-1)}`, fit);
+    const missed = Math.max(...runs.map((run) => run.missed));
+    const all = Array.from({ length: 10 }, () => newCoin(shareholders));
+    for (const coin of all) launch(coin, fees);
+    const { keys } = await collectCoins(all);
+    const fit = all.filter(({ mint }) => {
+      const { curve, pool } = coins.addressesOf(mint);
+      return keys.includes(curve) || keys.includes(pool);
+    }).length;
+    printRow(name, shareholders, runs[0]!.bytes.length, `${units[0]} to ${units.at(-1)}`, missed, fit);
   }
 await close();

@@ -13,7 +13,7 @@ import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /**
  * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than this, rent included.
- * The launch platform does not publish this minimum, so only lookups use it: collects rely on their simulation.
+ * The launch platform does not publish this minimum, so collects try less too. But no pool is left out to try less.
  */
 const MIN_HELD = 1_781_760n;
 
@@ -44,6 +44,8 @@ export function toSharedFees(
   const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
+  const isEnough = ({ distributable, amount }: Distribution) =>
+    distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
   const refusal = findReason();
   const distribution = refusal === null ? toDistribution(curve!) : undefined;
   const blocked = distribution ? reasonNotCounted(distribution) : refusal;
@@ -59,9 +61,8 @@ export function toSharedFees(
   }
 
   /** Returns why a lookup does not count the fees, although a collect would try to distribute them. */
-  function reasonNotCounted({ distributable, amount }: Distribution): UncollectableReason | null {
-    const isEnough = distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
-    return isEnough ? (reasonFound(distributable) ?? null) : "BELOW_SHARING_MINIMUM";
+  function reasonNotCounted(all: Distribution): UncollectableReason | null {
+    return isEnough(all) ? (reasonFound(all.distributable) ?? null) : "BELOW_SHARING_MINIMUM";
   }
 
   function toDistribution(curve: FeeAccount): Distribution {
@@ -90,7 +91,8 @@ export function toSharedFees(
       };
     }
     const withoutPool = compose(false);
-    return pool && inAmm >= vaults.ammMinimum ? { ...compose(true), withoutPool } : withoutPool;
+    if (!pool || inAmm < vaults.ammMinimum) return withoutPool;
+    return { ...compose(true), withoutPool: isEnough(withoutPool) ? withoutPool : undefined };
   }
 
   /** Returns why a distribution must exclude this curve or pool; null if it need not. */

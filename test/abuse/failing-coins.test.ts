@@ -233,16 +233,20 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
 describe("a transaction with coins that fails at none of them", () => {
   beforeEach(() => start(GREEDY));
 
+  /** From now on, the coin's sweep costs the fee payer a SOL. */
+  function makeGreedy({ curve }: CoinAddresses): void {
+    const { lamports, owner, data } = sandbox.chain.account(curve)!;
+    const greedy = Buffer.from(data);
+    greedy.writeBigUInt64LE(SOL, 133);
+    sandbox.chain.setAccount(curve, { lamports, owner, data: greedy });
+  }
+
   it("makes the account's next collects try its coins in halves, and none backs off before it fails alone", async () => {
     const coins = [launch(), launch(), launch(), launch()] as const;
     const bad = coins[3];
-    /** Makes the coin's sweep cost the fee payer more, once its transaction is sent. */
     const overcharge = () => {
       onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-        const { lamports, owner, data } = sandbox.chain.account(bad.curve)!;
-        const greedy = Buffer.from(data);
-        greedy.writeBigUInt64LE(SOL, 133);
-        sandbox.chain.setAccount(bad.curve, { lamports, owner, data: greedy });
+        makeGreedy(bad);
       });
     };
     const mintsOf = (failure: object) =>
@@ -264,6 +268,15 @@ describe("a transaction with coins that fails at none of them", () => {
     expect(mintsOf(await collect(STRANGER, coins))).toEqual([bad.mint]);
     repair(bad);
     expect(await collect(OWNER, coins)).toMatchObject({ kind: "coins-backing-off" });
+  });
+
+  it("does not delay other coins if a coin tried apart is then left out", async () => {
+    const [bad, other, good] = [launch(), launch(), launch(2n * SOL)];
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      makeGreedy(bad);
+    });
+    expect(await collect(STRANGER, [bad, other])).toMatchObject({ kind: "failed-on-chain" });
+    expect(await collect(OWNER, [bad, good])).toMatchObject({ collected: 5_100_000_000n, remaining: [] });
   });
 });
 

@@ -241,6 +241,18 @@ describe("a collect that names a coin whose fees are shared", () => {
     expect(await collect("artist001", [below, mint])).toMatchObject({ success: true, collected: "0.0008" });
   });
 
+  it("is nothing if its pool is not worth the rent of a vault, and the rest is below the minimum", async () => {
+    const mint = launch({ inVault: MINIMUM - 1n, inPool: 10_000_000n });
+    expect(await coinsOf("artist001", [mint])).toEqual([
+      ["POOL", "0.0060", 6_000, "RENT_TOO_HIGH"],
+      ["SHARED", "0.0006", 6_000, "RENT_TOO_HIGH"],
+    ]);
+    expect(await vaultOf("artist001", [mint])).toBe("0.0000");
+    chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
+    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000", remaining: "0.0000" });
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+  });
+
   it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {
     const mint = launch({ onCurve: SOL, inPool: 0n });
     chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES));
@@ -414,16 +426,19 @@ describe("what a collect has found out about a shared coin", () => {
     expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.6000" });
   });
 
+  it("is shown if another shareholder's address would stay below the rent-exempt minimum", async () => {
+    const mint = launch({ shares: { artist001: 9_999, [newAddress()]: 1 }, onCurve: SOL });
+    expect(await found(mint)).toEqual([null, "0.9999"]);
+    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
+  });
+
   it("is nothing if reading shows the reason", async () => {
-    const empty = newAddress();
-    const blocked = launch({ shares: { artist001: 9_999, [empty]: 1 }, onCurve: SOL });
-    const below = launch({ onCurve: MINIMUM - 1n });
-    const vault = configOf(below).creatorVault;
-    chain.setBalance(vault, chain.rentExemptMinimum(0));
-    expect((await collect("artist001", [blocked, below])).success).toBe(false);
-    chain.setBalance(empty, SOL);
-    world.sandbox.coins.addFees(below, 1n);
-    expect(await vaultOf("artist001", [blocked, below])).toBe("1.0005");
+    const mint = launch({ onCurve: MINIMUM - 1n });
+    chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0));
+    expect((await collect("artist001", [mint])).success).toBe(false);
+    world.sandbox.coins.addFees(mint, 1n);
+    expect(await vaultOf("artist001", [mint])).toBe("0.0006");
   });
 
   it("is nothing if only one of its shareholders gets too little", async () => {

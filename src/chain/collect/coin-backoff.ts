@@ -100,7 +100,8 @@ export function createCoinBackoff() {
           const some = indexes.map((i) => sweeps[i]!);
           const isApart = id !== REST;
           const triedAt = isApart ? entries[indexes[0]!]!.triedAt : (apart.get(address)?.triedAt ?? 0);
-          return { id, isApart, sweeps: some, triedAt, isFirst: isApart && some.some(isOwn) };
+          const isFirst = isApart && some.some(({ stage }) => stage !== "SHARED");
+          return { id, isApart, sweeps: some, triedAt, isFirst };
         })
         .sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.triedAt - b.triedAt);
     },
@@ -145,6 +146,3 @@ export function createCoinBackoff() {
     },
   };
 }
-
-/** Whether a sweep moves fees to the account's vaults: its transaction then collects the vaults too. */
-const isOwn = ({ stage }: Sweep): boolean => stage !== "SHARED";

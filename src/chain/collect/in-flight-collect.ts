@@ -13,7 +13,7 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
 import type { VersionChoice } from "./message/message-version.ts";
-import type { Draft, PendingCollect, ReadDrafts } from "./prepare/draft.ts";
+import type { Draft, ReadDrafts } from "./prepare/draft.ts";
 import type { Planner } from "./prepare/planner.ts";
 import {
   createConfirmation,
@@ -153,9 +153,7 @@ export function createStartCollect(needs: CollectNeeds) {
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
       /** The groups that would move too little. */
       const tried = new Set<symbol>();
-      const collect: PendingCollect = {
-        ...{ wallet, claim, distributions: held, payers, block, leftOut, tried, endsAt, onSigned },
-      };
+      const collect = { wallet, claim, distributions: held, payers, block, leftOut, tried, endsAt, onSigned };
       let missing: Lamports | undefined;
       for (;;) {
         const { size } = leftOut;

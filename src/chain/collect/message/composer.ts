@@ -65,9 +65,8 @@ export interface Step {
 }
 
 /**
- * The least compute units to request for a part. A simulation measures too few if it sees an empty vault and fees arrive
- * before the transaction lands. On the sandbox a collect then uses 1,200 units more, of 5,000 to 12,000, depending on the
- * addresses. The AMM's transfer uses about 25,000, and almost none while its vault is empty.
+ * The least compute units to request for a part: a simulation measures too few if it sees an empty vault that fees reach
+ * later. On the sandbox a collect then uses 1,200 more, of 5,000 to 12,000. The AMM's transfer uses about 25,000.
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;

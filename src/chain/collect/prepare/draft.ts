@@ -151,10 +151,10 @@ export function createReadDrafts(needs: {
 
     /** Keeps distributions that had no room for their pool, if others leave: the next simulation may have room. */
     function leaveOutUnpaid(unpaid: readonly Distribution[]): void {
-      const withPools = new Set(
-        distributionsOf(sweeps).flatMap((each) => (each.withPool ? each.coin.mint : [])),
+      const withPools = distributionsOf(waiting).filter(({ withPool }) => withPool);
+      const small = unpaid.filter(
+        ({ coin, withPool }) => withPool || !withPools.some((each) => each.coin.mint === coin.mint),
       );
-      const small = unpaid.filter(({ coin, withPool }) => withPool || !withPools.has(coin.mint));
       leaveOut(small);
       if (small.length === 0) sweeps = without(sweeps, unpaid);
     }
@@ -203,7 +203,9 @@ export function createReadDrafts(needs: {
       choosePart(): CollectPart | undefined {
         while (!hasGivenUp) {
           const chosen = composer.choosePart(wanted.account, sweeps, vaults);
-          if (others.length === 0 || chosen?.sweeps.length) return chosen;
+          if (chosen?.sweeps.length) return chosen;
+          // Without sweeps, a group kept apart leaves the vaults to the rest.
+          if (others.length === 0) return isApart && !hasLeftOutAmm ? undefined : chosen;
           sweeps = others.pop()!;
         }
         return undefined;
@@ -306,7 +308,8 @@ export function createReadDrafts(needs: {
 /** Whether a shareholder may be why a distribution failed. The accounts that are read do not show such causes. */
 function isOfShareholders(err: TransactionError): boolean {
   if (isTooLarge(err)) return false;
-  return failedInstruction(err) !== undefined || err === "MaxLoadedAccountsDataSizeExceeded";
+  const isOfAccounts = isReceiverBelowRent(err) || err === "MaxLoadedAccountsDataSizeExceeded";
+  return isOfAccounts || failedInstruction(err) !== undefined;
 }
 
 function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
