@@ -17,7 +17,7 @@ interface Fees {
 }
 
 const SOL = 1_000_000_000n;
-const RUNS = 5;
+const RUNS = 20;
 const CASES: Readonly<Record<string, Fees>> = {
   curve: { curve: SOL },
   pool: { curve: 0n, pool: SOL },

@@ -48,7 +48,7 @@ export const COLLECT_FAILURES = {
     text: () => "another replica held the account's lock until the collect's deadline",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
-  /** At this collect's deadline, another collect of this process was distributing a shared coin's fees. */
+  /** Another collect of this process prepares to distribute a shared coin's fees, and did not sign in time. */
   "distribution-in-flight": failure({
     answer: say(
       "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
@@ -182,9 +182,9 @@ export class CollectError extends Error {
   }
 }
 
-/** Whether an error names a transaction, which may have moved fees. */
-export function namesTransaction(error: unknown): boolean {
-  return (
-    error instanceof CollectError && "signature" in error.failure && error.failure.signature !== undefined
-  );
+/** Whether an error names a transaction that may have moved fees. */
+export function mayHaveMoved(error: unknown): boolean {
+  if (!(error instanceof CollectError) || !("signature" in error.failure)) return false;
+  const { kind, signature } = error.failure;
+  return signature !== undefined && kind !== "expired" && kind !== "failed-on-chain";
 }

@@ -180,16 +180,13 @@ export function createRedis(needs: {
   function send(script: Queued): void {
     if (performance.now() >= script.endsAt) return;
     void attempt(...script.call).then((result) => {
-      if (result === "unavailable" && !isClosed) {
-        if (queued.push(script) > MAX_QUEUED_SCRIPTS)
-          queued.splice(
-            Math.max(
-              0,
-              queued.findIndex((each) => !isCounted(each)),
-            ),
-            1,
-          );
-      } else if (isCounted(script)) unwritten--;
+      if (result !== "unavailable" || isClosed) {
+        if (isCounted(script)) unwritten--;
+        return;
+      }
+      if (queued.push(script) <= MAX_QUEUED_SCRIPTS) return;
+      const dropped = queued.findIndex((each) => !isCounted(each));
+      queued.splice(Math.max(0, dropped), 1);
     });
   }
 

@@ -72,6 +72,12 @@ export interface Claim {
   settle(landing?: Landing): void;
 }
 
+/** A collect of this process that holds a claim. */
+interface Holder {
+  transaction: StoredTransaction | undefined;
+  readonly settled: PromiseWithResolvers<unknown>;
+}
+
 /** Called while another collect holds the claim. `transaction` returns that collect's transaction, once known. */
 export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
 
@@ -231,10 +237,7 @@ export type Claims = ReturnType<typeof createClaims>;
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** The claims that collects of this process hold, by address. */
-  const holders = new Map<
-    string,
-    { transaction: StoredTransaction | undefined; readonly settled: PromiseWithResolvers<unknown> }
-  >();
+  const holders = new Map<string, Holder>();
   const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
   const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_BACKOFFS);
 
@@ -270,21 +273,18 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   return {
     /**
-     * Takes the claim of this address. If another collect must finish first, calls `onWait`, then waits until `endsAt`
-     * (`performance.now()` time) at the latest. Throws {@link CollectError} `distribution-in-flight`,
-     * `lease-not-acquired` or `stored-transaction-unreadable`.
+     * Takes the claim of this address. If another collect must finish first, calls `onWait`, then waits; if that collect
+     * has signed nothing, until `endsAt` (`performance.now()` time) at the latest. Throws {@link CollectError}
+     * `distribution-in-flight`, `lease-not-acquired` or `stored-transaction-unreadable`.
      */
     async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
         const holder = other;
         onWait(() => holder.transaction);
-        await before(endsAt, holder.settled.promise);
+        await waitFor(holder, endsAt);
         if (holder.transaction) return toFollow(holder.transaction);
       }
-      const held = {
-        transaction: undefined as StoredTransaction | undefined,
-        settled: Promise.withResolvers(),
-      };
+      const held: Holder = { transaction: undefined, settled: Promise.withResolvers() };
       holders.set(address, held);
       const free = () => {
         if (holders.get(address) === held) holders.delete(address);
@@ -379,10 +379,11 @@ export async function storeUnderAll(
   return areFree.map((ofAccount) => ofAccount.includes(false));
 }
 
-async function before(endsAt: number, promise: Promise<unknown>): Promise<void> {
+async function waitFor(holder: Holder, endsAt: number): Promise<void> {
   const leftMs = Math.max(0, endsAt - performance.now());
-  await withDeadline(leftMs, (deadline) => untilAborted(promise, deadline)).catch(() => {
-    throw new CollectError({ kind: "distribution-in-flight" });
+  await withDeadline(leftMs, (deadline) => untilAborted(holder.settled.promise, deadline)).catch(() => {
+    if (!holder.transaction) throw new CollectError({ kind: "distribution-in-flight" });
+    return holder.settled.promise;
   });
 }
 

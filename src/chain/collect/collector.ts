@@ -1,6 +1,6 @@
 import type { Logger } from "../../observability/log.ts";
 import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
-import { CollectError, namesTransaction } from "../collect-error.ts";
+import { CollectError, mayHaveMoved } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
@@ -162,7 +162,7 @@ export function createCollector(needs: CollectNeeds) {
             const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
             if (current || !isOfBlock || isOfOthers) return undefined;
           }
-          if (joined?.kind === "collected" && !namesTransaction(error)) return joined;
+          if (joined?.kind === "collected" && !mayHaveMoved(error)) return joined;
           throw error;
         });
         if (!outcome) continue;
@@ -201,6 +201,6 @@ function isOfCoins(error: unknown, { hasOthersCoins }: { hasOthersCoins: boolean
   if (!(error instanceof CollectError)) return false;
   const { failure } = error;
   if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
-  if (failure.kind === "expired" || failure.kind === "budget-spent") return hasOthersCoins;
-  return failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight";
+  if (failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight") return true;
+  return hasOthersCoins && ["expired", "budget-spent", "lease-not-acquired"].includes(failure.kind);
 }

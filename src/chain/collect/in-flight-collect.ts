@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
-import { COLLECT_FAILURES, CollectError, namesTransaction } from "../collect-error.ts";
+import { COLLECT_FAILURES, CollectError, mayHaveMoved } from "../collect-error.ts";
 import type { Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Floors } from "../slots/stale-balances.ts";
@@ -51,6 +51,8 @@ export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 
 /** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
 const ENDPOINTS_FOR_REFUND = 2;
+/** The part of its time that a collect waits for others to sign a distribution: strangers can keep them busy. */
+const DISTRIBUTION_WAIT = 1 / 6;
 
 /** How many transactions of a collect may move nothing, because someone else collects first: each costs a fee. */
 const MAX_MOVING_NOTHING = 5;
@@ -133,9 +135,10 @@ export function createStartCollect(needs: CollectNeeds) {
       held: Map<string, Claim>,
     ): Promise<Claim | undefined> {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
+      const signBy = Math.min(endsAt, performance.now() + DISTRIBUTION_WAIT * collectTimeoutMs);
       // All collects take the claims in the same order, so that they cannot deadlock.
       for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
-        const taken = await claims.take(sharingConfig.address, endsAt, (transaction) => {
+        const taken = await claims.take(sharingConfig.address, signBy, (transaction) => {
           wait();
           inFlight = { signature: () => transaction()?.signature, hasLanded: false };
         });
@@ -269,10 +272,10 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
-    /** Reports the outcome of a followed transaction if this collect's own result or error names no transaction. */
+    /** Reports the outcome of a followed transaction, unless this collect's own transaction moved fees, or may have. */
     async function runOrFollow(): Promise<CollectOutcome> {
       const outcome = await run().catch((error: unknown) => {
-        if (namesTransaction(error) || !(followed ?? unknown)) throw error;
+        if (mayHaveMoved(error) || !(followed ?? unknown)) throw error;
         return { kind: "nothing" } as const;
       });
       if (outcome.kind === "collected") return outcome;

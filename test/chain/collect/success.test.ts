@@ -378,6 +378,25 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       expect(sandbox.landedCollects()).toHaveLength(1);
     });
 
+    it("soon stops waiting while that signs nothing, and no plain collect fails for it", async () => {
+      const env = { COLLECT_TIMEOUT_MS: "12000" };
+      const [collector, other] = [0, 1].map(() => createSandboxCollector(sandbox, { redis, env }));
+      const config = sandbox.coins.addressesOf(mint).sharingConfig.address;
+      const claim = `tributary:v3:claim:{${collector!.feePayer}:${config}}`;
+      await server.command("HSET", claim, "token", "another");
+      const account = sandbox.account("artist001");
+      sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+      const stranger = collect(collector!, "artist001");
+      await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
+      const plain = { account, coins: [] };
+      const joined = collector!.collector.collect(plain, "owner", performance.now());
+      const elsewhere = other!.collector.collect(plain, "owner", performance.now());
+      expect(await stranger).toMatchObject({ kind: "lease-not-acquired" });
+      const outcomes = await Promise.all([joined, elsewhere]);
+      expect(outcomes).toContainEqual(expect.objectContaining({ kind: "collected", collected: SOL }));
+      expect(sandbox.landedCollects()).toHaveLength(1);
+    });
+
     it("hears that it landed, although its amounts cannot be read", async () => {
       const signer = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
       const other = createSandboxCollector(sandbox, { redis, env: { COLLECT_TIMEOUT_MS: "3000" } });

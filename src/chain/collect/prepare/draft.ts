@@ -224,9 +224,8 @@ export function createReadDrafts(needs: {
 
       /** Leaves out what made a simulation fail; after many failures, all sweeps. `steps`: what failed, if known. */
       leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
-        const error = new CollectError({
-          ...{ kind: "simulation-failed", err: err!, programError: lastProgramError(logs) },
-        });
+        const programError = lastProgramError(logs);
+        const error = new CollectError({ kind: "simulation-failed", err: err!, programError });
         const culprits = steps.flatMap(({ sweep }) => sweep ?? []);
         const { length: hasSweeps } = part.sweeps;
         failed++;
