@@ -43,9 +43,9 @@ export const COLLECT_FAILURES = {
     answer: say("The request timed out before this collect started. Request it again."),
   }),
   "too-many-in-flight": failure({ answer: inAMinute("Too many collects are in flight.") }),
-  /** At this collect's deadline, another replica was still preparing a transaction for the account. */
+  /** Another replica was preparing a transaction for the account or for a shared coin, and did not sign in time. */
   "lease-not-acquired": failure({
-    text: () => "another replica held the account's lock until the collect's deadline",
+    text: () => "another replica held the lock of the account, or of a coin, for too long",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
   /** Another collect of this process prepares to distribute a shared coin's fees, and did not sign in time. */

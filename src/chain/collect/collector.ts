@@ -202,5 +202,6 @@ function isOfCoins(error: unknown, { hasOthersCoins }: { hasOthersCoins: boolean
   const { failure } = error;
   if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
   if (failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight") return true;
-  return hasOthersCoins && ["expired", "budget-spent", "lease-not-acquired"].includes(failure.kind);
+  const withOthersCoins = ["expired", "budget-spent", "lease-not-acquired", "timed-out"];
+  return hasOthersCoins && withOthersCoins.includes(failure.kind);
 }

@@ -52,7 +52,7 @@ export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 /** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
 const ENDPOINTS_FOR_REFUND = 2;
 /** The part of its time that a collect waits for others to sign a distribution: strangers can keep them busy. */
-const DISTRIBUTION_WAIT = 1 / 6;
+const DISTRIBUTION_WAIT = 1 / 3;
 
 /** How many transactions of a collect may move nothing, because someone else collects first: each costs a fee. */
 const MAX_MOVING_NOTHING = 5;
@@ -130,15 +130,13 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     /** Takes a draft's distribution claims one by one. If one has another collect's transaction, returns that claim. */
-    async function claimDistributions(
-      { wanted }: Draft,
-      held: Map<string, Claim>,
-    ): Promise<Claim | undefined> {
+    async function claimDistributions({ wanted }: Draft, held: Map<string, Claim>, signBy: number) {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
-      const signBy = Math.min(endsAt, performance.now() + DISTRIBUTION_WAIT * collectTimeoutMs);
-      // All collects take the claims in the same order, so that they cannot deadlock.
+      // All collects take the claims in one order, so that they rarely keep each other waiting.
       for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
         const taken = await claims.take(sharingConfig.address, signBy, (transaction) => {
+          // Other collects may need the claims taken so far.
+          settleAll(held);
           wait();
           inFlight = { signature: () => transaction()?.signature, hasLanded: false };
         });
@@ -154,6 +152,7 @@ export function createStartCollect(needs: CollectNeeds) {
      * the distributions. Throws the planner's errors, and {@link CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
+      const signBy = Math.min(endsAt, performance.now() + DISTRIBUTION_WAIT * collectTimeoutMs);
       /** The groups that would move too little. */
       const tried = new Set<symbol>();
       const collect = { wallet, claim, distributions: held, payers, block, leftOut, tried, endsAt, onSigned };
@@ -169,7 +168,7 @@ export function createStartCollect(needs: CollectNeeds) {
         if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
         if (!distributionsOf(draft.wanted.sweeps).every(({ coin }) => held.has(coin.mint))) {
           settleAll(held);
-          const other = await claimDistributions(draft, held);
+          const other = await claimDistributions(draft, held, signBy);
           if (other) return { kind: "other", other } as const;
           // Read again: another collect may have distributed the fees meanwhile.
           continue;

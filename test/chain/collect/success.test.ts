@@ -1,6 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CollectError } from "../../../src/chain/collect-error.ts";
 import { resultFor } from "../../../src/chain/collect/success.ts";
+import type { CoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -376,6 +378,45 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       await server.command("DEL", claim);
       expect(await outcome).toMatchObject({ kind: "collected", collected: SOL / 2n });
       expect(sandbox.landedCollects()).toHaveLength(1);
+    });
+
+    it("keeps no other coin's claim while it waits", async () => {
+      const [first, second] = [0, 1].map(() => createSandboxCollector(sandbox, { redis }));
+      const shareholders = ["artist001", "artist002"].map((handle) => ({
+        ...{ address: sandbox.account(handle).address, bps: 5_000 },
+      }));
+      const [free, busy] = [newMint(), newMint()].toSorted().map((each) => {
+        const creator = shareholders[0]!.address;
+        sandbox.coins.launch({ mint: each, creator, kind: "shared", shareholders, fees: SOL });
+        return sandbox.coins.addressesOf(each);
+      });
+      const claim = `tributary:v3:claim:{${first!.feePayer}:${busy!.sharingConfig.address}}`;
+      await server.command("HSET", claim, "token", "another");
+      const collectCoins = ({ collector }: SandboxCollector, handle: string, coins: CoinAddresses[]) =>
+        collector.collect({ account: sandbox.account(handle), coins }, handle, performance.now());
+      const waiting = collectCoins(first!, "artist001", [free!, busy!]);
+      await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
+      expect(await collectCoins(second!, "artist002", [free!])).toMatchObject({ collected: SOL / 2n });
+      await server.command("DEL", claim);
+      expect(await waiting).toMatchObject({ kind: "collected", collected: SOL / 2n });
+    });
+
+    it("does not fail a plain collect that joined if it times out", async () => {
+      const env = { COLLECT_TIMEOUT_MS: "1000" };
+      const { collector } = createSandboxCollector(sandbox, { redis, env });
+      const account = sandbox.account("artist001");
+      sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+      const coins = [sandbox.coins.addressesOf(mint)];
+      const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
+      const stranger = collector.collect({ account, coins }, "stranger", performance.now());
+      const failed = expect(stranger).rejects.toThrow();
+      await expect.poll(() => callsOf("simulateTransaction")).toBe(1);
+      // With a later time, the caller outlasts the collect, and its own collect's success is not its result.
+      const joined = collector.collect({ account, coins: [] }, "owner", performance.now() + 600_000);
+      await failed;
+      await sleep(100);
+      release();
+      expect(await joined).toMatchObject({ kind: "nothing", lastCollect: { collected: SOL } });
     });
 
     it("soon stops waiting while that signs nothing, and no plain collect fails for it", async () => {
