@@ -28,7 +28,7 @@ const { sandbox, collect, close } = await startOnSandbox();
 const { chain, coins } = sandbox;
 const account = sandbox.accounts[0]!;
 
-/** Describes a coin whose fees the account and new addresses share equally, or get paid to the account (0). */
+/** Describes a coin whose fees the account and new addresses share equally; with 0, the account is the creator. */
 function newCoin(shareholders: number): NewCoin {
   const mint = newMint();
   if (shareholders === 0) return { mint, creator: account.address };

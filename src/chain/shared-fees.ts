@@ -13,7 +13,7 @@ import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /**
  * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than this, rent included.
- * The launch platform does not publish this minimum, so collects try less too. But no pool is left out to try less.
+ * The launch platform does not publish this minimum, so collects try smaller amounts too, but drop no pool for one.
  */
 const MIN_HELD = 1_781_760n;
 

@@ -233,38 +233,35 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
 describe("a transaction with coins that fails at none of them", () => {
   beforeEach(() => start(GREEDY));
 
-  /** From now on, the coin's sweep costs the fee payer a SOL. */
-  function makeGreedy({ curve }: CoinAddresses): void {
-    const { lamports, owner, data } = sandbox.chain.account(curve)!;
-    const greedy = Buffer.from(data);
-    greedy.writeBigUInt64LE(SOL, 133);
-    sandbox.chain.setAccount(curve, { lamports, owner, data: greedy });
+  /** Makes the coin's sweep cost the fee payer a SOL, once its transaction is sent. */
+  function overchargeWhenSent({ curve }: CoinAddresses): void {
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      const { lamports, owner, data } = sandbox.chain.account(curve)!;
+      const greedy = Buffer.from(data);
+      greedy.writeBigUInt64LE(SOL, 133);
+      sandbox.chain.setAccount(curve, { lamports, owner, data: greedy });
+    });
   }
 
   it("makes the account's next collects try its coins in halves, and none backs off before it fails alone", async () => {
     const coins = [launch(), launch(), launch(), launch()] as const;
     const bad = coins[3];
-    const overcharge = () => {
-      onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-        makeGreedy(bad);
-      });
-    };
     const mintsOf = (failure: object) =>
       "mints" in failure ? (failure.mints as string[]).toSorted() : failure;
     const sorted = (some: readonly CoinAddresses[]) => some.map(({ mint }) => mint).toSorted();
 
-    overcharge();
+    overchargeWhenSent(bad);
     expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins));
     repair(bad);
     expect(await collect(OWNER, coins)).toMatchObject({
       collected: 5_100_000_000n,
       remaining: [{ amount: SOL }, { amount: SOL }],
     });
-    overcharge();
+    overchargeWhenSent(bad);
     expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins.slice(2)));
     repair(bad);
     expect(await collect(OWNER, coins)).toMatchObject({ collected: SOL, remaining: [{ mint: bad.mint }] });
-    overcharge();
+    overchargeWhenSent(bad);
     expect(mintsOf(await collect(STRANGER, coins))).toEqual([bad.mint]);
     repair(bad);
     expect(await collect(OWNER, coins)).toMatchObject({ kind: "coins-backing-off" });
@@ -272,9 +269,7 @@ describe("a transaction with coins that fails at none of them", () => {
 
   it("does not delay other coins if a coin tried apart is then left out", async () => {
     const [bad, other, good] = [launch(), launch(), launch(2n * SOL)];
-    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      makeGreedy(bad);
-    });
+    overchargeWhenSent(bad);
     expect(await collect(STRANGER, [bad, other])).toMatchObject({ kind: "failed-on-chain" });
     expect(await collect(OWNER, [bad, good])).toMatchObject({ collected: 5_100_000_000n, remaining: [] });
   });

@@ -167,36 +167,34 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("keeps its success for a caller whose next collect, of more coins, fails", async () => {
-    const { rpc } = sandbox;
-    const account = sandbox.account("creator");
-    const release = hold(rpc, isMethod("getTransaction"));
-    const first = collector.collect("creator");
-    const coins = [sandbox.coins.addressesOf(newMint())];
-    const second = collector.collector.collect({ account, coins }, "other", performance.now());
-    await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
-    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
-    rpc.faults.add({ when: isMethod("simulateTransaction"), then: rpcError({ code: -32602 }) });
-    release();
-    expect(await second).toEqual(await first);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
+  describe("keeps its success for a caller whose next collect, of more coins,", () => {
+    /** Joins a collect, and fails the call `method` of the next collect, which the joined caller then needs. */
+    async function joinAndFail(method: string, code: number) {
+      const account = sandbox.account("creator");
+      const release = hold(rpc, isMethod("getTransaction"));
+      const first = collector.collect("creator");
+      const coins = [sandbox.coins.addressesOf(newMint())];
+      const second = collector.collector.collect({ account, coins }, "other", performance.now());
+      await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
+      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
+      rpc.calls.length = 0;
+      rpc.faults.add({ when: isMethod(method), then: rpcError({ code }) });
+      release();
+      return { first, second };
+    }
 
-  it("keeps its success for a caller whose next collect, of more coins, expires", async () => {
-    const { rpc } = sandbox;
-    const account = sandbox.account("creator");
-    const release = hold(rpc, isMethod("getTransaction"));
-    const first = collector.collect("creator");
-    const coins = [sandbox.coins.addressesOf(newMint())];
-    const second = collector.collector.collect({ account, coins }, "other", performance.now());
-    await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
-    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
-    rpc.calls.length = 0;
-    rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError({ code: -32005 }) });
-    release();
-    await expect.poll(() => rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
-    chain.advanceSlots(300);
-    expect(await second).toEqual(await first);
+    it("fails", async () => {
+      const { first, second } = await joinAndFail("simulateTransaction", -32602);
+      expect(await second).toEqual(await first);
+      expect(sandbox.landedCollects()).toHaveLength(1);
+    });
+
+    it("expires", async () => {
+      const { first, second } = await joinAndFail("sendTransaction", -32005);
+      await expect.poll(() => rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
+      chain.advanceSlots(300);
+      expect(await second).toEqual(await first);
+    });
   });
 
   it("is followed by another when someone else collected first, but fees arrived in the AMM's vault", async () => {
