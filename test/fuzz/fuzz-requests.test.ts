@@ -1,5 +1,7 @@
 import { connect } from "node:net";
-import { METHODS, request as startRequest, type OutgoingHttpHeaders } from "node:http";
+import { METHODS, request as startRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import { buffer } from "node:stream/consumers";
+import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
 import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
@@ -23,32 +25,30 @@ const BAD_INPUT = Object.keys(ERROR_CODES).filter(
   (code) => ERROR_CODES[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
 ) as ErrorCode[];
 
+/** By content coding. */
+const DECODERS: Readonly<Record<string, (body: Uint8Array) => Buffer>> = {
+  gzip: gunzipSync,
+  br: brotliDecompressSync,
+};
+
 /** Sends a request through node:http, which does not normalize the path as fetch does. */
-function send(
+async function send(
   method: string,
   path: string,
   headers: OutgoingHttpHeaders = {},
   body?: Uint8Array,
 ): Promise<Answer> {
-  return new Promise((resolve, reject) => {
-    const request = startRequest(world.url, { method, path, headers }, (response) => {
-      const chunks: Buffer[] = [];
-      response.on("data", (chunk: Buffer) => chunks.push(chunk));
-      response.on("error", reject).on("end", () => {
-        const text = Buffer.concat(chunks).toString();
-        const answerHeaders = new Headers();
-        for (let i = 0; i < response.rawHeaders.length; i += 2)
-          answerHeaders.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
-        const isJson = answerHeaders.get("content-type")?.includes("json") && text !== "";
-        resolve({
-          status: response.statusCode!,
-          headers: answerHeaders,
-          body: isJson ? JSON.parse(text) : text,
-        });
-      });
-    });
-    request.on("error", reject).end(body);
+  const response = await new Promise<IncomingMessage>((resolve, reject) => {
+    startRequest(world.url, { method, path, headers }, resolve).on("error", reject).end(body);
   });
+  const received = await buffer(response);
+  const decode = received.length > 0 ? DECODERS[response.headers["content-encoding"] ?? ""] : undefined;
+  const text = (decode?.(received) ?? received).toString();
+  const answerHeaders = new Headers();
+  for (let i = 0; i < response.rawHeaders.length; i += 2)
+    answerHeaders.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
+  const isJson = answerHeaders.get("content-type")?.includes("json") && text !== "";
+  return { status: response.statusCode!, headers: answerHeaders, body: isJson ? JSON.parse(text) : text };
 }
 
 const plainText = fc.oneof(
