@@ -23,7 +23,7 @@ let collector: SandboxCollector;
 async function start(launchpadFile?: string) {
   sandbox = await startTestSandbox(launchpadFile ? { launchpadFile } : {});
   // Longer than any test, however slow the machine is.
-  collector = createSandboxCollector(sandbox, { env: { RPC_TIMEOUT_MS: "600000" } });
+  collector = createSandboxCollector(sandbox);
 }
 afterEach(async () => {
   vi.restoreAllMocks();

@@ -16,7 +16,7 @@ afterEach(async () => {
   await sandbox.close();
 });
 const create = (env: Record<string, string> = {}, redis?: Redis) =>
-  createSandboxCollector(sandbox, { env: { RPC_TIMEOUT_MS: "600000", ...env }, ...(redis && { redis }) });
+  createSandboxCollector(sandbox, { env, ...(redis && { redis }) });
 const wasCalled = (method: string) => expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
 
 describe("a collect", () => {

@@ -6,8 +6,6 @@ import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying
 import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
-/** Longer than any test, however slow the machine is. */
-const env = { RPC_TIMEOUT_MS: "600000" };
 const REFUSED = { status: 429, body: "" };
 
 let sandbox: TestSandbox;
@@ -20,7 +18,6 @@ async function start(redis?: Redis) {
   liar = await startLyingEndpoint(sandbox);
   collector = createSandboxCollector(sandbox, {
     rpcs: [liar, sandbox.rpc],
-    env,
     waits: { agreeMs: SHORT_AGREE_MS },
     ...(redis ? { redis } : {}),
   });
@@ -86,14 +83,14 @@ describeWithRedis("with replicas, a transaction that only one of two endpoints c
     sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     const outcome = collector.collect("creator");
     await expect.poll(honestSends).toBeGreaterThan(2);
-    const other = createSandboxCollector(sandbox, { redis: shared, env, rpcs: [sandbox.secondRpc] });
+    const other = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
     expect(await other.collect("creator")).toMatchObject(ALL_FEES);
     expect(await outcome).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is sent by a replica that takes it over", async () => {
-    const dying = createSandboxCollector(sandbox, { redis: shared, env, rpcs: [sandbox.secondRpc] });
+    const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
     const lift = sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
     const first = dying.collect("creator");
     await expect.poll(() => dying.openSignatures()).toHaveLength(1);

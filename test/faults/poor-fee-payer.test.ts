@@ -37,7 +37,7 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
 
   it("signs no fourth, however slowly Redis counts the fees of the first three", async () => {
     const { sandbox } = world;
-    const collector = createSandboxCollector(sandbox, { redis, env: { RPC_TIMEOUT_MS: "600000" } });
+    const collector = createSandboxCollector(sandbox, { redis });
     sandbox.chain.setBalance(collector.feePayer, sandbox.chain.rentExemptMinimum(0) + 3n * 5_100n);
     const removeFault = sandbox.rpc.faults.add({
       when: isMethod("sendTransaction"),

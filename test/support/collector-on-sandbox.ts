@@ -12,7 +12,7 @@ import type { Redis } from "../../src/store/redis.ts";
 import { configure, type Env } from "./configure.ts";
 import { SHORT_WAITS, type TestSandbox } from "./sandbox.ts";
 
-/** Longer than any test, so that only the collect functions with a passed deadline time out. */
+/** Longer than any test: only collects with a passed deadline time out, and no call does. */
 const TIMEOUT_MS = 600_000;
 const CALLER = "caller";
 export type ChainRpc = TestSandbox["rpc"];
@@ -35,6 +35,7 @@ export function createSandboxCollector(
     ...sandbox.env,
     SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
     COLLECT_TIMEOUT_MS: String(TIMEOUT_MS),
+    RPC_TIMEOUT_MS: String(TIMEOUT_MS),
     ...env,
   });
   const registry = new Registry();

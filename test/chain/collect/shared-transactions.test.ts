@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -47,10 +48,10 @@ function spoil(handle: string): void {
 const collectAll = (handles: readonly string[]) =>
   Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
 /** Fills the accounts and collects them at once; holds their shared transaction until `release`, before it is signed. */
-async function collectHeld(handles: readonly string[]) {
+async function collectHeld(handles: readonly string[], collectTogether = collectAll) {
   fill(handles);
   const release = hold(rpc, isMethod("getLatestBlockhash"));
-  const all = collectAll(handles);
+  const all = collectTogether(handles);
   await expect.poll(() => callsOf("getLatestBlockhash")).toBe(1);
   return { release, all };
 }
@@ -256,6 +257,14 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     collector = createSandboxCollector(sandbox, { redis });
     other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
+  /** Collects at once. Redis answers for all claims at the same moment, so the collects share a transaction. */
+  async function collectTogether(handles: readonly string[]) {
+    server.freeze();
+    const all = collectAll(handles);
+    await sleep(20);
+    server.thaw();
+    return all;
+  }
   const sentBy = ({ calls }: TestSandbox["rpc"]) =>
     new Set(calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]));
 
@@ -274,7 +283,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     chain.setBalance(sandbox.account("artist002").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
     const lift = rpc.faults.add({ when: isMethod("sendTransaction", "getSignatureStatuses"), then: BEHIND });
     const ended = await openAnother();
-    const all = collectAll(handles);
+    const all = collectTogether(handles);
     await expect.poll(() => sentBy(rpc).size).toBe(2);
     const outcomes = await Promise.all(handles.map((handle) => other.collect(handle)));
     expect(outcomes).toMatchObject([collected, { kind: "collected", collected: 7_000_000n }, collected]);
@@ -288,7 +297,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
 
   it("is not sent when one account's lock was lost; the others share another without it", async () => {
     const handles = artists(4);
-    const { release, all } = await collectHeld(handles);
+    const { release, all } = await collectHeld(handles, collectTogether);
     const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
     await server.command("DEL", `tributary:v3:claim:{${id}}`, `tributary:collect:${id}`);
     const lift = sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
@@ -312,7 +321,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const ended = await openAnother();
     const release = hold(rpc, isMethod("getRecentPrioritizationFees"));
     const before = callsOf("getRecentPrioritizationFees");
-    const all = collectAll(handles);
+    const all = collectTogether(handles);
     await expect.poll(() => callsOf("getRecentPrioritizationFees")).toBe(before + 1);
     spoil("artist003");
     release();

@@ -77,7 +77,6 @@ describe("what a transaction is to a caller", () => {
 it("a collect's first caller does not wait for an endpoint that is silent about the slot when another joins", async () => {
   const collector = createSandboxCollector(sandbox, {
     rpcs: [sandbox.rpc, sandbox.secondRpc],
-    env: { RPC_TIMEOUT_MS: "600000" },
   });
   const release = hold(sandbox.secondRpc, isMethod("getSlot"));
   const confirm = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
