@@ -1,7 +1,7 @@
 import { createHook } from "node:async_hooks";
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { atOnce, from } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -14,8 +14,8 @@ beforeAll(async () => {
   // No connection is closed because it takes long.
   const limits = { headersTimeout: 600_000, requestTimeout: 600_000 };
   world = await startWorld({ RATE_LIMIT_MAX: String(RATE_LIMIT_MAX) }, limits);
-  await atOnce(RATE_LIMIT_MAX, () => world.lookup("creator", REFUSED));
 });
+beforeEach(() => atOnce(RATE_LIMIT_MAX, () => world.lookup("creator", REFUSED)));
 afterAll(() => world.close());
 
 describe("a body in chunks of one byte", () => {

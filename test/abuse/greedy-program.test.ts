@@ -1,5 +1,5 @@
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import type { Env } from "../support/configure.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
@@ -93,6 +93,9 @@ describe("a program that takes rent in the simulation", () => {
 
   it("is paid what the rules allow, which counts in the budget", async () => {
     setGreed(2_000_000n);
+    // The budget's time stands still.
+    vi.useFakeTimers({ toFake: ["performance"] });
+    onTestFinished(() => void vi.useRealTimers());
     const collector = create(RENT_AND_TWO_FEES);
     expect(await collector.collect("launcher")).toMatchObject({
       kind: "collected",

@@ -24,7 +24,7 @@ beforeEach(async () => {
     // Twenty names at once.
     SOCIAL_READS_PER_HOUR: "120",
     HISTORY_CALLS_PER_HOUR: 240,
-    FEE_BUDGET_LAMPORTS_PER_HOUR: "120000",
+    FEE_BUDGET_LAMPORTS_PER_HOUR: "110000",
     MAX_PRIORITY_FEE_LAMPORTS: "5000",
   });
 });

@@ -3,14 +3,14 @@ import { relayStylePagination } from "@apollo/client/utilities";
 import { Client, fetchExchange, type CombinedError } from "@urql/core";
 import { OperationTypeNode, print } from "graphql";
 import { createClient as createSseClient } from "graphql-sse";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ STREAM_SECONDS: 3, STREAMS_PER_ADDRESS: 2 });
+  world = await startWorld({ STREAM_SECONDS: 3 });
 });
 afterAll(() => world.close());
 
@@ -119,9 +119,11 @@ it("urql gets the wallet and its changes, and an error when the stream breaks of
 });
 
 it("urql gets the code of a stream that is refused", async () => {
+  const limited = await startWorld({ STREAMS_PER_ADDRESS: 2 });
+  onTestFinished(() => limited.close());
   const caller = { headers: from("192.0.2.4") };
   const client = new Client({
-    url: `${world.url}/graphql`,
+    url: `${limited.url}/graphql`,
     exchanges: [fetchExchange],
     fetchSubscriptions: true,
     fetchOptions: caller,

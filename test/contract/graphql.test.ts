@@ -3,7 +3,7 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RPC_TIMEOUT_MS: "1000" });
+  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
 });
 afterEach(() => {
   world.sandbox.social.faults.clear();

@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
@@ -13,10 +12,10 @@ beforeEach(async () => {
   sandbox = await startTestSandbox();
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   await sandbox.close();
 });
-const create = (env: Record<string, string> = {}, redis?: Redis) =>
-  createSandboxCollector(sandbox, { env, ...(redis && { redis }) });
+const create = (redis?: Redis) => createSandboxCollector(sandbox, redis && { redis });
 const wasCalled = (method: string) => expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
 
 describe("a collect", () => {
@@ -25,7 +24,7 @@ describe("a collect", () => {
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     const patient = collector.collect("creator");
     await wasCalled("getLatestBlockhash");
-    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
     release();
     expect(await patient).toMatchObject(ALL_FEES);
   });
@@ -33,14 +32,14 @@ describe("a collect", () => {
   it("continues after all its callers have timed out, and the next caller receives its result", async () => {
     const collector = create();
     const releaseBlockhash = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
-    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
     await wasCalled("getLatestBlockhash");
     const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     releaseBlockhash();
     await expect.poll(collector.openSignatures).toHaveLength(1);
     const [signature] = collector.openSignatures();
     const slotsRead = () => sandbox.rpc.calls.filter(isMethod("getSlot")).length;
-    expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "still-running", signature });
+    expect(await collector.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
     await expect.poll(slotsRead).toBe(1);
     const next = collector.collect("creator");
     await expect.poll(slotsRead).toBe(2);
@@ -50,18 +49,16 @@ describe("a collect", () => {
   });
 
   it("that has not signed a transaction by its own deadline sends none", async () => {
-    const collector = create({ COLLECT_TIMEOUT_MS: "500" });
+    const collector = create();
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
-    const { collect } = collector.collector;
-    const wallet = { account: sandbox.account("creator"), coins: [] };
-    await expect(collect(wallet, "caller", performance.now())).rejects.toMatchObject({
-      failure: NOTHING_SENT_YET,
-    });
+    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
     // A caller who still waits when the collect, which started earlier, has to end.
-    const late = collect(wallet, "caller", performance.now() + 600_000);
-    await sleep(100);
+    const late = collector.collect("creator");
+    await wasCalled("getLatestBlockhash");
+    const later = performance.now() + 600_001;
+    vi.spyOn(performance, "now").mockReturnValue(later);
     release();
-    await expect(late).rejects.toMatchObject({ failure: { kind: "timed-out" } });
+    expect(await late).toEqual({ kind: "timed-out" });
     await collector.settled();
     expect(sandbox.rpc.calls.filter(isMethod("sendTransaction"))).toEqual([]);
   });
@@ -87,10 +84,10 @@ describeWithRedis("a caller who times out while the transaction is being stored"
         return redis.run(script, keys, args);
       },
     };
-    const collector = create({}, slowRedis);
+    const collector = create(slowRedis);
     const patient = collector.collect("creator");
     await expect.poll(() => isStoring).toBe(true);
-    expect(await collector.collectInAMillisecond("creator")).toEqual(NOTHING_SENT_YET);
+    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
     expect(collector.openSignatures()).toEqual([]);
     store(undefined);
     expect(await patient).toMatchObject(ALL_FEES);

@@ -2,7 +2,7 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createClaims } from "../../src/chain/collect/claims.ts";
 import type { Redis } from "../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis, isBack } from "../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, FROZEN, isBack } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const KEY = "tributary:v3:claim:{payer:address}";
@@ -15,7 +15,7 @@ describeWithRedis("while Redis is frozen", () => {
   eachWithRedis((newServer, newRedis) => {
     server = newServer;
     redis = newRedis;
-  });
+  }, FROZEN);
   const isDown = () =>
     expect.poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], [])).toBe(undefined);
 

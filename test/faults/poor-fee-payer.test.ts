@@ -2,7 +2,7 @@ import { afterEach, beforeEach, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, FROZEN } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
@@ -33,7 +33,7 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
   eachWithRedis((newServer, newRedis) => {
     server = newServer;
     redis = newRedis;
-  });
+  }, FROZEN);
 
   it("signs no fourth, however slowly Redis counts the fees of the first three", async () => {
     const { sandbox } = world;

@@ -1,5 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isAccountsRead } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -39,12 +40,7 @@ it.each([
   async (endpoints, slotMs) => {
     await start(endpoints);
     await vault();
-    const reads = () =>
-      [world.sandbox.rpc, second].flatMap(({ calls }) =>
-        calls.filter(
-          ({ method, params }) => method === "getMultipleAccounts" && (params as [string[]])[0].length > 1,
-        ),
-      );
+    const reads = () => [world.sandbox.rpc, second].flatMap(({ calls }) => calls.filter(isAccountsRead));
     for (const pauseMs of [1_000, 7_000, 30_000, 120_000]) {
       skip(pauseMs, slotMs);
       world.forgetCalls();

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { newMint } from "../support/new-mint.ts";
+import { isAccountsRead } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 
 /** More lamports than JSON numbers hold exactly. */
@@ -23,8 +24,8 @@ function launch(): string {
   world.sandbox.coins.launch({ mint, creator: world.account("creator").address, fees: SOL });
   return mint;
 }
-/** Which endpoints were asked. */
-const asked = () => [world.sandbox.rpc.calls.length > 0, world.secondRpc.calls.length > 0];
+/** Which endpoints were asked for accounts. */
+const asked = () => [world.sandbox.rpc, world.secondRpc].map(({ calls }) => calls.some(isAccountsRead));
 function forgetCalls(): void {
   world.forgetCalls();
   world.secondRpc.calls.length = 0;

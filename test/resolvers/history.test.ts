@@ -123,9 +123,8 @@ describe("the history of a wallet", () => {
     aborted.abort();
     await expect(lost).rejects.toThrow();
     release();
-    await eventually(async () => {
-      expect(await kinds({ first: 1 })).toEqual(["COLLECTED"]);
-    });
+    await world.gateway.settled();
+    expect(await kinds({ first: 1 })).toEqual(["COLLECTED"]);
     expect(world.sandbox.chain.balance(address)).toBe(2n * SOL);
   });
 

@@ -1,5 +1,5 @@
 import { setImmediate } from "node:timers/promises";
-import { describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -35,7 +35,15 @@ async function turn(): Promise<void> {
   await setImmediate();
 }
 /** Resolves after the time for which the batcher holds keys while other calls are in flight. */
-const batchSent = () => new Promise((resolve) => setTimeout(resolve, 200));
+const batchSent = () => vi.advanceTimersByTimeAsync(150);
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
+  // The cache treats a start time of 0 as unset.
+  vi.advanceTimersByTime(1);
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
 
 /** A network that keeps every call open until the test answers it. */
 function heldNetwork() {
@@ -94,31 +102,25 @@ describe("the account lookup", () => {
   });
 
   it("caches an account for the configured time and not-found for at most 60 s, and does not cache failures", async () => {
-    vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
-    vi.advanceTimersByTime(1);
-    try {
-      const find = vi.fn((keys: readonly string[]) => {
-        if (keys[0] === "@broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
-        if (keys[0] === "@nobody")
-          return Promise.resolve(new Map([["@nobody", new SocialError({ kind: "not-found" })]]));
-        return Promise.resolve(answerAll(keys));
-      });
-      const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
-      const countCalls = async (name: string) => {
-        find.mockClear();
-        await lookup.findByHandles([name]);
-        return find.mock.calls.length;
-      };
-      expect([await countCalls("known"), await countCalls("KNOWN")]).toEqual([1, 0]);
-      expect([await countCalls("nobody"), await countCalls("nobody")]).toEqual([1, 0]);
-      expect([await countCalls("broken"), await countCalls("broken")]).toEqual([1, 1]);
-      await vi.advanceTimersByTimeAsync(60_001);
-      expect([await countCalls("known"), await countCalls("nobody")]).toEqual([0, 1]);
-      await vi.advanceTimersByTimeAsync(240_000);
-      expect(await countCalls("known")).toBe(1);
-    } finally {
-      vi.useRealTimers();
-    }
+    const find = vi.fn((keys: readonly string[]) => {
+      if (keys[0] === "@broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
+      if (keys[0] === "@nobody")
+        return Promise.resolve(new Map([["@nobody", new SocialError({ kind: "not-found" })]]));
+      return Promise.resolve(answerAll(keys));
+    });
+    const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
+    const countCalls = async (name: string) => {
+      find.mockClear();
+      await lookup.findByHandles([name]);
+      return find.mock.calls.length;
+    };
+    expect([await countCalls("known"), await countCalls("KNOWN")]).toEqual([1, 0]);
+    expect([await countCalls("nobody"), await countCalls("nobody")]).toEqual([1, 0]);
+    expect([await countCalls("broken"), await countCalls("broken")]).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(60_001);
+    expect([await countCalls("known"), await countCalls("nobody")]).toEqual([0, 1]);
+    await vi.advanceTimersByTimeAsync(240_000);
+    expect(await countCalls("known")).toBe(1);
   });
 
   it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
@@ -142,26 +144,20 @@ describe("the account lookup", () => {
   });
 
   it("caches that an id has no account for at most 60 s", async () => {
-    vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
-    vi.advanceTimersByTime(1);
-    try {
-      const notFound = new SocialError({ kind: "not-found" });
-      const find = vi.fn((ids: readonly string[]) =>
-        Promise.resolve<SocialAnswers>(new Map(ids.map((id) => [id, notFound]))),
-      );
-      const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
-      const countCalls = async () => {
-        expect(results(await lookup.findByIds(["7"]))).toEqual(["not-found"]);
-        return find.mock.calls.length;
-      };
-      expect([await countCalls(), await countCalls()]).toEqual([1, 1]);
-      await vi.advanceTimersByTimeAsync(59_999);
-      expect(await countCalls()).toBe(1);
-      await vi.advanceTimersByTimeAsync(2);
-      expect(await countCalls()).toBe(2);
-    } finally {
-      vi.useRealTimers();
-    }
+    const notFound = new SocialError({ kind: "not-found" });
+    const find = vi.fn((ids: readonly string[]) =>
+      Promise.resolve<SocialAnswers>(new Map(ids.map((id) => [id, notFound]))),
+    );
+    const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
+    const countCalls = async () => {
+      expect(results(await lookup.findByIds(["7"]))).toEqual(["not-found"]);
+      return find.mock.calls.length;
+    };
+    expect([await countCalls(), await countCalls()]).toEqual([1, 1]);
+    await vi.advanceTimersByTimeAsync(59_999);
+    expect(await countCalls()).toBe(1);
+    await vi.advanceTimersByTimeAsync(2);
+    expect(await countCalls()).toBe(2);
   });
 
   it("makes no call for a caller who has left before", async () => {
@@ -363,8 +359,15 @@ describe("the budget for reading accounts", () => {
 
 it("a handle whose turn does not come before the caller's deadline is refused as if the queue were full", async () => {
   const { calls, client } = heldNetwork();
-  const turn = () => new Promise(() => undefined);
-  const lookup = createAccountLookup({ ...defaults, client: { ...client, turn }, socialTimeoutMs: 50 });
-  expect(results(await lookup.findByHandles(["waiting"]))).toEqual(["queue-full"]);
+  const never = () => new Promise(() => undefined);
+  const lookup = createAccountLookup({
+    ...defaults,
+    client: { ...client, turn: never },
+    socialTimeoutMs: 50,
+  });
+  const found = lookup.findByHandles(["waiting"]);
+  await turn();
+  await vi.advanceTimersByTimeAsync(50);
+  expect(results(await found)).toEqual(["queue-full"]);
   expect(calls).toEqual([]);
 });

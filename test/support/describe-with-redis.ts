@@ -14,8 +14,8 @@ const title = isInstalled ? "" : " (redis-server is not installed: apt-get insta
 export const describeWithRedis = (name: string, tests: () => void) =>
   describe.skipIf(!isInstalled && !process.env.CI)(name + title, tests);
 
-/** Long enough for a slow machine, and short enough for tests that wait for a frozen Redis. */
-const ANSWER_TIMEOUT_MS = 2_000;
+/** For tests that wait for a frozen Redis. Long enough for a slow machine. */
+export const FROZEN = { answerTimeoutMs: 2_000 };
 const PING = { text: "return 1", answer: z.int() };
 
 /** Resolves when Redis answers. */
@@ -24,8 +24,11 @@ export const isBack = (redis: Redis) =>
     expect(await redis.run(PING, [], [])).toBe(1);
   });
 
-/** Gives each test of the block an empty server and a new connection. */
-export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void): void {
+/** Gives each test of the block an empty server and a new connection, whose calls do not time out by default. */
+export function eachWithRedis(
+  use: (server: RedisServer, redis: Redis) => void,
+  { answerTimeoutMs = 600_000 } = {},
+): void {
   const servers = reuseRedis();
   let redis: Redis;
   beforeEach(async () => {
@@ -34,7 +37,7 @@ export function eachWithRedis(use: (server: RedisServer, redis: Redis) => void):
       urls: [new URL(server.url)],
       log: createLogger("silent"),
       registry: new Registry(),
-      answerTimeoutMs: ANSWER_TIMEOUT_MS,
+      answerTimeoutMs,
     });
     await redis.ready;
     await isBack(redis);

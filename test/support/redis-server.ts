@@ -2,7 +2,6 @@ import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
 import { Redis } from "ioredis";
 import { endWithTests } from "./ended-children.ts";
-import { freePort } from "./free-port.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
@@ -23,11 +22,13 @@ export function reuseRedis() {
   };
 }
 
+/** Ports that the system does not give to sockets without a port, so that none takes a stopped server's. */
+let nextPort = 10_000 + 1_000 * Number(process.env.VITEST_POOL_ID ?? 0);
+
 /** Starts a redis-server on a free port, without persistence. `more` returns further options. */
 export async function startRedis(more: () => readonly string[] | Promise<readonly string[]> = () => []) {
   for (;;) {
-    const port = await freePort();
-    const server = await startAt(port, await more());
+    const server = await startAt(nextPort++, await more());
     // Another process may have taken the port first.
     if (server) return server;
   }

@@ -107,6 +107,10 @@ export const isMethod =
   (call: { readonly method: string }) =>
     names.includes(call.method);
 
+/** A read of accounts, rather than of only the clock, which silent endpoints get in the background. */
+export const isAccountsRead = ({ method, params }: { method: string; params: readonly unknown[] }) =>
+  method === "getMultipleAccounts" && (params as [string[]])[0].length > 1;
+
 /** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(
   server: LoopbackServer<Call>,

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, FROZEN } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
@@ -117,7 +117,7 @@ describeWithRedis("a claim in Redis", () => {
   eachWithRedis((newServer, newRedis) => {
     server = newServer;
     redis = newRedis;
-  });
+  }, FROZEN);
   const take = (endsAt = Infinity) => createClaims({ feePayer: "payer", redis }).take("address", endsAt);
   const expire = () => server.command("DEL", KEY);
   /** Resolves when a second replica has requested the lock while it is held. */

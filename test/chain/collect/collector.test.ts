@@ -295,7 +295,7 @@ describe("a collect", () => {
   it("that waits is forgotten when its last caller times out", async () => {
     const release = hold(rpc, isMethod("getMultipleAccounts"));
     collectUnknown(200, () => "caller");
-    expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "not-started" });
+    expect(await collector.collectBriefly("creator")).toEqual({ kind: "not-started" });
     release();
     await collector.settled();
     expect(sends()).toEqual([]);
@@ -474,7 +474,7 @@ describe("a caller who times out", () => {
     const first = collector.collect("creator");
     await wasSent();
     const [signature] = collector.openSignatures();
-    expect(await collector.collectInAMillisecond("creator")).toEqual({ kind: "still-running", signature });
+    expect(await collector.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
     expect(chain.landed(signature!)).toBeUndefined();
 
     const slotsRead = () => rpc.calls.filter(isMethod("getSlot")).length;
@@ -494,7 +494,7 @@ describe("a caller who times out", () => {
       const removeFault = rpc.faults.add({ when: isMethod(method), then: BEHIND });
       const other = collector.collect("creator");
       await wasCalled(method);
-      expect(await collector.collectInAMillisecond("creator")).toEqual(STILL_PREPARING);
+      expect(await collector.collectBriefly("creator")).toEqual(STILL_PREPARING);
       expect(collector.openSignatures()).toEqual([]);
       removeFault();
       expect(await other).toMatchObject(ALL_FEES);
@@ -508,7 +508,7 @@ describe("a caller who times out", () => {
     await wasCalled("getTransaction");
     const [landed] = sandbox.landedCollects();
     const { signature } = landed!;
-    expect(await collector.collectInAMillisecond("creator")).toEqual({
+    expect(await collector.collectBriefly("creator")).toEqual({
       kind: "landed-unreadable",
       signature,
     });

@@ -8,7 +8,14 @@ import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts"
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
-import { hold, isMethod, onNext, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import {
+  hold,
+  isMethod,
+  NEVER_MS,
+  onNext,
+  startTestSandbox,
+  type TestSandbox,
+} from "../../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
 const HALF = { kind: "collected", collected: SOL / 2n, newBalance: SOL / 2n };
@@ -144,7 +151,8 @@ describe("the accounts that share a coin", () => {
         });
       });
     }
-    expect(await collect(createSandboxCollector(sandbox), "artist001", [other])).toMatchObject({
+    const collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
+    expect(await collect(collector, "artist001", [other])).toMatchObject({
       ...{ kind: "collected", collected: SOL },
     });
     expect(sandbox.landedCollects()).toHaveLength(3);

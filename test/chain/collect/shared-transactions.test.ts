@@ -285,7 +285,13 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const ended = await openAnother();
     const all = collectTogether(handles);
     await expect.poll(() => sentBy(rpc).size).toBe(2);
-    const outcomes = await Promise.all(handles.map((handle) => other.collect(handle)));
+    const { secondRpc } = sandbox;
+    const release = hold(secondRpc, isMethod("sendTransaction"));
+    const others = handles.map((handle) => other.collect(handle));
+    // Each asks for the slot before the transaction lands.
+    await expect.poll(() => secondRpc.calls.filter(isMethod("getSlot")).length).toBe(3);
+    release();
+    const outcomes = await Promise.all(others);
     expect(outcomes).toMatchObject([collected, { kind: "collected", collected: 7_000_000n }, collected]);
     expect(signaturesOf(outcomes).size).toBe(1);
     lift();
