@@ -103,7 +103,7 @@ describe("/metrics", () => {
     });
   });
 
-  it("shows the queue for the network, and the process", async () => {
+  it("shows the queue for the network", async () => {
     const release = hold(world.sandbox.social);
     const lookups = Array.from({ length: 5 }, (_, i) => world.lookup(`waiting${i}`));
     await expect
@@ -111,10 +111,6 @@ describe("/metrics", () => {
       .toBeGreaterThan(0);
     release();
     await Promise.all(lookups);
-    const samples = await scrape();
-    for (const name of ["nodejs_eventloop_lag_p99_seconds", "process_resident_memory_bytes"]) {
-      expect(samples.get(name), name).toBeGreaterThan(0);
-    }
   });
 
   it("puts no text from a request into a label", async () => {

@@ -63,6 +63,7 @@ describe("the first scrape", () => {
     const labels = `version="${manifest.version}",commit="${readCommit(ROOT)}"`;
     expect(body).toContain(`tributary_build_info{${labels}} 1\n`);
     // The lag of the event loop has no value before it is first measured, after 10 ms.
+    expect(body).toMatch(/^process_resident_memory_bytes [1-9]\d+$/m);
     expect(body.replace(/^nodejs_eventloop_lag_.*$/gm, "")).not.toMatch(/NaN/i);
     expect(body).not.toMatch(/^tributary_fee_payer_lamports 0$/m);
     await eventually(async () => {

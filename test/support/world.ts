@@ -1,4 +1,3 @@
-import { collectDefaultMetrics } from "@prometheus-io/client";
 import { vi } from "vitest";
 import type { Waits } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
@@ -46,7 +45,6 @@ export async function startWorld(
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
   const gateway = createGateway(config, { log, sandbox, waits: { ...SHORT_WAITS, ...waits } });
-  collectDefaultMetrics({ register: gateway.registry });
   await gateway.ready;
   let received = 0;
   const handle: HandleNode = (...request) => {
