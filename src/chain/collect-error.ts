@@ -25,8 +25,8 @@ interface Signed {
 }
 
 const say = (message: string) => () => ({ message });
-const sayWhen = (leftMs: number, what: string): ErrorDetails => {
-  const retryAfterSeconds = toRetryAfterSeconds(leftMs);
+const sayWhen = (what: string) => (details: { readonly leftMs: number }) => {
+  const retryAfterSeconds = toRetryAfterSeconds(details.leftMs);
   return { message: `${what} Try again in ${retryAfterSeconds} seconds.`, retryAfterSeconds };
 };
 const inAMinute = (what: string) => () => ({
@@ -69,20 +69,16 @@ export const COLLECT_FAILURES = {
     hint: "the launch platform's programs refuse the collect: if they refuse every collect, they have changed, so install a new version",
   }),
   /** The account's last transaction failed on the chain. */
-  "backing-off": failure<{ readonly leftMs: number }>({
-    answer: ({ leftMs }) =>
-      sayWhen(
-        leftMs,
-        "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
-      ),
+  "backing-off": failure({
+    answer: sayWhen(
+      "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
+    ),
   }),
   /** Some coins back off because their last sweep failed on the chain; without them, too little can be collected. */
-  "coins-backing-off": failure<{ readonly leftMs: number }>({
-    answer: ({ leftMs }) =>
-      sayWhen(
-        leftMs,
-        "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent.",
-      ),
+  "coins-backing-off": failure({
+    answer: sayWhen(
+      "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent.",
+    ),
   }),
   /**
    * The caller's address block has used its share of the hourly fee budget, or the service has used the whole budget.

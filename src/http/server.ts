@@ -45,7 +45,7 @@ interface Connection {
   isRefused: boolean;
   /** How many pipelined requests wait. */
   pipelined: number;
-  /** The bytes written at the last check, if the caller had not read all of them. */
+  /** {@link takenOf} at the last check, if more waited. */
   unread: number | undefined;
   /** Aborts when the connection closes. All requests of the connection share it. */
   readonly closed: AbortController;
@@ -165,7 +165,7 @@ export async function listen(
   /** Disconnects callers that have read nothing since the last check. `server.timeout` would also end long collects. */
   const stalledCheck = setInterval(() => {
     for (const [socket, connection] of connections) {
-      const unread = socket.writableLength > 0 ? socket.bytesWritten : undefined;
+      const unread = socket.writableLength > 0 ? takenOf(socket) : undefined;
       if (unread !== undefined && unread === connection.unread) socket.resetAndDestroy();
       else connection.unread = unread;
     }
@@ -201,6 +201,10 @@ export async function listen(
       }),
   };
 }
+
+/** How many bytes the system has taken to send. Only Node's handle counts those of an unfinished write. */
+const takenOf = (socket: Socket & { _handle?: { writeQueueSize: number } | null }): number =>
+  socket.bytesWritten - socket.writableLength - (socket._handle?.writeQueueSize ?? 0);
 
 /** Whether a request has several `Host` headers. Node keeps only the first, but a proxy may use another. */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {

@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
+import { collectDefaultMetrics } from "@prometheus-io/client";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { ERROR_CODES } from "../../src/contract/error-codes.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -62,6 +63,7 @@ describe("the queries of the alerts and the dashboard", () => {
   beforeAll(async () => {
     // The Redis metrics exist even when Redis is unavailable.
     world = await startWorld({ REDIS_URL: "redis://127.0.0.1:1" });
+    collectDefaultMetrics({ register: world.gateway.registry });
   });
   afterAll(() => world.close());
 
