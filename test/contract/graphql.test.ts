@@ -462,8 +462,9 @@ describe("the endpoint", () => {
     await expect.poll(() => world.sandbox.social.calls.length).toBe(1);
     leaving.abort();
     await expect(left).rejects.toThrow();
-    await expect.poll(() => world.logLines.length).toBeGreaterThan(0);
-    expect(world.logLines.filter((line) => (JSON.parse(line) as { level: number }).level > 20)).toEqual([]);
+    const lines = () => world.logLines.map((line) => JSON.parse(line) as { level: number; msg: string });
+    await expect.poll(() => lines().filter(({ msg }) => msg === "answered")).toHaveLength(1);
+    expect(lines().filter(({ level }) => level > 30)).toEqual([]);
   });
 
   it("runs no mutation over GET", async () => {

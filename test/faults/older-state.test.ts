@@ -19,7 +19,7 @@ const start = async ({ withHonest }: { withHonest: boolean }) => {
     // Reads fail soon while no endpoint has reached the required slot.
     return withHonest
       ? { SOLANA_RPC_URL: `${liar.url},${sandbox.rpc.url}` }
-      : { SOLANA_RPC_URL: liar.url, RPC_TIMEOUT_MS: "2000" };
+      : { SOLANA_RPC_URL: liar.url, RPC_TIMEOUT_MS: "5000" };
   });
 };
 const collect = () => world.collect(world.account("creator").id);
