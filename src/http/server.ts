@@ -46,7 +46,7 @@ interface Connection {
   /** How many pipelined requests wait. */
   pipelined: number;
   /** {@link takenOf} at the last check, if more waited. */
-  unread: number | undefined;
+  taken: number | undefined;
   /** Aborts when the connection closes. All requests of the connection share it. */
   readonly closed: AbortController;
 }
@@ -153,7 +153,7 @@ export async function listen(
       response: undefined,
       isRefused: false,
       pipelined: 0,
-      unread: undefined,
+      taken: undefined,
       closed,
     });
     socket.once("close", () => {
@@ -165,9 +165,9 @@ export async function listen(
   /** Disconnects callers that have read nothing since the last check. `server.timeout` would also end long collects. */
   const stalledCheck = setInterval(() => {
     for (const [socket, connection] of connections) {
-      const unread = socket.writableLength > 0 ? takenOf(socket) : undefined;
-      if (unread !== undefined && unread === connection.unread) socket.resetAndDestroy();
-      else connection.unread = unread;
+      const taken = socket.writableLength > 0 ? takenOf(socket) : undefined;
+      if (taken !== undefined && taken === connection.taken) socket.resetAndDestroy();
+      else connection.taken = taken;
     }
   }, stalledMs).unref();
 

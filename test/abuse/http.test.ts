@@ -136,8 +136,13 @@ describe("a connection", () => {
     // The system takes a few megabytes at once, so the slow client reads for several times `stalledMs`.
     const body = Buffer.alloc(64_000_000);
     const responder = {
-      handle: (_: IncomingMessage, response: ServerResponse) => {
-        response.end(body);
+      handle: ({ url }: IncomingMessage, response: ServerResponse) => {
+        if (url === "/stream") {
+          const events = setInterval(() => response.write(body.subarray(0, 200_000)), 20);
+          response.once("close", () => {
+            clearInterval(events);
+          });
+        } else response.end(body);
         return Promise.resolve();
       },
       writeRefusal: () => Promise.resolve(""),
@@ -147,16 +152,19 @@ describe("a connection", () => {
     const shared = world;
     world = { ...shared, url: server.url };
     try {
-      const [stalled, slow] = [await dial(), await dial()];
+      const [stalled, stream, slow] = [await dial(), await dial(), await dial()];
       stalled.socket.pause();
       stalled.socket.write(get("/"));
+      stream.socket.pause();
+      stream.socket.write(get("/stream"));
       slow.socket.write("GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n");
       slow.socket.on("data", () => {
         slow.socket.pause();
         setTimeout(() => slow.socket.resume(), 3);
       });
       // A client that reads nothing notices the close only when it writes.
-      await expect.poll(() => stalled.isClosed() || (stalled.socket.write("\r\n"), false)).toBe(true);
+      for (const { isClosed, socket } of [stalled, stream])
+        await expect.poll(() => isClosed() || (socket.write("\r\n"), false)).toBe(true);
       await slow.closed();
       expect(slow.received().split("\r\n\r\n")[1]!.length).toBe(body.length);
     } finally {

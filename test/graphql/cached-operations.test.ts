@@ -453,8 +453,12 @@ describe("a cached operation gets the response of Yoga", () => {
           await overHttp({ method: "GET", path: "/wallet/lookup?handle=creator", headers });
           const answer = await overHttp(post({ query }, headers));
           // The seconds until the next may differ by one.
-          const body = answer.body.replaceAll(/again in \d+|"retryAfterSeconds":\d+/g, "");
-          answers.push({ ...answer, headers: { ...answer.headers, "retry-after": undefined }, body });
+          const body = answer.body.replaceAll(/(again in |"retryAfterSeconds":)\d+/g, "$1N");
+          answers.push({
+            ...answer,
+            headers: { ...answer.headers, "retry-after": answer.headers["retry-after"] && "N" },
+            body,
+          });
         }
         const [byYoga] = answers;
         expect(answers).toEqual([byYoga, byYoga, byYoga]);

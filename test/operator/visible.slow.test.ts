@@ -67,7 +67,9 @@ describe("the first scrape", () => {
     expect(body.replace(/^nodejs_eventloop_lag_.*$/gm, "")).not.toMatch(/NaN/i);
     expect(body).not.toMatch(/^tributary_fee_payer_lamports 0$/m);
     await eventually(async () => {
-      expect((await request("/metrics")).body).toMatch(/^tributary_fee_payer_lamports [1-9]\d+$/m);
+      const later = (await request("/metrics")).body;
+      expect(later).toMatch(/^tributary_fee_payer_lamports [1-9]\d+$/m);
+      expect(later).toMatch(/^nodejs_eventloop_lag_p99_seconds 0\.\d+$/m);
     });
   });
 });
