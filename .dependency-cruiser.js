@@ -1,6 +1,7 @@
 /**
- * Imports point in the direction of the data flow. `npm run lint` fails on an import, even of a type, that this
- * table does not allow. `chain` means the folder with its subfolders, `chain/*` only the files directly in it.
+ * Imports point in the direction of the data flow. `npm run lint` fails on an import, even of a
+ * type, that this table does not allow. `chain` means the folder with its subfolders, `chain/*`
+ * only the files directly in it.
  */
 const BASE = ["upstream", "fairness", "store", "contract", "observability"];
 const DOMAIN = ["social", "chain", ...BASE];

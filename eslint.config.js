@@ -5,7 +5,9 @@ export default tseslint.config(
   {
     files: ["**/*.ts"],
     extends: [tseslint.configs.strictTypeChecked],
-    languageOptions: { parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname } },
+    languageOptions: {
+      parserOptions: { projectService: true, tsconfigRootDir: import.meta.dirname },
+    },
     rules: {
       "@typescript-eslint/restrict-template-expressions": ["error", { allowNumber: true }],
       "@typescript-eslint/consistent-type-imports": "error",
@@ -33,8 +35,19 @@ export default tseslint.config(
   {
     // Runs in browsers without a build step.
     files: ["src/http/pages/assets/**/*.js"],
-    rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error", "prefer-const": "error" },
+    rules: {
+      eqeqeq: "error",
+      "no-unused-vars": "error",
+      "no-var": "error",
+      "prefer-const": "error",
+    },
   },
-  { files: ["src/start.js"], rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error" } },
-  { files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"], rules: { "no-console": "off" } },
+  {
+    files: ["src/start.js"],
+    rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error" },
+  },
+  {
+    files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"],
+    rules: { "no-console": "off" },
+  },
 );

@@ -1,14 +1,20 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 
-// Workers, and the processes that tests start, load compiled modules from here, which takes less CPU time.
-process.env.NODE_COMPILE_CACHE ??= fileURLToPath(new URL("node_modules/.cache/compiled", import.meta.url));
+// Workers, and the processes that tests start, load compiled modules from here, which takes less
+// CPU time.
+process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
+  new URL("node_modules/.cache/compiled", import.meta.url),
+);
 
 const SLOW = "test/**/*.slow.test.ts";
 
 export default defineConfig({
-  // Yoga and this project must share one copy of graphql, because it checks types with `instanceof`.
-  resolve: { alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve("graphql")) }] },
+  // Yoga and this project must share one copy of graphql, because it checks types with
+  // `instanceof`.
+  resolve: {
+    alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve("graphql")) }],
+  },
   test: {
     // Each is a run of its own: `npm test` and `npm run test:slow`.
     projects: [
@@ -17,7 +23,8 @@ export default defineConfig({
     ],
     pool: "forks",
     maxWorkers: 6,
-    // A worker runs many files, so it loads packages once. It still evaluates this project's modules again for each.
+    // A worker runs many files, so it loads packages once. It still evaluates this project's
+    // modules again for each.
     isolate: false,
     setupFiles: ["test/support/exit-on-sigterm.ts"],
     // No test depends on time. These only stop a test that hangs, so they allow for slow machines.

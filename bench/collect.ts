@@ -1,6 +1,7 @@
 /**
- * Measures collects on the sandbox's chain: how long one takes, what many at once cost, and a transaction's compute
- * units and fee. A slot takes 10 ms, so that the gateway determines most of the duration.
+ * Measures collects on the sandbox's chain: how long one takes, what many at once cost, and a
+ * transaction's compute units and fee. A slot takes 10 ms, so that the gateway determines most of
+ * the duration.
  */
 import { createAddresses } from "../src/chain/addresses.ts";
 import { median, printHead, printRow, startOnSandbox, timed } from "./measure.ts";
@@ -8,11 +9,14 @@ import { median, printHead, printRow, startOnSandbox, timed } from "./measure.ts
 const COLLECTS = 30;
 const MANY = 300;
 
-const { sandbox, config, collect, close } = await startOnSandbox({ MAX_PRIORITY_FEE_LAMPORTS: "0" });
+const { sandbox, config, collect, close } = await startOnSandbox({
+  MAX_PRIORITY_FEE_LAMPORTS: "0",
+});
 const { chain } = sandbox;
 const artists = sandbox.accounts
   .filter(
-    ({ handle, creatorVault }) => handle.startsWith("artist") && chain.balance(creatorVault) > 10n ** 7n,
+    ({ handle, creatorVault }) =>
+      handle.startsWith("artist") && chain.balance(creatorVault) > 10n ** 7n,
   )
   .map(({ id }) => ({ socialId: id }));
 

@@ -1,4 +1,7 @@
-/** What all benchmarks use: statistics, tables, and a gateway in this process on a sandbox with slots of 10 ms. */
+/**
+ * What all benchmarks use: statistics, tables, and a gateway in this process on a sandbox with
+ * slots of 10 ms.
+ */
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
@@ -42,7 +45,10 @@ export function printHead(...titles: readonly string[]): void {
   printRow("---", ...titles.slice(1).map(() => "--:"));
 }
 
-/** Starts the gateway on a free port, without Redis, and without limits that a benchmark could reach. */
+/**
+ * Starts the gateway on a free port, without Redis, and without limits that a benchmark could
+ * reach.
+ */
 export async function startOnSandbox(env: Record<string, string> = {}) {
   const sandbox = await startSandbox({ slotMs: 10, rpcPort: 0, socialPort: 0 });
   const config = readConfig({
@@ -58,12 +64,21 @@ export async function startOnSandbox(env: Record<string, string> = {}) {
   return {
     sandbox,
     config,
-    /** Collects as a caller; returns the signature of the transaction. Throws if nothing was collected. */
-    async collect(collect: { socialId: string; mints?: readonly string[] }, caller = 0): Promise<string> {
+    /**
+     * Collects as a caller; returns the signature of the transaction. Throws if nothing was
+     * collected.
+     */
+    async collect(
+      collect: { socialId: string; mints?: readonly string[] },
+      caller = 0,
+    ): Promise<string> {
       const body = JSON.stringify(collect);
       const headers = { "x-forwarded-for": callerOf(caller) };
       const response = await fetch(`${server.url}/collect`, { method: "POST", headers, body });
-      const { txSignature, message } = (await response.json()) as { txSignature?: string; message?: string };
+      const { txSignature, message } = (await response.json()) as {
+        txSignature?: string;
+        message?: string;
+      };
       if (!txSignature) throw new Error(message);
       return txSignature;
     },

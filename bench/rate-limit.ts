@@ -1,6 +1,6 @@
 /**
- * Measures the cost of the rate limit per request, by the number of known client addresses, in memory and in Redis.
- * Starts and stops its own redis-server.
+ * Measures the cost of the rate limit per request, by the number of known client addresses, in
+ * memory and in Redis. Starts and stops its own redis-server.
  */
 import { Registry } from "@prometheus-io/client";
 import { createRateLimit, type RateLimit } from "../src/http/rate-limit/rate-limit.ts";

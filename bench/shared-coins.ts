@@ -1,8 +1,9 @@
 /**
- * Measures transactions that collect a coin's fees, on the sandbox: their bytes, of at most 4,096, and their compute
- * units, which depend on the addresses. Also measures how many units a simulation misses if it sees the curve and the
- * pool empty, because someone has just swept them; and how many of a collect's coins fit into one transaction if no
- * vault is missing. Missing vaults have a separate limit, for rent.
+ * Measures transactions that collect a coin's fees, on the sandbox: their bytes, of at most 4,096,
+ * and their compute units, which depend on the addresses. Also measures how many units a simulation
+ * misses if it sees the curve and the pool empty, because someone has just swept them; and how many
+ * of a collect's coins fit into one transaction if no vault is missing. Missing vaults have a
+ * separate limit, for rent.
  */
 import { setAmmVault } from "../src/sandbox/chain/creator-fees.ts";
 import { decodeTransaction } from "../src/sandbox/chain/wire-transaction.ts";
@@ -28,13 +29,19 @@ const { sandbox, collect, close } = await startOnSandbox();
 const { chain, coins } = sandbox;
 const account = sandbox.accounts[0]!;
 
-/** Describes a coin whose fees the account and new addresses share equally; with 0, the account is the creator. */
+/**
+ * Describes a coin whose fees the account and new addresses share equally; with 0, the account is
+ * the creator.
+ */
 function newCoin(shareholders: number): NewCoin {
   const mint = newMint();
   if (shareholders === 0) return { mint, creator: account.address };
   const others = Array.from({ length: shareholders - 1 }, newMint);
   for (const other of others) chain.setBalance(other, SOL);
-  const parts = [account.address, ...others].map((address) => ({ address, bps: 10_000 / shareholders }));
+  const parts = [account.address, ...others].map((address) => ({
+    address,
+    bps: 10_000 / shareholders,
+  }));
   return { mint, creator: account.address, kind: "shared", shareholders: parts };
 }
 
@@ -80,6 +87,13 @@ for (const [name, fees] of Object.entries(CASES))
       const { curve, pool } = coins.addressesOf(mint);
       return keys.includes(curve) || keys.includes(pool);
     }).length;
-    printRow(name, shareholders, runs[0]!.bytes.length, `${units[0]} to ${units.at(-1)}`, missed, fit);
+    printRow(
+      name,
+      shareholders,
+      runs[0]!.bytes.length,
+      `${units[0]} to ${units.at(-1)}`,
+      missed,
+      fit,
+    );
   }
 await close();

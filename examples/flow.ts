@@ -3,7 +3,8 @@
  *
  *     node examples/flow.ts <base URL> [handle] [mint ...]
  *
- * Mints name coins whose waiting fees to collect too, at most 10. Needs Node 22.18 or later, and no packages.
+ * Mints name coins whose waiting fees to collect too, at most 10. Needs Node 22.18 or later, and no
+ * packages.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 
@@ -24,7 +25,10 @@ interface Collected {
   remaining?: string;
 }
 
-/** Any response but a 2xx. NO_RESPONSE is this client's own code, for no response or an unreadable one. */
+/**
+ * Any response but a 2xx. NO_RESPONSE is this client's own code, for no response or an unreadable
+ * one.
+ */
 interface Failure {
   error: string;
   message: string;
@@ -42,7 +46,8 @@ if (!baseUrl) fail("The base URL is missing: node examples/flow.ts <base URL> [h
 const { address, socialId } = await lookUp(handle);
 console.log(`${handle}: address ${address}, socialId ${socialId}`);
 
-// 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
+// 2. On the launch platform, launch a token with the address as its creator. Trading fills the
+//    vault.
 
 // 3. Look it up again at any time, to see what is in the vault.
 const { balance } = await lookUp(handle);
@@ -85,14 +90,21 @@ async function lookUp(name: string): Promise<Wallet> {
 }
 
 function post(body: object): RequestInit {
-  return { method: "POST", headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+  return {
+    method: "POST",
+    headers: { "content-type": "application/json" },
+    body: JSON.stringify(body),
+  };
 }
 
 /**
  * Sends a request and parses the JSON. A response with Retry-After (RATE_LIMITED, SERVICE_BUSY,
  * SOCIAL_RATE_LIMITED) means that nothing was done: waits and retries, unless the wait is too long.
  */
-async function request<Body extends object>(url: string, init: RequestInit = {}): Promise<Body | Failure> {
+async function request<Body extends object>(
+  url: string,
+  init: RequestInit = {},
+): Promise<Body | Failure> {
   try {
     for (let waited = 0; ;) {
       const response = await fetch(url, { ...init, signal: AbortSignal.timeout(TIMEOUT_MS) });
@@ -100,7 +112,9 @@ async function request<Body extends object>(url: string, init: RequestInit = {})
       if (!response.ok && !("error" in answer)) throw new Error(`HTTP ${response.status}`);
       const seconds = Number(response.headers.get("retry-after") ?? NaN);
       if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
-      console.log(`${"error" in answer ? answer.error : response.status}: retrying in ${seconds} s`);
+      console.log(
+        `${"error" in answer ? answer.error : response.status}: retrying in ${seconds} s`,
+      );
       await sleep(seconds * 1_000);
       waited += seconds;
     }

@@ -1,5 +1,6 @@
 /**
- * Tracks many creators within the service's limits, and collects what is worth it. README.md has the arithmetic.
+ * Tracks many creators within the service's limits, and collects what is worth it. README.md has
+ * the arithmetic.
  *
  *     node examples/indexer.ts <base URL> <file with a handle on each line> [least SOL to collect] [rounds]
  *
@@ -55,7 +56,9 @@ interface Failure {
 
 const [baseUrl, file, leastSol = "0.1", rounds = "Infinity"] = process.argv.slice(2);
 if (!baseUrl || !file) {
-  console.error("Too few arguments: node examples/indexer.ts <base URL> <file of handles> [SOL] [rounds]");
+  console.error(
+    "Too few arguments: node examples/indexer.ts <base URL> <file of handles> [SOL] [rounds]",
+  );
   process.exit(1);
 }
 if (!existsSync(file)) {
@@ -82,7 +85,9 @@ for (let round = 1; round <= Number(rounds); round++) {
       }),
     );
   }
-  console.log(`Round ${round}: ${found.length} of ${handles.length} creators, ${worth.length} to collect`);
+  console.log(
+    `Round ${round}: ${found.length} of ${handles.length} creators, ${worth.length} to collect`,
+  );
   for (const some of chunksOf(worth, COLLECTS)) {
     const collects = some.map(({ socialId }) => ({ socialId }));
     const { data, errors } = await run(Collect, { collects });

@@ -1,9 +1,9 @@
 /**
- * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, and those of the tests, with Debian's clang and no
- * Solana toolchain: clang compiles a relocatable BPF object, and this script wraps its `.text` in the
- * dynamic ELF that the SBF loader accepts (version 0: e_flags 0, syscalls as dynamic relocations of
- * undefined symbols). The section `.source`, which is not loaded, holds the SHA-256 of `sbf.h` and the
- * source, so that a test can detect an outdated `.so`.
+ * Builds the sandbox's programs, `src/sandbox/programs/*.c` → `*.so`, and those of the tests, with
+ * Debian's clang and no Solana toolchain: clang compiles a relocatable BPF object, and this script
+ * wraps its `.text` in the dynamic ELF that the SBF loader accepts (version 0: e_flags 0, syscalls
+ * as dynamic relocations of undefined symbols). The section `.source`, which is not loaded, holds
+ * the SHA-256 of `sbf.h` and the source, so that a test can detect an outdated `.so`.
  *
  *     apt-get install clang && node scripts/build-sandbox-program.ts
  */
@@ -53,7 +53,10 @@ function readObject(object: Buffer) {
   const strings = sections[symtab.link]!;
   const symbols = Array.from({ length: symtab.size / 24 }, (_, i) => {
     const at = symtab.offset + i * 24;
-    return { name: text(strings, object.readUInt32LE(at)), value: Number(object.readBigUInt64LE(at + 8)) };
+    return {
+      name: text(strings, object.readUInt32LE(at)),
+      value: Number(object.readBigUInt64LE(at + 8)),
+    };
   });
   const entry = symbols.find((symbol) => symbol.name === "entrypoint");
   if (!entry) throw new Error("the object has no entrypoint");
@@ -63,8 +66,12 @@ function readObject(object: Buffer) {
   const calls = Array.from({ length: (relocations?.size ?? 0) / 16 }, (_, i) => {
     const at = relocations!.offset + i * 16;
     const info = object.readBigUInt64LE(at + 8);
-    if (Number(info & 0xffffffffn) !== R_BPF_64_32) throw new Error(`relocation ${i} is not a syscall`);
-    return { offset: Number(object.readBigUInt64LE(at)), syscall: symbols[Number(info >> 32n)]!.name };
+    if (Number(info & 0xffffffffn) !== R_BPF_64_32)
+      throw new Error(`relocation ${i} is not a syscall`);
+    return {
+      offset: Number(object.readBigUInt64LE(at)),
+      syscall: symbols[Number(info >> 32n)]!.name,
+    };
   });
   return { code: object.subarray(code.offset, code.offset + code.size), entry: entry.value, calls };
 }
@@ -76,7 +83,10 @@ function words(values: (number | bigint)[]): Buffer {
 }
 
 /** Returns the loadable program. The loader requires virtual addresses to equal file offsets. */
-function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sourceHash: string): Buffer {
+function writeProgram(
+  { code, entry, calls }: ReturnType<typeof readObject>,
+  sourceHash: string,
+): Buffer {
   const syscalls = [...new Set(calls.map((call) => call.syscall))];
   const dynstr = Buffer.from(`\0${syscalls.map((name) => `${name}\0`).join("")}`, "latin1");
   const dynsym = Buffer.alloc(24 * (syscalls.length + 1));
@@ -87,7 +97,14 @@ function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sou
 
   const sections: Section[] = [
     { name: ".text", type: SHT_PROGBITS, flags: 6, data: code },
-    { name: ".dynamic", type: SHT_DYNAMIC, flags: 3, data: Buffer.alloc(16 * 5), link: 4, entrySize: 16 },
+    {
+      name: ".dynamic",
+      type: SHT_DYNAMIC,
+      flags: 3,
+      data: Buffer.alloc(16 * 5),
+      link: 4,
+      entrySize: 16,
+    },
     { name: ".dynsym", type: SHT_DYNSYM, flags: 2, data: dynsym, link: 4, entrySize: 24 },
     { name: ".dynstr", type: SHT_STRTAB, flags: 2, data: dynstr },
     {
@@ -121,9 +138,18 @@ function writeProgram({ code, entry, calls }: ReturnType<typeof readObject>, sou
     const symbol = BigInt(syscalls.indexOf(call.syscall) + 1);
     words([text.at + call.offset, (symbol << 32n) | BigInt(R_BPF_64_32)]).copy(rel.data, 16 * i);
   });
-  words([DT_REL, rel.at, DT_RELSZ, rel.data.length, DT_RELENT, 16, DT_SYMTAB, symbols.at, DT_NULL, 0]).copy(
-    dynamic.data,
-  );
+  words([
+    DT_REL,
+    rel.at,
+    DT_RELSZ,
+    rel.data.length,
+    DT_RELENT,
+    16,
+    DT_SYMTAB,
+    symbols.at,
+    DT_NULL,
+    0,
+  ]).copy(dynamic.data);
 
   const sectionTable = (offset + 7) & ~7;
   const file = Buffer.alloc(sectionTable + 64 * (placed.length + 1));
@@ -170,7 +196,17 @@ const files = [programs, folderOf("test/support/programs")].flatMap((folder) =>
 );
 for (const [folder, file] of files) {
   const object = join(work, "program.o");
-  const flags = ["-target", "bpfel", "-mcpu=v2", "-O2", "-fno-builtin", "-Wall", "-Wextra", "-Werror", "-c"];
+  const flags = [
+    "-target",
+    "bpfel",
+    "-mcpu=v2",
+    "-O2",
+    "-fno-builtin",
+    "-Wall",
+    "-Wextra",
+    "-Werror",
+    "-c",
+  ];
   execFileSync("clang", [...flags, join(folder, file), "-o", object], { stdio: "inherit" });
   const hash = createHash("sha256")
     .update(header)

@@ -4,6 +4,11 @@ import { spawnSync } from "node:child_process";
 const [cases = "100000"] = process.argv.slice(2);
 const { status } = spawnSync("vitest", ["run", "test/fuzz"], {
   stdio: "inherit",
-  env: { FUZZ_SECONDS: "900", FUZZ_SEED: String(Date.now() % 2 ** 31), ...process.env, FUZZ_CASES: cases },
+  env: {
+    FUZZ_SECONDS: "900",
+    FUZZ_SEED: String(Date.now() % 2 ** 31),
+    ...process.env,
+    FUZZ_CASES: cases,
+  },
 });
 process.exit(status ?? 1);

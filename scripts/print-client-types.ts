@@ -16,12 +16,17 @@ export async function restTypes(document: object): Promise<string> {
   return COMMENT_HEADER + astToString(await openapiTypes(document as never));
 }
 
-/** The module that GraphQL Code Generator's client preset generates from a schema and the examples' operations. */
+/**
+ * The module that GraphQL Code Generator's client preset generates from a schema and the examples'
+ * operations.
+ */
 export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
   const operations = readFileSync(new URL("operations.graphql", FOLDER), "utf8");
   const sections = await preset.buildGeneratesSection({
     schema: parse(printSchema(schema)),
-    documents: [{ location: "operations.graphql", document: parse(operations), rawSDL: operations }],
+    documents: [
+      { location: "operations.graphql", document: parse(operations), rawSDL: operations },
+    ],
     config: { useTypeImports: true, strictScalars: true, scalars: { Lamports: "string" } },
     presetConfig: { fragmentMasking: false },
     baseOutputDir: "/",

@@ -5,8 +5,8 @@ import { ERROR_CODES, rowOf, type ErrorCode } from "../src/contract/error-codes.
 const HEADING = "## Codes\n";
 
 /**
- * A Markdown table with a row for each error code, in the order of ERROR_CODES. The end of a message that says when to
- * try again is left out: the last column says it.
+ * A Markdown table with a row for each error code, in the order of ERROR_CODES. The end of a
+ * message that says when to try again is left out: the last column says it.
  */
 export function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {

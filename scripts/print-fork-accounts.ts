@@ -1,10 +1,12 @@
 /**
- * Prints the options with which `solana-test-validator` clones the programs and accounts that a collect uses:
+ * Prints the options with which `solana-test-validator` clones the programs and accounts that a
+ * collect uses:
  *
  *     node scripts/print-fork-accounts.ts <social id> <mint> ...
  *
- * For each mint it also prints what the coin uses once its fees are shared, except the shareholders: only the chain knows
- * them. Add `--maybe-clone` for each address in the coin's sharing config, since a distribution pays them all.
+ * For each mint it also prints what the coin uses once its fees are shared, except the
+ * shareholders: only the chain knows them. Add `--maybe-clone` for each address in the coin's
+ * sharing config, since a distribution pays them all.
  *
  * Needs ESCROW_PROGRAM_ID, and ESCROW_SEED if it is set.
  */

@@ -5,13 +5,24 @@ import { Constants, Secrets, Settings } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-export const VARIABLE_NAMES: readonly string[] = Object.keys({ ...Secrets.shape, ...Settings.shape });
+export const VARIABLE_NAMES: readonly string[] = Object.keys({
+  ...Secrets.shape,
+  ...Settings.shape,
+});
 
 /** The names of former variables, which are constants now. */
 export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
-/** The variables that select the upstreams. If none is set, the sandbox starts, but never in production. */
-const UPSTREAM_VARIABLES = ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"];
+/**
+ * The variables that select the upstreams. If none is set, the sandbox starts, but never in
+ * production.
+ */
+const UPSTREAM_VARIABLES = [
+  "SOCIAL_API_URL",
+  "SOLANA_RPC_URL",
+  "FEE_PAYER_KEYPAIR",
+  "ESCROW_PROGRAM_ID",
+];
 /** A newcomer who follows the README sends more requests per minute than production allows. */
 const SANDBOX_DEFAULTS: Environment = { RATE_LIMIT_MAX: "200" };
 const SANDBOX_HINT = `To start the sandbox instead, set none of ${UPSTREAM_VARIABLES.join(", ")}, and do not set NODE_ENV=production.`;
@@ -49,7 +60,10 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
   ];
 }
 
-/** Reads and checks all variables; empty ones count as absent. `sandbox` overrides `env`. Throws ConfigError. */
+/**
+ * Reads and checks all variables; empty ones count as absent. `sandbox` overrides `env`. Throws
+ * ConfigError.
+ */
 export function readConfig(env: Environment, sandbox?: Environment): Config {
   const given = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
   const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(given) };
@@ -67,7 +81,10 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
       );
   }
   if (problems.length > 0)
-    throw new ConfigError(problems, UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT]);
+    throw new ConfigError(
+      problems,
+      UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT],
+    );
   return {
     ...inCamelCase({ ...settings.data!, ...constants.data! }),
     secrets: inCamelCase(secrets.data!),

@@ -27,7 +27,12 @@ import { createLookupHandler } from "./rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
 import { createPrepareOperation } from "./rest/prepared-operation.ts";
 import { schema } from "./schema/schema.ts";
-import { createChainServices, createSocialServices, type CommonNeeds, type Waits } from "./services.ts";
+import {
+  createChainServices,
+  createSocialServices,
+  type CommonNeeds,
+  type Waits,
+} from "./services.ts";
 import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 import { createRedis } from "./store/redis.ts";
@@ -38,12 +43,15 @@ const FORGOTTEN_PROXY =
 /** How long shutdown waits for Redis to receive the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
 
-/** Creates the gateway, which `main.ts` serves. Only tests pass `waits` and `redisAnswerTimeoutMs`. */
+/**
+ * Creates the gateway, which `main.ts` serves. Only tests pass `waits` and `redisAnswerTimeoutMs`.
+ */
 export function createGateway(
   config: Config,
   options: {
     log?: Logger;
-    sandbox?: { readonly accounts: readonly ExampleAccount[]; readonly handleFees: Handler } | undefined;
+    sandbox?:
+      { readonly accounts: readonly ExampleAccount[]; readonly handleFees: Handler } | undefined;
     redisAnswerTimeoutMs?: number;
     waits?: Waits;
   } = {},
@@ -55,7 +63,13 @@ export function createGateway(
   const warnings = createWarnings(log);
   const redis =
     redisUrls &&
-    createRedis({ urls: redisUrls, log, warnings, registry, answerTimeoutMs: redisAnswerTimeoutMs });
+    createRedis({
+      urls: redisUrls,
+      log,
+      warnings,
+      registry,
+      answerTimeoutMs: redisAnswerTimeoutMs,
+    });
   const common: CommonNeeds = {
     config,
     registry,
@@ -146,7 +160,9 @@ export function createGateway(
     errorLink: descriptionLink(config.basePath),
   };
   const serve = (served: Record<string, Route>, needs = scopeNeeds): Responder => {
-    const paths = Object.entries(served).map(([path, route]) => [config.basePath + path, route] as const);
+    const paths = Object.entries(served).map(
+      ([path, route]) => [config.basePath + path, route] as const,
+    );
     return {
       handle: createRouter({ ...needs, routes: new Map(paths) }),
       writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
@@ -158,7 +174,10 @@ export function createGateway(
     ready: redis?.ready ?? Promise.resolve(),
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
-    /** Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws PreflightError. */
+    /**
+     * Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws
+     * PreflightError.
+     */
     async start(): Promise<void> {
       await health.waitForStart(
         checkUpstreams({
@@ -176,7 +195,10 @@ export function createGateway(
     /** Answers the requests to ADMIN_PORT. */
     admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
 
-    /** Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then connect elsewhere. */
+    /**
+     * Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then
+     * connect elsewhere.
+     */
     drain() {
       health.drain();
       streams.close();

@@ -6,15 +6,27 @@ import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
-import { ConfigError, readConfig, sandboxProblems, wantsSandbox, type Environment } from "./config.ts";
+import {
+  ConfigError,
+  readConfig,
+  sandboxProblems,
+  wantsSandbox,
+  type Environment,
+} from "./config.ts";
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 
-/** After SIGTERM the process still accepts requests for this long, so that load balancers see that it is not ready. */
+/**
+ * After SIGTERM the process still accepts requests for this long, so that load balancers see that
+ * it is not ready.
+ */
 const GRACE_MS = 1_000;
 
-/** A second signal counts only after this time, because npm forwards signals that this process has also received. */
+/**
+ * A second signal counts only after this time, because npm forwards signals that this process has
+ * also received.
+ */
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
@@ -27,7 +39,10 @@ const OPTIONS = {
 
 /** What a command needs from the process. Tests pass their own. */
 interface Host {
-  /** Reads the environment variables and the working directory's .env file. Returns warnings about the file's lines. */
+  /**
+   * Reads the environment variables and the working directory's .env file. Returns warnings about
+   * the file's lines.
+   */
   readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
@@ -48,7 +63,10 @@ const THIS_PROCESS: Host = {
   },
 };
 
-/** Runs a command until it ends, and returns its exit code. Its servers and connections may still be closing then. */
+/**
+ * Runs a command until it ends, and returns its exit code. Its servers and connections may still be
+ * closing then.
+ */
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];
@@ -101,17 +119,24 @@ async function runDoctor(
   return atFault.length > 0 ? 1 : 0;
 }
 
-/** Imports on demand: production does not need the sandbox, and may not have the sandbox's packages. */
+/**
+ * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
+ */
 async function importSandbox() {
   try {
     return await import("./sandbox/sandbox.ts");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ConfigError(["the sandbox's packages are not installed; run npm ci without --omit=optional"]);
+    throw new ConfigError([
+      "the sandbox's packages are not installed; run npm ci without --omit=optional",
+    ]);
   }
 }
 
-/** Runs only the sandbox's chain and network. Prints the variables with which a service uses this chain and network. */
+/**
+ * Runs only the sandbox's chain and network. Prints the variables with which a service uses this
+ * chain and network.
+ */
 async function runSandbox(
   env: Environment,
   { print, printError, onSignal }: Host,
@@ -121,7 +146,9 @@ async function runSandbox(
   if (problems.length > 0) throw new ConfigError(problems);
   const [rpcPort, socialPort] = [Number(ports["chain-port"]), Number(ports["social-port"])];
   if (!isPort(rpcPort) || !isPort(socialPort)) {
-    throw new ConfigError(["--chain-port and --social-port: expected whole numbers from 0 to 65535"]);
+    throw new ConfigError([
+      "--chain-port and --social-port: expected whole numbers from 0 to 65535",
+    ]);
   }
   const { startSandbox } = await importSandbox();
   const sandbox = await startSandbox({ host: env.HOST || "127.0.0.1", rpcPort, socialPort });
@@ -149,7 +176,8 @@ async function serve(
 ): Promise<number> {
   using opened = new DisposableStack();
   // `close` is not awaited, because requests may still be in flight.
-  const open = <T extends { close(): unknown }>(part: T) => opened.adopt(part, () => void part.close());
+  const open = <T extends { close(): unknown }>(part: T) =>
+    opened.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
     : undefined;
@@ -161,13 +189,18 @@ async function serve(
   collectDefaultMetrics({ register: gateway.registry });
   const server = open(await listen(gateway.api, config));
   const { host, adminPort } = config;
-  // Stays open until the process exits, so that /readyz and the metrics show the progress of a shutdown.
+  // Stays open until the process exits, so that /readyz and the metrics show the progress of a
+  // shutdown.
   const admin =
-    adminPort === undefined ? undefined : open(await listen(gateway.admin, { host, port: adminPort }));
+    adminPort === undefined
+      ? undefined
+      : open(await listen(gateway.admin, { host, port: adminPort }));
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: number | undefined;
-  /** Waits for requests and transactions in flight. A second signal or the timeout ends the wait. */
+  /**
+   * Waits for requests and transactions in flight. A second signal or the timeout ends the wait.
+   */
   async function stop(graceMs: number): Promise<void> {
     // The start has failed.
     if (opened.disposed) return;

@@ -84,7 +84,15 @@ export function createChainServices(needs: CommonNeeds) {
   const { registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
   const keypair = secrets.feePayerKeypair;
   const feePayerAddress = keypair.publicKey.toBase58();
-  const common = { ...config, ...needs.waits, feePayer: feePayerAddress, registry, redis, warnings, log };
+  const common = {
+    ...config,
+    ...needs.waits,
+    feePayer: feePayerAddress,
+    registry,
+    redis,
+    warnings,
+    log,
+  };
 
   const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream });
   const floors = createFloors(rpc);
@@ -92,7 +100,10 @@ export function createChainServices(needs: CommonNeeds) {
   const createBalancesOf = (rpc: Rpc) =>
     createBalances({ ...common, readWallets: createReadWallets({ rpc, floors }), findings });
   const balances = createBalancesOf(rpc);
-  /** For live reads. Their batches contain no lookups, so that `onCall` counts only RPC calls of live reads. */
+  /**
+   * For live reads. Their batches contain no lookups, so that `onCall` counts only RPC calls of
+   * live reads.
+   */
   const countedBalances = (onCall: () => void) =>
     createBalancesOf({ ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) });
   const landedSlots = createLandedSlots({ ...common, floors });

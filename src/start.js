@@ -1,5 +1,6 @@
-// Starts the service in production. This file is plain JavaScript, because an older Node refuses a TypeScript file with
-// ERR_UNKNOWN_FILE_EXTENSION, and so could not say which version the service needs.
+// Starts the service in production. This file is plain JavaScript, because an older Node refuses a
+// TypeScript file with ERR_UNKNOWN_FILE_EXTENSION, and so could not say which version the service
+// needs.
 import { createRequire } from "node:module";
 
 const { engines } = createRequire(import.meta.url)("../package.json");
@@ -11,5 +12,7 @@ if (Number.parseInt(process.versions.node) < Number(required)) {
   );
   process.exitCode = 1;
 } else {
-  import("./main.ts").then(({ main }) => main(process.argv.slice(2))).then((code) => process.exit(code));
+  import("./main.ts")
+    .then(({ main }) => main(process.argv.slice(2)))
+    .then((code) => process.exit(code));
 }

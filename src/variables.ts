@@ -8,7 +8,10 @@ import { isAddressRange } from "./contract/address-ranges.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** The environment variables. Error messages say what is expected, and quote only values that cannot be secrets. */
+/**
+ * The environment variables. Error messages say what is expected, and quote only values that cannot
+ * be secrets.
+ */
 export const Settings = z.object({
   PORT: integer(0, 65_535).default(4_000),
   HOST: z
@@ -50,7 +53,10 @@ export const Settings = z.object({
     .default("social"),
   /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
   TRUST_PROXY: addressRanges(),
-  /** Addresses and CIDR ranges of trusted callers, which have no rate limit and no per-caller budget. */
+  /**
+   * Addresses and CIDR ranges of trusted callers, which have no rate limit and no per-caller
+   * budget.
+   */
   TRUSTED_CALLERS: addressRanges(),
   /** The origins whose pages may call the API, besides the service's own; undefined: all. */
   CORS_ORIGINS: z.string().transform(parsedBy(parseOrigins)).optional(),
@@ -64,7 +70,10 @@ export const Settings = z.object({
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000).default(1_000),
   SOCIAL_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400).default(300),
-  /** The most accounts to read from the network in an hour; 0: unlimited. The network charges for each account. */
+  /**
+   * The most accounts to read from the network in an hour; 0: unlimited. The network charges for
+   * each account.
+   */
   SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
@@ -79,7 +88,9 @@ export const Settings = z.object({
   SANDBOX: z.enum(["true", "false"], expected("true or false")).optional(),
 });
 
-/** Must not appear in a log, error or metric. RPC URLs are here because they often contain a key. */
+/**
+ * Must not appear in a log, error or metric. RPC URLs are here because they often contain a key.
+ */
 export const Secrets = z.object({
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API").regex(
     /^[\x21-\x7e]+$/,
@@ -87,15 +98,23 @@ export const Secrets = z.object({
   ),
   SOLANA_RPC_URL: required(
     "one or more JSON-RPC URLs, separated by commas, the preferred one first",
-  ).transform(parsedBy((text) => splitList(text).map((part, i, all) => parseEntry(part, i + 1, all.length)))),
+  ).transform(
+    parsedBy((text) => splitList(text).map((part, i, all) => parseEntry(part, i + 1, all.length))),
+  ),
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content").transform(
     parsedBy(readKeypair),
   ),
-  /** The Redis or Valkey that replicas share: one server, or nodes of one cluster. Undefined: state stays in memory. */
+  /**
+   * The Redis or Valkey that replicas share: one server, or nodes of one cluster. Undefined: state
+   * stays in memory.
+   */
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
 });
 
-/** Variables of earlier versions, now constant. The service does not start if one is set to another value. */
+/**
+ * Variables of earlier versions, now constant. The service does not start if one is set to another
+ * value.
+ */
 export const Constants = z.object({
   // The platform has the same programs on every cluster.
   LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.LAUNCHPAD),
@@ -103,23 +122,28 @@ export const Constants = z.object({
   LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.FEES),
   // The contract's limit is per minute.
   RATE_LIMIT_WINDOW_SECONDS: constant(60),
-  // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75 seconds.
+  // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75
+  // seconds.
   SOCIAL_CONCURRENCY: constant(4),
   // Ten RPC calls per second, besides 55 for 1,000 lookups and one collect per second.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
-  // The most rent that a collect pays for sweeps: enough for two token accounts; 6% of the default hourly fee budget.
+  // The most rent that a collect pays for sweeps: enough for two token accounts; 6% of the default
+  // hourly fee budget.
   MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
   // As many as a caller may open in a minute, by default.
   STREAMS_PER_ADDRESS: constant(20),
-  // Short, so that streams soon move to new replicas. Opening a stream again costs the caller one request.
+  // Short, so that streams soon move to new replicas. Opening a stream again costs the caller one
+  // request.
   STREAM_SECONDS: constant(600),
 });
 
 /** A message that quotes the value. Not for secrets. */
 function expected(format: string) {
-  return { error: ({ input }: { input?: unknown }) => `expected ${format}, got ${JSON.stringify(input)}` };
+  return {
+    error: ({ input }: { input?: unknown }) => `expected ${format}, got ${JSON.stringify(input)}`,
+  };
 }
 
 function required(format: string) {
@@ -127,7 +151,8 @@ function required(format: string) {
 }
 
 function integer(min: number, max: number) {
-  const isWithin = (text: string) => /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
+  const isWithin = (text: string) =>
+    /^\d+$/.test(text) && Number(text) >= min && Number(text) <= max;
   return z
     .string()
     .refine(isWithin, expected(`a whole number from ${min} to ${max}`))
@@ -211,7 +236,9 @@ function parseRedisUrls(text: string): URL[] {
     throw new Error(
       "expected no database number: several URLs are nodes of one Redis Cluster, which has only database 0",
     );
-  const accesses = urls.map(({ protocol, username, password }) => `${protocol}//${username}:${password}`);
+  const accesses = urls.map(
+    ({ protocol, username, password }) => `${protocol}//${username}:${password}`,
+  );
   if (new Set(accesses).size > 1)
     throw new Error(
       "expected the same protocol, user and password in all URLs, which are nodes of one cluster",

@@ -82,7 +82,11 @@ describe("the variables", () => {
   it("accept the fee payer's key as a file path, as JSON and as base58", () => {
     const file = join(temporaryFolder(), "id.json");
     writeFileSync(file, `${keypairJson}\n`);
-    for (const FEE_PAYER_KEYPAIR of [file, keypairJson, getBase58Decoder().decode(keypair.secretKey)]) {
+    for (const FEE_PAYER_KEYPAIR of [
+      file,
+      keypairJson,
+      getBase58Decoder().decode(keypair.secretKey),
+    ]) {
       const { secrets } = readConfig({ ...complete, FEE_PAYER_KEYPAIR });
       expect(secrets.feePayerKeypair.publicKey.toBase58()).toBe(keypair.publicKey.toBase58());
     }
@@ -90,7 +94,9 @@ describe("the variables", () => {
 
   it("accept one Redis, or the nodes of a cluster", () => {
     const hosts = (REDIS_URL: string) =>
-      readConfig({ ...complete, REDIS_URL }).secrets.redisUrl?.map(({ host, pathname }) => host + pathname);
+      readConfig({ ...complete, REDIS_URL }).secrets.redisUrl?.map(
+        ({ host, pathname }) => host + pathname,
+      );
     expect(hosts("rediss://user:pass@a:1/2")).toEqual(["a:1/2"]);
     expect(hosts("redis://:pass@a:1, redis://:pass@[::1]:2/")).toEqual(["a:1", "[::1]:2/"]);
   });
@@ -101,12 +107,17 @@ describe("the variables", () => {
 });
 
 describe("a variable of an earlier version", () => {
-  it.each(Object.entries(CONSTANTS))("stops the start by name if its value is another: %s", (name, value) => {
-    expect(messageFor({ ...complete, [name]: "another" })).toContain(
-      `- ${name}: no longer a variable, and always ${value}. Remove it`,
-    );
-    expect(readConfig({ ...complete, [name]: String(value) })).toMatchObject(inCamelCase({ [name]: value }));
-  });
+  it.each(Object.entries(CONSTANTS))(
+    "stops the start by name if its value is another: %s",
+    (name, value) => {
+      expect(messageFor({ ...complete, [name]: "another" })).toContain(
+        `- ${name}: no longer a variable, and always ${value}. Remove it`,
+      );
+      expect(readConfig({ ...complete, [name]: String(value) })).toMatchObject(
+        inCamelCase({ [name]: value }),
+      );
+    },
+  );
 });
 
 describe("an invalid variable", () => {
@@ -143,7 +154,11 @@ describe("an invalid variable", () => {
     ["SOCIAL_API_URL", "https://user:pass@network.example", "expected no user or password"],
     ["SOCIAL_API_TOKEN", "two words", "expected printable ASCII"],
     ["SOLANA_RPC_URL", "wss://rpc.example", "expected a URL that starts with http"],
-    ["SOLANA_RPC_URL", "https://rpc.example,", "(the value is not shown here): entry 2 of 2 is empty"],
+    [
+      "SOLANA_RPC_URL",
+      "https://rpc.example,",
+      "(the value is not shown here): entry 2 of 2 is empty",
+    ],
     ["SOLANA_RPC_URL", "https://a.example https://b.example", "entry 1 of 1 contains a space"],
     ["SOCIAL_API_URL", "https://network.example/2", "expected the base URL without /2"],
     ["HOST", "[::1]", 'expected an address without brackets, got "[::1]"'],
@@ -175,14 +190,34 @@ describe("an invalid variable", () => {
     ["REDIS_URL", "redis://a,", "expected a URL that starts with redis:// or rediss://"],
     ["REDIS_URL", "redis://a,redis://b/first", "expected redis://[user:password@]host"],
     ["REDIS_URL", "redis://a/1,redis://b/1", "expected no database number"],
-    ["REDIS_URL", "redis://a,rediss://b", "expected the same protocol, user and password in all URLs"],
-    ["REDIS_URL", "redis://u:p@a,redis://u:q@b", "expected the same protocol, user and password in all URLs"],
-    ["REDIS_URL", "redis://u:p@a,redis://v:p@b", "expected the same protocol, user and password in all URLs"],
+    [
+      "REDIS_URL",
+      "redis://a,rediss://b",
+      "expected the same protocol, user and password in all URLs",
+    ],
+    [
+      "REDIS_URL",
+      "redis://u:p@a,redis://u:q@b",
+      "expected the same protocol, user and password in all URLs",
+    ],
+    [
+      "REDIS_URL",
+      "redis://u:p@a,redis://v:p@b",
+      "expected the same protocol, user and password in all URLs",
+    ],
     ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file /nowhere/id.json (ENOENT)"],
-    ["FEE_PAYER_KEYPAIR", "~/id.json", "~/id.json (ENOENT); ~ is not expanded, so write the whole path"],
+    [
+      "FEE_PAYER_KEYPAIR",
+      "~/id.json",
+      "~/id.json (ENOENT); ~ is not expanded, so write the whole path",
+    ],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
     ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the array has 3 numbers"],
-    ["FEE_PAYER_KEYPAIR", "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr", "the value is a public key"],
+    [
+      "FEE_PAYER_KEYPAIR",
+      "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
+      "the value is a public key",
+    ],
   ])("is named with the expected value: %s=%s", (name, value, expected) => {
     const message = messageFor({ ...complete, [name]: value });
     expect(message).toContain(`- ${name}: `);
@@ -209,7 +244,9 @@ describe("an invalid variable", () => {
 
   it("can be a key whose halves do not match", () => {
     const mixed = [...keypair.secretKey.slice(0, 32), ...Keypair.generate().publicKey.toBytes()];
-    expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain("does not match");
+    expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain(
+      "does not match",
+    );
   });
 
   it("is named in one message with all others", () => {
@@ -248,7 +285,12 @@ describe("the sandbox", () => {
     expect(wantsSandbox({})).toBe(true);
     expect(wantsSandbox({ PORT: "1", SOCIAL_API_TOKEN: "x", SOLANA_RPC_URL: "" })).toBe(true);
     expect(wantsSandbox({ NODE_ENV: "production" })).toBe(false);
-    for (const name of ["SOCIAL_API_URL", "SOLANA_RPC_URL", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID"]) {
+    for (const name of [
+      "SOCIAL_API_URL",
+      "SOLANA_RPC_URL",
+      "FEE_PAYER_KEYPAIR",
+      "ESCROW_PROGRAM_ID",
+    ]) {
       expect(wantsSandbox({ [name]: "x" })).toBe(false);
     }
   });

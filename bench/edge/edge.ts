@@ -1,8 +1,9 @@
 /**
- * Compares lookups over HTTP at this gateway, at the server in reference.ts and, if a folder is given, at the gateway
- * of another checkout. Needs Debian's `wrk`. The servers run on one core, the load generator and the fake upstreams on
- * another. A round measures one server after the other. CPU time counts only the server's process, so other load on the
- * machine affects it less. A ratio above 1 is better than the reference. Fails if the servers' answers differ.
+ * Compares lookups over HTTP at this gateway, at the server in reference.ts and, if a folder is
+ * given, at the gateway of another checkout. Needs Debian's `wrk`. The servers run on one core, the
+ * load generator and the fake upstreams on another. A round measures one server after the other.
+ * CPU time counts only the server's process, so other load on the machine affects it less. A ratio
+ * above 1 is better than the reference. Fails if the servers' answers differ.
  *
  *     node bench/edge/edge.ts [rounds] [seconds] [rows whose title contains this] [another checkout's folder]
  */
@@ -25,8 +26,16 @@ const CLIENTS = ["curl", "urql", "apollo"];
 
 const CASES = [
   { name: "rest", title: "REST lookup with balance" },
-  ...CLIENTS.map((client) => ({ name: "balance", client, title: `GraphQL with balance, ${client}` })),
-  ...CLIENTS.map((client) => ({ name: "plain", client, title: `GraphQL without balance, ${client}` })),
+  ...CLIENTS.map((client) => ({
+    name: "balance",
+    client,
+    title: `GraphQL with balance, ${client}`,
+  })),
+  ...CLIENTS.map((client) => ({
+    name: "plain",
+    client,
+    title: `GraphQL without balance, ${client}`,
+  })),
   { name: "aliases", title: "100 aliased wallets with balance" },
 ].filter(({ title }) => title.includes(part));
 
@@ -35,8 +44,10 @@ const HANDLES = 1_000;
 /** The measurement of one server in one round. `cpu` is in µs; `calls` are calls to the chain. */
 type Round = Awaited<ReturnType<typeof load>> & { cpu: number; calls: number };
 
-const rateOf = (rounds: readonly Round[]) => median(rounds.map((round) => round.requests / round.seconds));
-const cpuOf = (rounds: readonly Round[]) => median(rounds.map((round) => round.cpu / round.requests));
+const rateOf = (rounds: readonly Round[]) =>
+  median(rounds.map((round) => round.requests / round.seconds));
+const cpuOf = (rounds: readonly Round[]) =>
+  median(rounds.map((round) => round.cpu / round.requests));
 
 /** Throws unless all servers give equal answers to lookups over REST and GraphQL. */
 async function compareAnswers(urls: readonly string[]): Promise<void> {
@@ -53,11 +64,17 @@ async function compareAnswers(urls: readonly string[]): Promise<void> {
 
 type Server = Awaited<ReturnType<typeof start>>;
 
-/** Starts a checkout's gateway, by default this checkout's, on core 0 with the Node flags of `npm start`. */
+/**
+ * Starts a checkout's gateway, by default this checkout's, on core 0 with the Node flags of `npm
+ * start`.
+ */
 const startGateway = (env: Record<string, string>, checkout = `${folder}/../..`): Promise<Server> =>
   start(0, `${checkout}/src/main.ts`, env, manifest.scripts.start.match(/--\S+/g)!);
 
-/** Starts a program on a CPU core; resolves once the program prints its URL. It writes to a file, as in production. */
+/**
+ * Starts a program on a CPU core; resolves once the program prints its URL. It writes to a file, as
+ * in production.
+ */
 async function start(
   core: number,
   file: string,
@@ -113,7 +130,9 @@ function cpuMicroseconds({ pid }: ChildProcess): number {
   return (Number(utime) + Number(stime)) * 10_000;
 }
 
-/** Waits until a server has handled the requests whose callers disconnected at the end of a load. */
+/**
+ * Waits until a server has handled the requests whose callers disconnected at the end of a load.
+ */
 async function untilIdle({ child }: Server): Promise<void> {
   for (let last = -1, used = cpuMicroseconds(child); used !== last; used = cpuMicroseconds(child)) {
     last = used;
@@ -131,7 +150,8 @@ const gatewayEnv = (url: string): Record<string, string> => ({
   TRUST_PROXY: "127.0.0.1",
   // Benchmarks look up more new handles than the budget allows.
   SOCIAL_READS_PER_HOUR: "0",
-  // The reference caches forever. With a shorter time, all cached handles would expire at once, during a run.
+  // The reference caches forever. With a shorter time, all cached handles would expire at once,
+  // during a run.
   SOCIAL_CACHE_SECONDS: "86400",
   PORT: "0",
 });
@@ -141,7 +161,9 @@ try {
   const env = gatewayEnv(upstreams.url);
   const servers = [
     { title: "reference", server: await start(0, `${folder}/reference.ts`, env) },
-    ...(otherCheckout ? [{ title: "other gateway", server: await startGateway(env, otherCheckout) }] : []),
+    ...(otherCheckout
+      ? [{ title: "other gateway", server: await startGateway(env, otherCheckout) }]
+      : []),
     { title: "gateway", server: await startGateway(env) },
   ];
   const urls = servers.map(({ server }) => server.url);
@@ -163,7 +185,10 @@ try {
       for (const { server, rounds } of measured) {
         const [calls, cpu] = [await chainCalls(), cpuMicroseconds(server.child)];
         const result = await load(server.url, one, Number(seconds));
-        const used = { cpu: cpuMicroseconds(server.child) - cpu, calls: (await chainCalls()) - calls };
+        const used = {
+          cpu: cpuMicroseconds(server.child) - cpu,
+          calls: (await chainCalls()) - calls,
+        };
         rounds.push({ ...result, ...used });
         await untilIdle(server);
       }

@@ -1,7 +1,8 @@
 /**
- * The server to compare the gateway with. It answers the same lookups on bare node:http, with graphql-jit and the
- * Connection of @solana/web3.js. Like the gateway, it caches accounts and addresses, and reads balances for each
- * request. It has no rate limit, log or metrics. Prints its URL.
+ * The server to compare the gateway with. It answers the same lookups on bare node:http, with
+ * graphql-jit and the Connection of @solana/web3.js. Like the gateway, it caches accounts and
+ * addresses, and reads balances for each request. It has no rate limit, log or metrics. Prints its
+ * URL.
  */
 import { createServer, type IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -22,10 +23,18 @@ const addressesOf = createAddresses({
 
 async function readWallet(name: string) {
   const response = await fetch(`${SOCIAL_API_URL}/2/users/by?usernames=${name}`);
-  const { data } = (await response.json()) as { data: [{ id: string; name: string; username: string }] };
+  const { data } = (await response.json()) as {
+    data: [{ id: string; name: string; username: string }];
+  };
   const [{ id: socialId, username: handle, name: profileName }] = data;
   const addresses = addressesOf(socialId);
-  return { handle, profile: { name: profileName }, socialId, address: addresses.address, addresses };
+  return {
+    handle,
+    profile: { name: profileName },
+    socialId,
+    address: addresses.address,
+    addresses,
+  };
 }
 
 type Wallet = Awaited<ReturnType<typeof readWallet>>;
@@ -68,7 +77,8 @@ const schema = buildSchema(`
   type Wallet { handle: String socialId: String! address: String! balance: Balance }
   type Balance { vault: String! pda: String! total: String! }
 `);
-const fieldsOf = (type: string) => (schema.getType(type) as GraphQLObjectType<Wallet, Context>).getFields();
+const fieldsOf = (type: string) =>
+  (schema.getType(type) as GraphQLObjectType<Wallet, Context>).getFields();
 fieldsOf("Query").wallet!.resolve = (_root, { handle }: { handle: string }) => findWallet(handle);
 fieldsOf("Wallet").balance!.resolve = (wallet, _args, context) =>
   (context.balances ??= new DataLoader(readBalances, { cache: false })).load(wallet);
@@ -94,7 +104,10 @@ function readBody(request: IncomingMessage): Promise<string> {
 async function answer(request: IncomingMessage): Promise<unknown> {
   const [path, search = ""] = request.url!.split("?");
   if (request.method === "POST") {
-    const { query, variables } = JSON.parse(await readBody(request)) as { query: string; variables?: object };
+    const { query, variables } = JSON.parse(await readBody(request)) as {
+      query: string;
+      variables?: object;
+    };
     return runOperation(query, variables);
   }
   const parameters = parseQuery(search) as Record<string, string>;
@@ -110,7 +123,10 @@ const server = createServer((request, response) => {
     const json = JSON.stringify(result);
     const length = Buffer.byteLength(json);
     response
-      .writeHead(200, { "content-type": "application/json; charset=utf-8", "content-length": length })
+      .writeHead(200, {
+        "content-type": "application/json; charset=utf-8",
+        "content-length": length,
+      })
       .end(json);
   });
 });

@@ -1,6 +1,7 @@
 /**
- * Fakes both upstreams as cheaply as possible: a social network on which every name exists, and a chain on which
- * all accounts have the same balance. Prints its URL; `GET /chain-calls` returns the number of calls to the chain.
+ * Fakes both upstreams as cheaply as possible: a social network on which every name exists, and a
+ * chain on which all accounts have the same balance. Prints its URL; `GET /chain-calls` returns the
+ * number of calls to the chain.
  */
 import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -10,7 +11,10 @@ let chainCalls = 0;
 const ACCOUNT =
   '{"lamports":3100890880,"data":["","base64"],"owner":"11111111111111111111111111111111","executable":false,"rentEpoch":0,"space":0}';
 const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
-/** The rent sysvar's data: 3,480 lamports per byte and year (u64), 2 years (f64), and 50% to burn (u8). */
+/**
+ * The rent sysvar's data: 3,480 lamports per byte and year (u64), 2 years (f64), and 50% to burn
+ * (u8).
+ */
 const RENT_ACCOUNT =
   '{"lamports":1009200,"data":["mA0AAAAAAAAAAAAAAAAAQDI=","base64"],"owner":"Sysvar1111111111111111111111111111111111111","executable":false,"rentEpoch":0,"space":17}';
 
@@ -29,7 +33,10 @@ const server = createServer((request, response) => {
   const url = new URL(request.url ?? "/", "http://upstream");
   const answer = (json: string) => {
     response
-      .writeHead(200, { "content-type": "application/json", "content-length": Buffer.byteLength(json) })
+      .writeHead(200, {
+        "content-type": "application/json",
+        "content-length": Buffer.byteLength(json),
+      })
       .end(json);
   };
   if (url.pathname === "/chain-calls") answer(String(chainCalls));
@@ -40,7 +47,11 @@ const server = createServer((request, response) => {
   } else
     void text(request).then((body) => {
       chainCalls++;
-      const { id, method, params } = JSON.parse(body) as { id: unknown; method: string; params: string[][] };
+      const { id, method, params } = JSON.parse(body) as {
+        id: unknown;
+        method: string;
+        params: string[][];
+      };
       answer(`{"jsonrpc":"2.0","id":${JSON.stringify(id)},"result":${rpcResult(method, params)}}`);
     });
 });

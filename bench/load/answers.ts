@@ -1,4 +1,7 @@
-/** Checks the form of all responses. Follows the contract and schema.graphql, not the implementation. */
+/**
+ * Checks the form of all responses. Follows the contract and schema.graphql, not the
+ * implementation.
+ */
 import { z } from "zod";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
@@ -48,7 +51,12 @@ export const NOTHING = z.strictObject({
   collected: z.literal("0.0000"),
   remaining: z.literal("0.0000").optional(),
   lastCollect: z
-    .strictObject({ collected: sol, newBalance: sol, txSignature: z.string(), at: z.iso.datetime() })
+    .strictObject({
+      collected: sol,
+      newBalance: sol,
+      txSignature: z.string(),
+      at: z.iso.datetime(),
+    })
     .optional(),
 });
 /** Only errors of a collect have `success`. */
@@ -76,7 +84,9 @@ export const MANY_COLLECTS = z.object({ collectMany: z.array(RESULT.nullable()) 
 export const GRAPHQL = z.strictObject({
   data: z.unknown().optional(),
   errors: z
-    .array(z.object({ message, path: z.array(z.unknown()).optional(), extensions: z.object({ code }) }))
+    .array(
+      z.object({ message, path: z.array(z.unknown()).optional(), extensions: z.object({ code }) }),
+    )
     .optional(),
 });
 
@@ -87,7 +97,9 @@ export interface Answer {
   readonly body: unknown;
 }
 
-/** Returns the error of a REST response. Throws unless its code, status and `Retry-After` are right. */
+/**
+ * Returns the error of a REST response. Throws unless its code, status and `Retry-After` are right.
+ */
 export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly ErrorCode[]) {
   const { error, message } = ERROR.parse(body);
   assert(allowed.includes(error), `unexpected ${error}`, message);
@@ -100,8 +112,8 @@ export function errorOf({ status, retryAfter, body }: Answer, allowed: readonly 
 }
 
 /**
- * Returns the errors of a GraphQL response, with their paths. Throws unless each code is allowed. Only RATE_LIMITED,
- * which refuses the whole request with 429, has no path.
+ * Returns the errors of a GraphQL response, with their paths. Throws unless each code is allowed.
+ * Only RATE_LIMITED, which refuses the whole request with 429, has no path.
  */
 export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]) {
   const { errors = [] } = GRAPHQL.parse(body);
@@ -113,7 +125,9 @@ export function errorsOf({ status, body }: Answer, allowed: readonly ErrorCode[]
   });
 }
 
-/** Throws an error with this message unless the condition is true. `cause` is the detail to report. */
+/**
+ * Throws an error with this message unless the condition is true. `cause` is the detail to report.
+ */
 export function assert(condition: unknown, message: string, cause?: string): asserts condition {
   if (!condition) throw new Error(message, { cause });
 }

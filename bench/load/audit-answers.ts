@@ -29,16 +29,23 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       );
     }
   }
-  for (const call of calls) if (call.answer.kind === "error") checkMessage(call, call.answer.message);
+  for (const call of calls)
+    if (call.answer.kind === "error") checkMessage(call, call.answer.message);
   return counts;
 
-  function checkAmounts({ account, answer: { txSignature, collected, newBalance } }: Success): void {
+  function checkAmounts({
+    account,
+    answer: { txSignature, collected, newBalance },
+  }: Success): void {
     const landed = chain.landed(txSignature);
     const index = landed?.message.staticAccounts.findIndex((key) => key === account.address) ?? -1;
     const before = landed?.preBalances[index];
     const after = landed?.postBalances[index];
     if (before === undefined || after === undefined || landed?.err !== null)
-      problems.add("a success without a transaction", `${txSignature} did not collect for ${account.handle}`);
+      problems.add(
+        "a success without a transaction",
+        `${txSignature} did not collect for ${account.handle}`,
+      );
     else if (collected !== sol(after - before) || newBalance !== sol(after))
       problems.add(
         "a success with wrong amounts",
@@ -47,8 +54,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Whether the transaction landed above the confirmed slot at the request's start. Also true if only stale endpoints
-   * answered the replica, because it could not know what had landed.
+   * Whether the transaction landed above the confirmed slot at the request's start. Also true if
+   * only stale endpoints answered the replica, because it could not know what had landed.
    */
   function isCurrent({ replica, start, end, answer: { txSignature } }: Success): boolean {
     const { slot = 0 } = chain.landed(txSignature) ?? {};
@@ -60,7 +67,10 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     const signature = signatureIn(message);
     const named = sent.get(signature ?? "");
     if (named && !named.accounts.includes(call.account))
-      problems.add("an error that names another account's transaction", `${call.account.handle}: ${message}`);
+      problems.add(
+        "an error that names another account's transaction",
+        `${call.account.handle}: ${message}`,
+      );
 
     if (SAYS_NOTHING_MOVED.test(message)) {
       counts.nothingMoved++;
@@ -78,14 +88,16 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Checks that no transaction was open at the end of the request. Ignores transactions that this replica neither sent
-   * nor could know of, and those of the next collect, whose callers still wait or got another answer.
+   * Checks that no transaction was open at the end of the request. Ignores transactions that this
+   * replica neither sent nor could know of, and those of the next collect, whose callers still wait
+   * or got another answer.
    */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
     const open = [...sent.values()].find((transaction) => {
       const { signature, blockhash, at } = transaction;
       const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
-      if (!transaction.vaults.includes(account.creatorVault) || at > end || endsAt <= end) return false;
+      if (!transaction.vaults.includes(account.creatorVault) || at > end || endsAt <= end)
+        return false;
       const isNext = callsOf
         .get(account.id)!
         .some(
@@ -95,9 +107,13 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
             other.end >= end &&
             !(other.answer.kind === "error" && other.answer.message === message),
         );
-      if (transaction.replica === replica) return !isNext && !overlaps(replicas[replica]!.down, at, end);
+      if (transaction.replica === replica)
+        return !isNext && !overlaps(replicas[replica]!.down, at, end);
       const since = Math.min(at, start.at);
-      return at < end - RACE_MS && !replicas.some(({ withoutRedis }) => overlaps(withoutRedis, since, end));
+      return (
+        at < end - RACE_MS &&
+        !replicas.some(({ withoutRedis }) => overlaps(withoutRedis, since, end))
+      );
     });
     if (open)
       problems.add(

@@ -4,7 +4,9 @@ import type { Problems } from "./problems.ts";
 import { partOf, type SharedCoin } from "./shared-coins.ts";
 import type { System } from "./system.ts";
 
-/** The total lamports at the addresses of all accounts, and of the strangers who share their coins. */
+/**
+ * The total lamports at the addresses of all accounts, and of the strangers who share their coins.
+ */
 export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
   const strangers = sharedCoins.flatMap((shared) => shared.strangers);
   const addresses = [...sandbox.accounts.map(({ address }) => address), ...strangers];
@@ -12,16 +14,19 @@ export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
 }
 
 /**
- * Checks three things to the lamport. Fees that left vaults and coins arrived at the accounts that they belong to. Each
- * shareholder of a coin received the right part, once. The fee payer paid only for fees and for the rent of missing
- * vaults. Returns sums, and the transactions that moved nothing.
+ * Checks three things to the lamport. Fees that left vaults and coins arrived at the accounts that
+ * they belong to. Each shareholder of a coin received the right part, once. The fee payer paid only
+ * for fees and for the rent of missing vaults. Returns sums, and the transactions that moved
+ * nothing.
  */
 export function checkLedger(system: System, totalBefore: bigint, problems: Problems) {
   const { accounts, failingCoins } = system;
   const sharedCoins = [...system.sharedCoins, ...failingCoins];
   const { feePayer } = system;
   const { chain } = system.sandbox;
-  const transactions = chain.ledger().filter(({ message }) => message.staticAccounts[0] === feePayer);
+  const transactions = chain
+    .ledger()
+    .filter(({ message }) => message.staticAccounts[0] === feePayer);
   const { rentMinimumAt } = system.timeline;
   const isOwn = (mint: string) => sharedCoins.every(({ coin }) => coin.mint !== mint);
   const receivers = [
@@ -58,10 +63,14 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     }
     const isFailedByStranger = err !== null && namesFailingCoin(transaction);
     if (isFailedByStranger) failedByStrangers++;
-    else if (err !== null) problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
+    else if (err !== null)
+      problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
     const changes = changesIn(transaction);
-    const lostBy = (places: readonly string[]) => -sum(places.map((place) => changes.get(place) ?? 0n));
-    const distributed = sharedCoins.flatMap((shared) => readDistribution(shared, transaction, lostBy) ?? []);
+    const lostBy = (places: readonly string[]) =>
+      -sum(places.map((place) => changes.get(place) ?? 0n));
+    const distributed = sharedCoins.flatMap(
+      (shared) => readDistribution(shared, transaction, lostBy) ?? [],
+    );
     let arrived = 0n;
     for (const { name, address, places } of receivers) {
       const gained = changes.get(address);
@@ -79,7 +88,10 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
       if (paid > 0n) distributions++;
       paidBy.set(mint, (paidBy.get(mint) ?? 0n) + paid);
       if (sum([...parts.values()]) !== paid)
-        problems.add("a distribution of other parts than the shares", `${signature} of ${mint}: ${paid}`);
+        problems.add(
+          "a distribution of other parts than the shares",
+          `${signature} of ${mint}: ${paid}`,
+        );
     }
     const costs = lostBy([feePayer]);
     costsLamports += costs;
@@ -95,7 +107,10 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
     );
   }
 
-  /** Reads what a transaction distributed of a coin's shared fees, and to whom; undefined if it did not distribute. */
+  /**
+   * Reads what a transaction distributed of a coin's shared fees, and to whom; undefined if it did
+   * not distribute.
+   */
   function readDistribution(
     shared: SharedCoin,
     { message, slot, err, preBalances, postBalances }: SandboxTransaction,
@@ -130,7 +145,10 @@ export function checkLedger(system: System, totalBefore: bigint, problems: Probl
   }
   const arrived = totalAtAddresses(system) - totalBefore;
   if (arrived !== collectedLamports)
-    problems.add("lamports that no transaction moved", `${arrived} arrived, ${collectedLamports} were moved`);
+    problems.add(
+      "lamports that no transaction moved",
+      `${arrived} arrived, ${collectedLamports} were moved`,
+    );
   return {
     transactions: transactions.length,
     /** The number of accounts in all transactions. A transaction can have several accounts. */
@@ -152,8 +170,14 @@ export function aboveRent(chain: Chain, address: string): bigint {
 }
 
 /** The change of each account's lamports. */
-function changesIn({ message, preBalances, postBalances }: SandboxTransaction): Map<string, bigint> {
-  return new Map(message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]));
+function changesIn({
+  message,
+  preBalances,
+  postBalances,
+}: SandboxTransaction): Map<string, bigint> {
+  return new Map(
+    message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]),
+  );
 }
 
 function sum(amounts: readonly bigint[]): bigint {

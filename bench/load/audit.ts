@@ -8,12 +8,15 @@ import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
 import { SAYS_NOTHING_SENT } from "./wording.ts";
 
-/** The blockhash of a new transaction is younger than this when the oldest waiting request starts. */
+/**
+ * The blockhash of a new transaction is younger than this when the oldest waiting request starts.
+ */
 const STORED_MS = 2_000;
 
 /**
- * Compares the ledger with the transactions that replicas sent and with their answers, to the lamport. Call this when
- * no collect is in flight. `totalBefore` is `totalAtAddresses` at the start.
+ * Compares the ledger with the transactions that replicas sent and with their answers, to the
+ * lamport. Call this when no collect is in flight. `totalBefore` is `totalAtAddresses` at the
+ * start.
  */
 export function audit(
   system: System,
@@ -30,8 +33,9 @@ export function audit(
     accounts.filter(({ creatorVault }) => vaults.includes(creatorVault));
 
   /**
-   * When a replica can have begun to build a transaction: at the start of the oldest request waiting for its accounts, or
-   * for any account that it pays, if it only distributes. With an older blockhash, any replica may have signed it before.
+   * When a replica can have begun to build a transaction: at the start of the oldest request
+   * waiting for its accounts, or for any account that it pays, if it only distributes. With an
+   * older blockhash, any replica may have signed it before.
    */
   function originOf(transaction: SentTransaction) {
     const { accounts, replica, blockhash, at } = transaction;
@@ -54,15 +58,23 @@ export function audit(
   const endOf = ({ signature, blockhash }: SentTransaction) =>
     timeline.landedAt(signature) ?? system.expiredAt(blockhash);
 
-  /** The number of transactions that paid a fee and moved nothing, with an excuse: see `isExplained`. */
+  /**
+   * The number of transactions that paid a fee and moved nothing, with an excuse: see
+   * `isExplained`.
+   */
   let paidForNothing = 0;
-  /** The number of transactions signed while another one for the vault was open, because a lock was not visible. */
+  /**
+   * The number of transactions signed while another one for the vault was open, because a lock was
+   * not visible.
+   */
   let signedBesideAnother = 0;
   /** The sent transactions by vault, which belongs to an account or to a coin's sharing config. */
   const sentOf = new Map<string, SentTransaction[]>();
   for (const transaction of sent.values()) {
-    if (transaction.vaults.length === 0) problems.add("a transaction for no account", transaction.signature);
-    for (const vault of transaction.vaults) sentOf.set(vault, [...(sentOf.get(vault) ?? []), transaction]);
+    if (transaction.vaults.length === 0)
+      problems.add("a transaction for no account", transaction.signature);
+    for (const vault of transaction.vaults)
+      sentOf.set(vault, [...(sentOf.get(vault) ?? []), transaction]);
   }
   for (const transaction of sent.values()) {
     for (const account of ownersOf(transaction)) checkTold(transaction, account);
@@ -74,7 +86,12 @@ export function audit(
       .filter((call) => call.replica === replica && call.start.at <= at)
       .toSorted((a, b) => a.end - b.end)
       .at(-1);
-    if (last && last.end < at && last.answer.kind === "error" && SAYS_NOTHING_SENT.test(last.answer.message))
+    if (
+      last &&
+      last.end < at &&
+      last.answer.kind === "error" &&
+      SAYS_NOTHING_SENT.test(last.answer.message)
+    )
       problems.add("a transaction sent after its caller was told that none was", signature);
   }
 
@@ -90,7 +107,11 @@ export function audit(
     const transaction = sent.get(signature);
     const others = transaction ? othersOf(transaction) : [];
     if (transaction && isExplained(transaction, others)) paidForNothing++;
-    else problems.add("a fee paid for nothing", [transaction, ...others.slice(-3)].map(describe).join("; "));
+    else
+      problems.add(
+        "a fee paid for nothing",
+        [transaction, ...others.slice(-3)].map(describe).join("; "),
+      );
   }
 
   function describe(transaction: SentTransaction | undefined): string {
@@ -100,9 +121,9 @@ export function audit(
   }
 
   /**
-   * Whether a transaction that moved nothing has an excuse. Either another transaction took the fees while a replica
-   * could not see the other's locks. Or a stale endpoint still showed collected fees, while the replica could not reach
-   * Redis or did not trust the newest slots yet.
+   * Whether a transaction that moved nothing has an excuse. Either another transaction took the
+   * fees while a replica could not see the other's locks. Or a stale endpoint still showed
+   * collected fees, while the replica could not reach Redis or did not trust the newest slots yet.
    */
   function isExplained(transaction: SentTransaction, others: readonly SentTransaction[]): boolean {
     const since = originOf(transaction).since;

@@ -2,7 +2,15 @@ import { z } from "zod";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { assert, errorOf, errorsOf, LOOKUP, WALLETS, type NAMED_COIN, type WALLET } from "./answers.ts";
+import {
+  assert,
+  errorOf,
+  errorsOf,
+  LOOKUP,
+  WALLETS,
+  type NAMED_COIN,
+  type WALLET,
+} from "./answers.ts";
 import { createClient, type Call } from "./client.ts";
 import { createCollects, dataOf } from "./collects.ts";
 import type { Problems } from "./problems.ts";
@@ -33,12 +41,14 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
   const unknownHandle = () => `nobody${random.below(1e6)}`;
   const byHandle = new Map(accounts.map((account) => [account.handle, account]));
   /**
-   * The count of each outcome, by kind of call. An outcome is "200", an error code, "no answer" from a killed replica,
-   * or "WRONG" for a response that violates the contract.
+   * The count of each outcome, by kind of call. An outcome is "200", an error code, "no answer"
+   * from a killed replica, or "WRONG" for a response that violates the contract.
    */
   const outcomes = new Map<string, Map<string, number>>();
 
-  /** An account's share of a coin's fees, in basis points; 0 if the coin pays other accounts only. */
+  /**
+   * An account's share of a coin's fees, in basis points; 0 if the coin pays other accounts only.
+   */
   function shareBpsOf({ address, coins }: SandboxAccount, mint: string): number {
     const shared = sharedCoins.find(({ coin }) => coin.mint === mint);
     if (!shared) return coins.some((coin) => coin.mint === mint) ? ALL_BPS : 0;
@@ -61,7 +71,10 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
       "other coins than the request names",
     );
     for (const { mint, shareBps } of coins)
-      assert(mints.includes(mint) && shareBps === shareBpsOf(account, mint), "a coin with a wrong share");
+      assert(
+        mints.includes(mint) && shareBps === shareBpsOf(account, mint),
+        "a coin with a wrong share",
+      );
     const { vault, pda, total } = wallet.balance;
     const fits = (fees: bigint, atAddress: bigint) =>
       vault === sol(fees) && pda === sol(atAddress) && total === sol(fees + atAddress);
@@ -73,7 +86,11 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
     ...collects.kinds,
 
     async lookup() {
-      const handle = isRare() ? unknownHandle() : isRare() ? "no%20handle" : pickBusy(accounts).handle;
+      const handle = isRare()
+        ? unknownHandle()
+        : isRare()
+          ? "no%20handle"
+          : pickBusy(accounts).handle;
       const call = newCall();
       const account = byHandle.get(handle);
       const mints = account ? chooseMints(account) : [];
@@ -84,7 +101,10 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
         return errorOf(answer, [...LOOKUP_CODES, ...(account ? [] : WRONG_HANDLE)]).code;
       const wallet = LOOKUP.parse(answer.body);
       assert(wallet.handle === handle, `requested ${handle}, received ${wallet.handle}`);
-      assert((wallet.coins !== undefined) === mints.length > 0, "coins only for a request that names them");
+      assert(
+        (wallet.coins !== undefined) === mints.length > 0,
+        "coins only for a request that names them",
+      );
       checkWallet(wallet, call, mints);
       return "200";
     },
@@ -93,7 +113,9 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
       const handles = Array.from({ length: 1 + random.below(40) }, () => pickBusy(accounts).handle);
       if (isRare()) handles.push(unknownHandle());
       const mints =
-        sharedCoins.length > 0 && random.isChosen(NAMING_A_COIN) ? [pick(sharedCoins).coin.mint] : [];
+        sharedCoins.length > 0 && random.isChosen(NAMING_A_COIN)
+          ? [pick(sharedCoins).coin.mint]
+          : [];
       const query =
         "query ($handles: [String!]!, $mints: [String!]!) { wallets(handles: $handles) { handle socialId address balance(mints: $mints) { vault pda total } coins(mints: $mints) { mint shareBps reason } } }";
       const call = newCall();
@@ -102,7 +124,10 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
       const errors = errorsOf(answer, ["SOCIAL_NOT_FOUND", ...LOOKUP_CODES]);
       if (answer.status !== 200) return "RATE_LIMITED";
       const { wallets } = WALLETS.parse(dataOf(answer));
-      assert(wallets.length === handles.length, `${wallets.length} wallets for ${handles.length} handles`);
+      assert(
+        wallets.length === handles.length,
+        `${wallets.length} wallets for ${handles.length} handles`,
+      );
       for (const [i, wallet] of wallets.entries()) {
         assert(!wallet || wallet.handle === handles[i], "wallets in the wrong order");
         if (wallet?.balance && wallet.coins)

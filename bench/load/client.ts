@@ -12,7 +12,9 @@ const CALLERS = 4_000;
 const TIMEOUT_MS = 60_000;
 /** If an account has coins, this fraction of its requests names coins. */
 const NAMING_COINS = 0.5;
-/** The fraction of requests with coins that name all of the account's coins. The others name one. */
+/**
+ * The fraction of requests with coins that name all of the account's coins. The others name one.
+ */
 const NAMING_ALL = 0.5;
 /** The fraction of requests that arrive through the trusted caller. */
 const TRUSTED = 0.2;
@@ -34,7 +36,11 @@ export function createClient({ replicas, timeline, random, alternates }: System)
   const agent = new Agent({ headersTimeout: TIMEOUT_MS, bodyTimeout: TIMEOUT_MS });
 
   /** Sends a request. Returns undefined if the replica was killed meanwhile. */
-  async function send({ replica, start }: Call, path: string, body?: object): Promise<Answer | undefined> {
+  async function send(
+    { replica, start }: Call,
+    path: string,
+    body?: object,
+  ): Promise<Answer | undefined> {
     const caller = random.below(CALLERS);
     const address = `10.9.${caller >> 8}.${caller & 255}`;
     const { url, down } = replicas[replica]!;
@@ -58,11 +64,15 @@ export function createClient({ replicas, timeline, random, alternates }: System)
   }
 
   return {
-    newCall: (replica = random.below(replicas.length)): Call => ({ replica, start: timeline.now() }),
+    newCall: (replica = random.below(replicas.length)): Call => ({
+      replica,
+      start: timeline.now(),
+    }),
     /** Chooses the replica for a collect of one account. */
     newCollect(account: SandboxAccount): Call {
       const last = alternates ? lastAsked.get(account.id) : undefined;
-      const replica = last === undefined ? random.below(replicas.length) : (last + 1) % replicas.length;
+      const replica =
+        last === undefined ? random.below(replicas.length) : (last + 1) % replicas.length;
       lastAsked.set(account.id, replica);
       return { replica, start: timeline.now() };
     },

@@ -16,7 +16,11 @@ import type { Call, Client } from "./client.ts";
 import type { System } from "./system.ts";
 import type { Truth } from "./truth.ts";
 
-const COLLECT_CODES = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS", "RATE_LIMITED"] as const satisfies ErrorCode[];
+const COLLECT_CODES = [
+  "COLLECT_FAILED",
+  "INSUFFICIENT_FUNDS",
+  "RATE_LIMITED",
+] as const satisfies ErrorCode[];
 /** The fraction of collects that name coins whose distribution fails. */
 const NAMING_FAILING_COINS = 0.2;
 const FIELDS = "{ success collected newBalance txSignature error message }";
@@ -74,8 +78,8 @@ export function createCollects(
   }
 
   /**
-   * Collects for several accounts in one mutation. `keys` are the accounts' keys in the results and in the paths of
-   * errors. Returns the first account's outcome.
+   * Collects for several accounts in one mutation. `keys` are the accounts' keys in the results and
+   * in the paths of errors. Returns the first account's outcome.
    */
   async function mutate<Key extends PropertyKey>(
     accounts: readonly SandboxAccount[],
@@ -97,7 +101,12 @@ export function createCollects(
       }
       if (result) NOTHING.parse(withoutNulls(result));
       const error = errors.find(({ path }) => answer?.status === 429 || path?.includes(key));
-      return record(account, call, result ? { kind: "nothing" } : (error ?? { kind: "lost" }), mints);
+      return record(
+        account,
+        call,
+        result ? { kind: "nothing" } : (error ?? { kind: "lost" }),
+        mints,
+      );
     });
     return outcomes[0]!;
   }
@@ -141,14 +150,19 @@ export function createCollects(
         if (isRare()) return collectOne(pick([12, "", null]), undefined, newCall());
         const account = pickBusy(accounts);
         const strangers = random.isChosen(NAMING_FAILING_COINS) ? failingMintsOf(account) : [];
-        return collectOne(account.id, account, newCollect(account), [...chooseMints(account), ...strangers]);
+        return collectOne(account.id, account, newCollect(account), [
+          ...chooseMints(account),
+          ...strangers,
+        ]);
       },
 
       collects() {
         const picked = [pickBusy(accounts), pickBusy(accounts)] as const;
         const query = `mutation ($one: String!, $other: String!) { one: collect(socialId: $one) ${FIELDS} other: collect(socialId: $other) ${FIELDS} }`;
         const variables = { one: picked[0].id, other: picked[1].id };
-        return mutate(picked, ["one", "other"], { query, variables }, (data) => COLLECTS.parse(data));
+        return mutate(picked, ["one", "other"], { query, variables }, (data) =>
+          COLLECTS.parse(data),
+        );
       },
 
       /** Collects for several shareholders of one coin. */

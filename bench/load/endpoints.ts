@@ -53,8 +53,9 @@ export const methodsOf = (chain: Chain): Methods => ({
 });
 
 /**
- * Starts two endpoints of the chain. Call this before the chain's slots advance, so that both have the same genesis
- * hash. For each send of a transaction, calls `onSend` with its addresses before the chain gets the transaction.
+ * Starts two endpoints of the chain. Call this before the chain's slots advance, so that both have
+ * the same genesis hash. For each send of a transaction, calls `onSend` with its addresses before
+ * the chain gets the transaction.
  */
 export async function startEndpoints(
   chain: Chain,
@@ -64,13 +65,20 @@ export async function startEndpoints(
 ) {
   /** The sent transactions by signature, oldest first. */
   const sent = new Map<string, SentTransaction>();
-  /** The addresses of sent transactions, by base64. A cache, because a transaction is sent many times. */
+  /**
+   * The addresses of sent transactions, by base64. A cache, because a transaction is sent many
+   * times.
+   */
   const known = new Map<string, readonly string[]>();
-  /** The number of sends, the time of the last send or status read, and the time of the last balance shown. */
+  /**
+   * The number of sends, the time of the last send or status read, and the time of the last balance
+   * shown.
+   */
   const activity = { sends: 0, lastCallAt: 0, lastBalanceAt: 0 };
 
   function record({ method, params: [first], replica }: ChainCall): void {
-    if (method === "getSignatureStatuses" || method === "sendTransaction") activity.lastCallAt = Date.now();
+    if (method === "getSignatureStatuses" || method === "sendTransaction")
+      activity.lastCallAt = Date.now();
     if (method !== "sendTransaction" || typeof first !== "string") return;
     activity.sends++;
     const addresses = known.get(first);

@@ -11,24 +11,43 @@ import type { System } from "./system.ts";
 
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
-/** A fault of both endpoints, or of the social network, affects this fraction of the matching calls. */
+/**
+ * A fault of both endpoints, or of the social network, affects this fraction of the matching calls.
+ */
 const FAULT_RATE = 0.7;
-/** More than the sum of the 150 blocks for which a blockhash is valid and the 32 slots to finality. */
+/**
+ * More than the sum of the 150 blocks for which a blockhash is valid and the 32 slots to finality.
+ */
 export const SLOTS_PAST_BLOCKHASH = 200;
-/** How long after skipped slots a replica may use a stale endpoint, or reject the new slots of the other endpoint. */
+/**
+ * How long after skipped slots a replica may use a stale endpoint, or reject the new slots of the
+ * other endpoint.
+ */
 const BELIEVED_AFTER_MS = 5_000;
 const SHORT_FAULT_MS = 600;
-/** Longer than two seconds, after which the gateway resends a transaction and checks whether it has expired. */
+/**
+ * Longer than two seconds, after which the gateway resends a transaction and checks whether it has
+ * expired.
+ */
 const LONG_FAULT_MS = 3_000;
 /** How long after the start of a long fault all earlier blockhashes expire. */
 const EXPIRES_AFTER_MS = 700;
-/** How long a node claims to be ahead: longer than a replica keeps reading from an endpoint that lags. */
+/**
+ * How long a node claims to be ahead: longer than a replica keeps reading from an endpoint that
+ * lags.
+ */
 const AHEAD_MS = 12_000;
 /** How long the preferred endpoint may back off after a fault. */
 const RECOVERED_MS = 3_000;
-/** The fraction of reads that the node may get while it claims to be ahead: only those that check its state. */
+/**
+ * The fraction of reads that the node may get while it claims to be ahead: only those that check
+ * its state.
+ */
 const MAX_READS_AHEAD = 0.1;
-/** How long an endpoint closes connections before the other one lies, or before it shows another cluster itself. */
+/**
+ * How long an endpoint closes connections before the other one lies, or before it shows another
+ * cluster itself.
+ */
 const OUTAGE_MS = 300;
 /** How long confirmed slots stand still while the cluster migrates. */
 const MIGRATION_MS = 15_000;
@@ -36,11 +55,16 @@ const MIGRATION_MS = 15_000;
 const SERVED_MS = 10_000;
 /** In lamports per byte. */
 const LOWER_RENTS = [2_575, 1_322];
-/** Redis's delays between freezes. A command still takes less than the 120 ms that the gateway waits. */
+/**
+ * Redis's delays between freezes. A command still takes less than the 120 ms that the gateway
+ * waits.
+ */
 const MOST_SLOW_REDIS_MS = 50;
 const SLOW_REDIS_MS = [0, 30, 0, MOST_SLOW_REDIS_MS];
 
-/** The durations of Redis's freezes: some are below the 120 ms that the gateway waits, some above. */
+/**
+ * The durations of Redis's freezes: some are below the 120 ms that the gateway waits, some above.
+ */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
 const FREEZE_EVERY_MS = 2_500;
 /** How long the second replica runs before it is killed. */
@@ -48,7 +72,11 @@ const KILLS_AFTER_MS = [2_000, 5_000, 1_000, 3_500];
 const DOWN_MS = 500;
 const POLL_MS = 50;
 
-const answerWith = (status: number, headers: Record<string, string> = {}) => ({ status, headers, body: "" });
+const answerWith = (status: number, headers: Record<string, string> = {}) => ({
+  status,
+  headers,
+  body: "",
+});
 
 /** Faults of any upstream. */
 const FAULTS: Record<string, () => Fault> = {
@@ -85,7 +113,10 @@ interface Scenario {
   readonly quietMs?: number | undefined;
   /** The endpoint that fails for a moment before the fault. */
   readonly failsBefore?: Endpoint | undefined;
-  /** The endpoints show different clusters. No replica may start meanwhile, because it cannot know which is right. */
+  /**
+   * The endpoints show different clusters. No replica may start meanwhile, because it cannot know
+   * which is right.
+   */
   readonly isAmbiguous?: boolean | undefined;
 }
 
@@ -93,7 +124,10 @@ const stopAll = (stops: (() => void)[]) => () => {
   for (const stop of stops) stop();
 };
 
-/** Returns the faults of the chain. At most one endpoint lies at a time; a fault of both endpoints is no lie. */
+/**
+ * Returns the faults of the chain. At most one endpoint lies at a time; a fault of both endpoints
+ * is no lie.
+ */
 function chainScenarios(system: System, problems: Problems): Scenario[] {
   const { endpoints, lies, ratchet, replicas, stale, random, activity, feePayer } = system;
   const { chain } = system.sandbox;
@@ -104,7 +138,8 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
     const stops = [endpoint.lie(methods)];
     if (movesFirst) {
-      // The outage begins with each replica's first call: a replica that calls later would not notice the move.
+      // The outage begins with each replica's first call: a replica that calls later would not
+      // notice the move.
       const firstCalls = new Map<number, number>();
       const isInOutage = ({ replica }: ChainCall) => {
         const firstAt = firstCalls.get(replica) ?? Date.now();
@@ -122,20 +157,32 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     return stopAll(stops);
   }
 
-  /** Nearly all reads must go to the first endpoint while it works, until the returned function is called. */
+  /**
+   * Nearly all reads must go to the first endpoint while it works, until the returned function is
+   * called.
+   */
   function limitReads(): () => void {
     const startedAt = Date.now();
     const before = endpoints.map(({ reads }) => reads());
     return () => {
-      const [first, second] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [number, number];
+      const [first, second] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [
+        number,
+        number,
+      ];
       // On a busy machine the first endpoint may answer too late.
       if (replicas.some(({ endpointFailedAt }) => endpointFailedAt() >= startedAt)) return;
       if (second > MAX_READS_AHEAD * (first + second))
-        problems.add("a node that claims to be ahead got the reads", `${second} of ${first + second}`);
+        problems.add(
+          "a node that claims to be ahead got the reads",
+          `${second} of ${first + second}`,
+        );
     };
   }
 
-  /** Returns two scenarios of each item, one per endpoint. Each half of the list alternates between the endpoints. */
+  /**
+   * Returns two scenarios of each item, one per endpoint. Each half of the list alternates between
+   * the endpoints.
+   */
   const atBoth = <T>(list: readonly T[], toScenario: (one: T, endpoint: 0 | 1) => Scenario) =>
     ([0, 1] as const).flatMap((swapped) =>
       list.map((one, i) => {
@@ -237,10 +284,15 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   return [...takeTurns(liesOfOne, ofBoth, faultsOfOne, ofCluster), ahead];
 }
 
-/** Returns the first item of each group, then the second of each, and so on. So a short run has items of all groups. */
+/**
+ * Returns the first item of each group, then the second of each, and so on. So a short run has
+ * items of all groups.
+ */
 function takeTurns<T>(...groups: (readonly T[])[]): T[] {
   const rounds = Math.max(...groups.map(({ length }) => length));
-  return Array.from({ length: rounds }, (_, i) => groups.flatMap((group) => group.slice(i, i + 1))).flat();
+  return Array.from({ length: rounds }, (_, i) =>
+    groups.flatMap((group) => group.slice(i, i + 1)),
+  ).flat();
 }
 
 async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
@@ -248,9 +300,13 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
   while (!isOver() && performance.now() < endsAt) await sleep(POLL_MS);
 }
 
-/** Injects faults of the chain, the network, Redis and the replicas. Each of the four has a fixed, repeating order. */
+/**
+ * Injects faults of the chain, the network, Redis and the replicas. Each of the four has a fixed,
+ * repeating order.
+ */
 export function createFaultSchedule(system: System, problems: Problems) {
-  const { sandbox, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } = system;
+  const { sandbox, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } =
+    system;
   const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,

@@ -10,11 +10,17 @@ import type { Timeline } from "./timeline.ts";
 export interface Lie {
   readonly name: string;
   readonly methods: ToMethods;
-  /** The lie can make a transaction look expired. So it is a long fault, during which blockhashes expire. */
+  /**
+   * The lie can make a transaction look expired. So it is a long fault, during which blockhashes
+   * expire.
+   */
   readonly isLong?: boolean;
   /** The node shows the state of an earlier slot. */
   readonly isStale?: boolean;
-  /** The endpoint first closes connections for a moment, as if its host name then pointed to another node. */
+  /**
+   * The endpoint first closes connections for a moment, as if its host name then pointed to another
+   * node.
+   */
   readonly movesFirst?: boolean;
 }
 
@@ -23,7 +29,10 @@ const HUGE_SLOT = 1_000_000_000_000;
 const HUGE_HEIGHT = 4_000_000_000_000;
 /** By how many slots the other cluster is ahead. Devnet and mainnet differ by tens of millions. */
 const OTHER_CLUSTER_SLOTS = 50_000_000;
-/** How many slots a slow node and a stopped node are behind. The latter is over the 32 slots to finality. */
+/**
+ * How many slots a slow node and a stopped node are behind. The latter is over the 32 slots to
+ * finality.
+ */
 const SLOTS_BEHIND = [5, 60];
 /** How many slots a ratchet gains with each answer. */
 const SLOTS_GAINED = 7;
@@ -37,7 +46,8 @@ const newBlockhash = () => base58.decode(randomBytes(32));
 /** A node that accepts transactions, but drops them. */
 export const dropTransactions: ToMethods = (honest) => ({
   ...honest,
-  sendTransaction: (params) => decodeTransaction(Buffer.from((params as [string])[0], "base64")).signature,
+  sendTransaction: (params) =>
+    decodeTransaction(Buffer.from((params as [string])[0], "base64")).signature,
 });
 
 /** A node that fails every call. */
@@ -105,7 +115,10 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     send: () => "BlockhashNotFound",
   };
 
-  /** A node that has not seen the last slots. It still forwards transactions, and simulates on the newest state. */
+  /**
+   * A node that has not seen the last slots. It still forwards transactions, and simulates on the
+   * newest state.
+   */
   function staleChain(slots: () => number): Chain {
     const slot: Chain["slot"] = (commitment) => chain.slot(commitment) - slots();
     return {
@@ -147,7 +160,8 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   return [
     {
       name: "a stale node that drops transactions",
-      methods: (honest) => dropTransactions(showing(() => staleChain(() => SLOTS_BEHIND[0]!))(honest)),
+      methods: (honest) =>
+        dropTransactions(showing(() => staleChain(() => SLOTS_BEHIND[0]!))(honest)),
       isLong: true,
       isStale: true,
     },
@@ -169,7 +183,12 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       isLong: true,
       movesFirst: true,
     },
-    { name: "a node that stands still", methods: showing(frozenChain), isLong: true, isStale: true },
+    {
+      name: "a node that stands still",
+      methods: showing(frozenChain),
+      isLong: true,
+      isStale: true,
+    },
     {
       name: `the state of ${SLOTS_BEHIND[1]} slots ago, one call in five`,
       methods: sometimes(

@@ -1,11 +1,13 @@
 /**
- * The load test. Thousands of client addresses, some through a trusted caller, send lookups, GraphQL batches and
- * collects to two replicas with one Redis. Meanwhile fees arrive in vaults and on coins, strangers make distributions
- * fail, upstreams and Redis fail or are slow, endpoints lie, the cluster changes, and a replica is killed. The test
- * compares every answer with the chain's timeline, audits the ledger, and checks this process for leaks.
- * `npm run load -- <seconds>` (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>`
- * measures memory (never-landing.ts). LOAD_SEED repeats a run's random choices, but callers may make them in another
- * order. With a seed that ends in 0, each account's collects alternate between the replicas, over a slow Redis.
+ * The load test. Thousands of client addresses, some through a trusted caller, send lookups,
+ * GraphQL batches and collects to two replicas with one Redis. Meanwhile fees arrive in vaults and
+ * on coins, strangers make distributions fail, upstreams and Redis fail or are slow, endpoints lie,
+ * the cluster changes, and a replica is killed. The test compares every answer with the chain's
+ * timeline, audits the ledger, and checks this process for leaks. `npm run load -- <seconds>`
+ * (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>` measures
+ * memory (never-landing.ts). LOAD_SEED repeats a run's random choices, but callers may make them in
+ * another order. With a seed that ends in 0, each account's collects alternate between the
+ * replicas, over a slow Redis.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -23,17 +25,27 @@ import { createTruth, type Truth } from "./truth.ts";
 /** The number of concurrent callers of each kind. */
 const CONCURRENCY = { lookup: 16, wallets: 4, collect: 36, collects: 8, collectMany: 4 } as const;
 const FEES_EVERY_MS = 20;
-/** Fees are random amounts up to this: some are below the minimum of a collect, most are far above it. */
+/**
+ * Fees are random amounts up to this: some are below the minimum of a collect, most are far above
+ * it.
+ */
 const MAX_FEES_LAMPORTS = 2_000_000;
 /** The fraction of fees that arrive on coins with shared fees. */
 const SHARED_FEES = 0.3;
 /** By how much the first replica's heap may grow in the second half. */
 const MAX_HEAP_GROWTH_BYTES = 24 * 1024 * 1024;
-/** After this time without a call about a transaction, none is open: replicas poll far more often. */
+/**
+ * After this time without a call about a transaction, none is open: replicas poll far more often.
+ */
 const QUIET_MS = 3_000;
-/** How long transactions may stay open after the last fault: until a finalized block shows that they expired. */
+/**
+ * How long transactions may stay open after the last fault: until a finalized block shows that they
+ * expired.
+ */
 const SETTLE_MS = 45_000;
-/** How long the last collects may take: longer than a blockhash is valid, plus an account's backoff. */
+/**
+ * How long the last collects may take: longer than a blockhash is valid, plus an account's backoff.
+ */
 const RECOVERY_MS = 120_000;
 const RETRY_MS = 1_000;
 /** How long closed resources may take to disappear. */
@@ -43,13 +55,16 @@ interface LoadOptions {
   /** The shortest time for which faults are injected. */
   readonly seconds: number;
   readonly seed: number;
-  /** Whether to compare a heap after each half. In a run of a few seconds it grows, because caches still fill. */
+  /**
+   * Whether to compare a heap after each half. In a run of a few seconds it grows, because caches
+   * still fill.
+   */
   readonly comparesHeaps: boolean;
 }
 
 /**
- * Runs the load with faults, then removes the faults, collects the remaining fees, and audits. Returns the lines of the
- * report, and a line for each kind of problem.
+ * Runs the load with faults, then removes the faults, collects the remaining fees, and audits.
+ * Returns the lines of the report, and a line for each kind of problem.
  */
 export async function runLoad(options: LoadOptions) {
   const resourcesBefore = process.getActiveResourcesInfo().length;
@@ -101,7 +116,9 @@ async function attack(
     let haveFaultsEnded = false;
     await Promise.all([
       ...(Object.keys(CONCURRENCY) as (keyof typeof CONCURRENCY)[]).flatMap((kind) =>
-        Array.from({ length: CONCURRENCY[kind] }, () => callers.keepCalling(kind, () => haveFaultsEnded)),
+        Array.from({ length: CONCURRENCY[kind] }, () =>
+          callers.keepCalling(kind, () => haveFaultsEnded),
+        ),
       ),
       faults.run(isOver).finally(() => (haveFaultsEnded = true)),
       keepAddingFees(system, () => haveFaultsEnded),
@@ -111,7 +128,8 @@ async function attack(
   async function runHalf() {
     await runFor(seconds / 2);
     const giveUpAt = Date.now() + SETTLE_MS;
-    while (Date.now() - system.activity.lastCallAt < QUIET_MS && Date.now() < giveUpAt) await sleep(100);
+    while (Date.now() - system.activity.lastCallAt < QUIET_MS && Date.now() < giveUpAt)
+      await sleep(100);
     return Promise.all(system.replicas.map((replica) => replica.memory()));
   }
 
@@ -126,7 +144,10 @@ async function attack(
   const { answers } = audited;
   if (answers.successes === 0) problems.add("no collect succeeded", "so the run proves nothing");
   // The sum may be too low, because a killed process loses its counts.
-  const countedFees = metrics.reduce((sum, read) => sum + read("tributary_fees_spent_lamports_total"), 0);
+  const countedFees = metrics.reduce(
+    (sum, read) => sum + read("tributary_fees_spent_lamports_total"),
+    0,
+  );
   if (countedFees > audited.costsLamports)
     problems.add("fees counted that nobody paid", `${countedFees} of ${audited.costsLamports}`);
   if (audited.distributions === 0)
@@ -173,7 +194,10 @@ async function attack(
   ];
 }
 
-/** Checks that every account can be collected once no fault is left. Half of the collects go to each replica. */
+/**
+ * Checks that every account can be collected once no fault is left. Half of the collects go to each
+ * replica.
+ */
 async function collectTheRest(
   system: System,
   truth: Truth,
@@ -189,13 +213,18 @@ async function collectTheRest(
       // A success may report a transaction that landed before the last fees arrived.
       if (truth.isNothing(account)) return;
       if (Date.now() > giveUpAt) {
-        problems.add("an account that cannot be collected any more", `${account.handle}: ${outcome}`);
+        problems.add(
+          "an account that cannot be collected any more",
+          `${account.handle}: ${outcome}`,
+        );
         return;
       }
       await sleep(RETRY_MS);
     }
   }
-  await Promise.all(system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)));
+  await Promise.all(
+    system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)),
+  );
 }
 
 /** Simulates trading until `isOver`: adds fees to coins, to creator vaults and to AMM vaults. */
@@ -207,12 +236,16 @@ async function keepAddingFees(system: System, isOver: () => boolean): Promise<vo
     const lamports = 1 + random.below(MAX_FEES_LAMPORTS);
     // A migrating cluster would drop these fees.
     if (system.isMigrating) continue;
-    if (random.isChosen(SHARED_FEES)) system.addSharedFees(random.pick(sharedCoins), lamports, place);
+    if (random.isChosen(SHARED_FEES))
+      system.addSharedFees(random.pick(sharedCoins), lamports, place);
     else system.addFees(random.pickBusy(accounts), lamports, place);
   }
 }
 
-/** Waits until at most `before` resources are active. Returns all active kinds if this takes over RELEASE_MS. */
+/**
+ * Waits until at most `before` resources are active. Returns all active kinds if this takes over
+ * RELEASE_MS.
+ */
 async function resourcesLeft(before: number): Promise<string[]> {
   const giveUpAt = performance.now() + RELEASE_MS;
   for (;;) {

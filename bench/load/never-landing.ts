@@ -10,8 +10,8 @@ import { startSystem } from "./system.ts";
 import { createTruth } from "./truth.ts";
 
 /**
- * As many transactions as the default budget allows in an hour: 50,000,000 lamports at 5,000 each. A transaction that
- * never lands costs nothing, but the budget counts it.
+ * As many transactions as the default budget allows in an hour: 50,000,000 lamports at 5,000 each.
+ * A transaction that never lands costs nothing, but the budget counts it.
  */
 const TRANSACTIONS = 10_000;
 /** How often memory is measured. The first measurement is after the caches are full. */
@@ -22,9 +22,9 @@ const FEES_LAMPORTS = 1_000_000;
 const POLL_MS = 50;
 
 /**
- * Runs an hour's worth of transactions that never land, because both endpoints drop them. Collects for all accounts at
- * once, waits until each transaction has been sent twice, and then skips slots until the blockhashes expire. Repeats
- * this, and reports a problem if memory grows.
+ * Runs an hour's worth of transactions that never land, because both endpoints drop them. Collects
+ * for all accounts at once, waits until each transaction has been sent twice, and then skips slots
+ * until the blockhashes expire. Repeats this, and reports a problem if memory grows.
  */
 export async function runNeverLanding(seed: number, transactions = TRANSACTIONS) {
   const problems = createProblems();
@@ -46,7 +46,10 @@ export async function runNeverLanding(seed: number, transactions = TRANSACTIONS)
     );
     const areSentTwice = () => {
       const transactions = [...sent.values()].slice(sentBefore);
-      const collected = transactions.reduce((count, transaction) => count + transaction.accounts.length, 0);
+      const collected = transactions.reduce(
+        (count, transaction) => count + transaction.accounts.length,
+        0,
+      );
       const sends = activity.sends - sendsBefore;
       return collected >= accounts.length && sends >= 2 * endpoints.length * transactions.length;
     };
@@ -74,9 +77,13 @@ export async function runNeverLanding(seed: number, transactions = TRANSACTIONS)
     await system.stopReplicas(problems);
     const { nothingMoved } = audit(system, callers.collects, totalBefore, problems).answers;
     if (nothingMoved < transactions)
-      problems.add("answers that do not say that nothing was moved", `${transactions - nothingMoved}`);
+      problems.add(
+        "answers that do not say that nothing was moved",
+        `${transactions - nothingMoved}`,
+      );
     for (const [i, last] of heaps.at(-1)!.entries())
-      if (last - heaps[0]![i]! > MAX_GROWTH_BYTES) problems.add("a heap that grew", `of replica ${i}`);
+      if (last - heaps[0]![i]! > MAX_GROWTH_BYTES)
+        problems.add("a heap that grew", `of replica ${i}`);
   } finally {
     await callers.close();
     await system.close();

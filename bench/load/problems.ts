@@ -13,7 +13,8 @@ export function createProblems() {
     /** Returns a line for each kind, with the number of problems and the first details. */
     lines: () =>
       [...byKind].map(
-        ([kind, details]) => `${kind} (${details.length}): ${details.slice(0, MAX_DETAILS).join("; ")}`,
+        ([kind, details]) =>
+          `${kind} (${details.length}): ${details.slice(0, MAX_DETAILS).join("; ")}`,
       ),
   };
 }

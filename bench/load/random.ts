@@ -3,7 +3,10 @@ const BUSY = 10;
 
 export type Random = ReturnType<typeof createRandom>;
 
-/** Makes all random choices of a run, by mulberry32. The same seed gives the same sequence of choices. */
+/**
+ * Makes all random choices of a run, by mulberry32. The same seed gives the same sequence of
+ * choices.
+ */
 export function createRandom(seed: number) {
   let state = seed;
   /** Returns a number that is at least 0 and less than 1. */

@@ -30,11 +30,14 @@ export interface Period {
 export const overlaps = (periods: readonly Period[], from: number, to: number): boolean =>
   periods.some((period) => period.from <= to && period.to >= from);
 
-export const toMegabytes = (bytes: number, digits = 0): string => (bytes / 1024 / 1024).toFixed(digits);
+export const toMegabytes = (bytes: number, digits = 0): string =>
+  (bytes / 1024 / 1024).toFixed(digits);
 
 export type Replica = Awaited<ReturnType<typeof startReplica>>;
 
-/** Starts a gateway process with only these variables. The process keeps its port when it restarts. */
+/**
+ * Starts a gateway process with only these variables. The process keeps its port when it restarts.
+ */
 export async function startReplica(env: Readonly<Record<string, string>>) {
   const port = await freePort();
   const url = `http://127.0.0.1:${port}`;
@@ -50,7 +53,11 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
       errors.push(line);
       return;
     }
-    const { level, time, msg, ...rest } = JSON.parse(line) as { level: number; time: number; msg: string };
+    const { level, time, msg, ...rest } = JSON.parse(line) as {
+      level: number;
+      time: number;
+      msg: string;
+    };
     if (level >= LOGS_ERROR_LEVEL && !LOGS_FOREIGN_CLUSTER.test(msg))
       errors.push(`${msg} ${JSON.stringify(rest)}`);
     if (LOGS_ENDPOINT_FAILS.test(msg)) endpointFailedAt = time;
@@ -84,7 +91,8 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
         }
         await sleep(POLL_MS);
       }
-      // The gateway exits if an endpoint lies about its cluster. Start it again, as a supervisor would.
+      // The gateway exits if an endpoint lies about its cluster. Start it again, as a supervisor
+      // would.
       if (Date.now() > giveUpAt) throw new Error(`a replica does not start: ${errors.join("\n")}`);
     }
   }
@@ -130,7 +138,10 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     },
     /** Starts a killed process again. */
     start,
-    /** The memory of the process in bytes: the heap after a forced garbage collection, and the resident memory. */
+    /**
+     * The memory of the process in bytes: the heap after a forced garbage collection, and the
+     * resident memory.
+     */
     async memory() {
       let heap = Infinity;
       let resident = 0;
@@ -143,7 +154,10 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
       }
       return { heap, resident };
     },
-    /** Stops the process as a deployment does; returns its exit code, which is 0 if no transaction is in flight. */
+    /**
+     * Stops the process as a deployment does; returns its exit code, which is 0 if no transaction
+     * is in flight.
+     */
     async stop(): Promise<number | null> {
       child.kill("SIGTERM");
       await ended();

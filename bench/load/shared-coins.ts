@@ -27,9 +27,15 @@ export const SHARED_COINS = [
   { accounts: 6, strangers: 4 },
 ] as const;
 
-/** The distance between the first shareholders of consecutive coins. It is small, so many accounts share several. */
+/**
+ * The distance between the first shareholders of consecutive coins. It is small, so many accounts
+ * share several.
+ */
 const ACCOUNTS_APART = 3;
-/** The difference between the shares of consecutive shareholders. An odd number makes the platform round amounts. */
+/**
+ * The difference between the shares of consecutive shareholders. An odd number makes the platform
+ * round amounts.
+ */
 const BPS_APART = 37;
 const ALL_BPS = 10_000;
 /** Enough that the fee payer pays the rent of a sharing config's missing vault. */
@@ -37,15 +43,17 @@ const FIRST_FEES = 1_000_000_000n;
 const STRANGER_LAMPORTS = 1_000_000_000n;
 
 /**
- * Launches coins whose fees are shared. All shareholders' addresses hold enough to receive any amount. The sharing
- * configs of coins on a curve have no creator vault yet.
+ * Launches coins whose fees are shared. All shareholders' addresses hold enough to receive any
+ * amount. The sharing configs of coins on a curve have no creator vault yet.
  */
 export function launchSharedCoins(
   { chain, coins }: Sandbox,
   accounts: readonly SandboxAccount[],
   counts: readonly { readonly accounts: number; readonly strangers: number }[],
 ): SharedCoin[] {
-  const receivers = accounts.filter(({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0));
+  const receivers = accounts.filter(
+    ({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0),
+  );
   return counts.map((count, i): SharedCoin => {
     const mint = newMint();
     const isInPool = i % 2 === 1;
@@ -65,7 +73,10 @@ export function launchSharedCoins(
   });
 }
 
-/** The part of an amount that a shareholder receives, rounded down as on the platform; 0 for other addresses. */
+/**
+ * The part of an amount that a shareholder receives, rounded down as on the platform; 0 for other
+ * addresses.
+ */
 export function partOf(amount: bigint, { shareholders }: SharedCoin, address: string): bigint {
   const { bps = 0 } = shareholders.find((each) => each.address === address) ?? {};
   return (amount * BigInt(bps)) / BigInt(ALL_BPS);
@@ -78,12 +89,14 @@ const ACCOUNTS_PER_FAILING_COIN = 9;
 const FAILING_BPS = 1;
 
 /**
- * Launches coins whose distribution fails because a shareholder, a stranger, has no lamports. Half of the coins fail in
- * the simulation. The others fail on the chain: their strangers have lamports until `emptyStrangers` takes them when a
- * transaction is sent. Lookups never name these coins.
+ * Launches coins whose distribution fails because a shareholder, a stranger, has no lamports. Half
+ * of the coins fail in the simulation. The others fail on the chain: their strangers have lamports
+ * until `emptyStrangers` takes them when a transaction is sent. Lookups never name these coins.
  */
 export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly SandboxAccount[]) {
-  const receivers = accounts.filter(({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0));
+  const receivers = accounts.filter(
+    ({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0),
+  );
   /** The strangers of the coins that fail on the chain. */
   const strangers = new Set<string>();
   const count = receivers.length > 0 ? 2 * FAILING_COINS_PER_KIND : 0;
@@ -118,7 +131,9 @@ export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly
 /** Gives each address a different share. The first address gets the smallest. */
 function toShareholders(addresses: readonly string[]): Shareholder[] {
   const middle = Math.floor(ALL_BPS / addresses.length);
-  const bps = addresses.map((_, i) => middle + Math.round((i - (addresses.length - 1) / 2) * BPS_APART));
+  const bps = addresses.map(
+    (_, i) => middle + Math.round((i - (addresses.length - 1) / 2) * BPS_APART),
+  );
   const rest = ALL_BPS - bps.reduce((sum, each) => sum + each, 0);
   return addresses.map((address, i) => ({ address, bps: bps[i]! + (i === 0 ? rest : 0) }));
 }

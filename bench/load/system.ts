@@ -1,6 +1,10 @@
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
-import { addAmmCreatorFees, addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import {
+  addAmmCreatorFees,
+  addCreatorFees,
+  setAmmVault,
+} from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
@@ -10,11 +14,18 @@ import { createLies, createRatchet } from "./lies.ts";
 import type { Problems } from "./problems.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
-import { launchFailingCoins, launchSharedCoins, type SHARED_COINS, type SharedCoin } from "./shared-coins.ts";
+import {
+  launchFailingCoins,
+  launchSharedCoins,
+  type SHARED_COINS,
+  type SharedCoin,
+} from "./shared-coins.ts";
 import { startSlowProxy } from "./slow-proxy.ts";
 import { createTimeline } from "./timeline.ts";
 
-/** As on mainnet. A blockhash is valid for 150 slots, which is 30 s, unless a scenario skips slots. */
+/**
+ * As on mainnet. A blockhash is valid for 150 slots, which is 30 s, unless a scenario skips slots.
+ */
 const SLOT_MS = 200;
 /** The bytes for which an account pays rent in addition to its data. */
 const EMPTY_ACCOUNT_BYTES = 128;
@@ -28,8 +39,8 @@ export type System = Awaited<ReturnType<typeof startSystem>>;
 type Place = "vault" | "amm" | "coin";
 
 /**
- * Starts the system under load: a sandbox, two endpoints of its chain, Redis, and two gateway processes. `shared` are
- * the coins with shared fees to launch.
+ * Starts the system under load: a sandbox, two endpoints of its chain, Redis, and two gateway
+ * processes. `shared` are the coins with shared fees to launch.
  */
 export async function startSystem(
   env: Readonly<Record<string, string>>,
@@ -50,7 +61,9 @@ export async function startSystem(
     coins: [
       ...toOwnCoins(sandbox, account, i % 2 === 0),
       ...sharedCoins
-        .filter(({ shareholders }) => shareholders.some(({ address }) => address === account.address))
+        .filter(({ shareholders }) =>
+          shareholders.some(({ address }) => address === account.address),
+        )
         .map(({ coin }) => coin),
     ],
   }));
@@ -66,7 +79,10 @@ export async function startSystem(
   ]);
   const slowRedis = await startSlowProxy(redis.port);
 
-  /** The last height at which each blockhash is valid, and when its block was produced, in ms since 1970. */
+  /**
+   * The last height at which each blockhash is valid, and when its block was produced, in ms since
+   * 1970.
+   */
   const blockhashes = new Map<string, { readonly lastValid: number; readonly at: number }>();
   function recordBlockhash(): void {
     for (const commitment of ["processed", "confirmed"] as const) {
@@ -132,13 +148,19 @@ export async function startSystem(
     sent: rpc.sent,
     activity: rpc.activity,
     advanceSlots,
-    /** When a finalized block made a blockhash expire; Infinity if none has, -Infinity if it is another chain's. */
+    /**
+     * When a finalized block made a blockhash expire; Infinity if none has, -Infinity if it is
+     * another chain's.
+     */
     expiredAt(blockhash: string): number {
       const known = blockhashes.get(blockhash);
       return known ? (finalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
     },
     blockhashes,
-    /** Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as trades do. */
+    /**
+     * Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as
+     * trades do.
+     */
     addFees({ address, coins }: SandboxAccount, lamports: number, place: Place): void {
       const own = coins.find(({ mint }) => sandbox.coins.creatorOf(mint) === address);
       if (own && place === "coin") addCoinFees(own, BigInt(lamports));
@@ -149,9 +171,16 @@ export async function startSystem(
       shared.arrived += BigInt(lamports);
       if (place === "coin") addCoinFees(shared.coin, BigInt(lamports));
       else
-        addVaultFees(shared.coin.sharingConfig.address, BigInt(lamports), shared.isInPool ? place : "vault");
+        addVaultFees(
+          shared.coin.sharingConfig.address,
+          BigInt(lamports),
+          shared.isInPool ? place : "vault",
+        );
     },
-    /** Lowers the rent if it is higher than this. That frees lamports in the vaults of sharing configs. */
+    /**
+     * Lowers the rent if it is higher than this. That frees lamports in the vaults of sharing
+     * configs.
+     */
     setRent(lamportsPerByte: number): void {
       if (chain.rentExemptMinimum(0) <= BigInt(lamportsPerByte * EMPTY_ACCOUNT_BYTES)) return;
       const all = [...sharedCoins, ...failingCoins];
@@ -168,7 +197,10 @@ export async function startSystem(
     isMigrating: false,
     /** Times when an endpoint showed a stale state. */
     stale: [] as Period[],
-    /** Times when replicas may not have trusted the chain's slots yet, because the test had skipped many at once. */
+    /**
+     * Times when replicas may not have trusted the chain's slots yet, because the test had skipped
+     * many at once.
+     */
     skipped: [] as Period[],
     /** Times when Redis was frozen. */
     frozen: [] as Period[],
@@ -176,7 +208,10 @@ export async function startSystem(
     async stopReplicas(problems: Problems): Promise<void> {
       const exitCodes = await Promise.all(replicas.map((replica) => replica.stop()));
       if (exitCodes.some((code) => code !== 0))
-        problems.add("a replica that stopped with transactions in flight", `exit codes ${exitCodes.join()}`);
+        problems.add(
+          "a replica that stopped with transactions in flight",
+          `exit codes ${exitCodes.join()}`,
+        );
       for (const error of replicas.flatMap(({ errors }) => errors))
         problems.add("an error in a replica's log", error);
     },
@@ -189,8 +224,9 @@ export async function startSystem(
 }
 
 /**
- * Launches a coin for an account, on a curve or in a pool. Launches none if the account's creator vault is missing,
- * because a sweep would have to pay the vault's rent. Ignores the account's coins in seed.json.
+ * Launches a coin for an account, on a curve or in a pool. Launches none if the account's creator
+ * vault is missing, because a sweep would have to pay the vault's rent. Ignores the account's coins
+ * in seed.json.
  */
 function toOwnCoins(
   { chain, coins }: Sandbox,

@@ -19,7 +19,9 @@ interface CoinAmounts {
   /** The fees on the curve and in the pool; both are 0 if the coin's fees are shared. */
   readonly curve: bigint;
   readonly pool: bigint;
-  /** What a distribution would pay all shareholders together; 0 if the coin's fees are not shared. */
+  /**
+   * What a distribution would pay all shareholders together; 0 if the coin's fees are not shared.
+   */
   readonly distributable: bigint;
   /** The rent that a distribution would cost. */
   readonly rent: bigint;
@@ -28,7 +30,10 @@ interface CoinAmounts {
 /** The fees of a coin for one of its accounts, in lamports. */
 interface CoinState extends Pick<CoinAmounts, "curve" | "pool"> {
   readonly mint: string;
-  /** What a distribution would pay the account; 0 if a collect would not distribute, or the fees are not shared. */
+  /**
+   * What a distribution would pay the account; 0 if a collect would not distribute, or the fees are
+   * not shared.
+   */
   readonly share: bigint;
 }
 
@@ -59,8 +64,8 @@ export interface Moment {
 export type Timeline = ReturnType<typeof createTimeline>;
 
 /**
- * Records every state of each account, with the time and the slot in which the state began. The chain runs in this
- * process, so an answer can be compared with every state during its request.
+ * Records every state of each account, with the time and the slot in which the state began. The
+ * chain runs in this process, so an answer can be compared with every state during its request.
  */
 export function createTimeline(
   chain: Chain,
@@ -69,12 +74,16 @@ export function createTimeline(
 ) {
   /** Each rent-exempt minimum, with the first slot in which it applies, oldest first. */
   const rentMinimums = [{ slot: 0, rentMinimum: chain.rentExemptMinimum(0) }];
-  const rentMinimumAt = (slot: number) => rentMinimums.findLast((each) => each.slot <= slot)!.rentMinimum;
+  const rentMinimumAt = (slot: number) =>
+    rentMinimums.findLast((each) => each.slot <= slot)!.rentMinimum;
   const sharedByMint = new Map(sharedCoins.map((shared) => [shared.coin.mint, shared]));
   /** The states of each account, by id, oldest first. */
   const states = new Map<string, State[]>();
   /** The contents of each address, with the first slot of each content, oldest first. */
-  const contents = new Map<string, { readonly slot: number; readonly content: ChainAccount | null }[]>();
+  const contents = new Map<
+    string,
+    { readonly slot: number; readonly content: ChainAccount | null }[]
+  >();
   /** The accounts whose balance depends on an address. */
   const ownersOf = new Map<string, SandboxAccount[]>();
   const coinOf = new Map<string, CoinAddresses>();
@@ -83,10 +92,18 @@ export function createTimeline(
   /** The landing times of the gateway's and the faucet's transactions. */
   const landedAt = new Map<string, number>();
 
-  const above = (lamports: bigint, minimum: bigint) => (lamports > minimum ? lamports - minimum : 0n);
+  const above = (lamports: bigint, minimum: bigint) =>
+    lamports > minimum ? lamports - minimum : 0n;
   const inAmm = (amount: bigint) => (amount >= MIN_IN_AMM ? amount : 0n);
 
-  const ofCoin = ({ mint, curve, curveTokens, pool, poolTokens, sharingConfig }: CoinAddresses): string[] => [
+  const ofCoin = ({
+    mint,
+    curve,
+    curveTokens,
+    pool,
+    poolTokens,
+    sharingConfig,
+  }: CoinAddresses): string[] => [
     ...[curve, curveTokens, pool, poolTokens],
     ...(sharedByMint.has(mint) ? [sharingConfig.creatorVault, sharingConfig.ammVault] : []),
   ];
@@ -113,7 +130,8 @@ export function createTimeline(
     const { curve, pool, distributable, rent } = amountsOf.get(mint)!;
     const shared = sharedByMint.get(mint);
     const share = shared ? partOf(distributable, shared, address) : 0n;
-    const isEnough = distributable + chain.rentExemptMinimum(0) >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
+    const isEnough =
+      distributable + chain.rentExemptMinimum(0) >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
     return { mint, curve, pool, share: isEnough && share >= AMOUNT_PER_RENT * rent ? share : 0n };
   }
 
@@ -133,13 +151,17 @@ export function createTimeline(
     };
   }
 
-  /** Records the content of these addresses, and new states of the accounts whose balances depend on it. */
+  /**
+   * Records the content of these addresses, and new states of the accounts whose balances depend on
+   * it.
+   */
   function record(addresses: readonly string[], since: Since): void {
     for (const address of addresses)
       contents.get(address)?.push({ slot: since.slot, content: chain.account(address) });
     for (const coin of new Set(addresses.flatMap((address) => coinOf.get(address) ?? [])))
       amountsOf.set(coin.mint, readCoin(coin));
-    for (const account of accountsIn(addresses)) states.get(account.id)!.push(readState(account, since));
+    for (const account of accountsIn(addresses))
+      states.get(account.id)!.push(readState(account, since));
   }
 
   const accountsIn = (addresses: readonly string[]): readonly SandboxAccount[] => [
@@ -164,8 +186,14 @@ export function createTimeline(
     record(message.staticAccounts, { at, slot, signature });
   });
 
-  /** The lamports that a collect with these mints would move. Mints of other accounts' coins are ignored. */
-  function feesOf({ creatorVault, ammVault, coins, rentMinimum }: State, mints: readonly string[]): bigint {
+  /**
+   * The lamports that a collect with these mints would move. Mints of other accounts' coins are
+   * ignored.
+   */
+  function feesOf(
+    { creatorVault, ammVault, coins, rentMinimum }: State,
+    mints: readonly string[],
+  ): bigint {
     const named = coins.filter(({ mint }) => mints.includes(mint));
     const total = (amounts: readonly bigint[]) => amounts.reduce((sum, amount) => sum + amount, 0n);
     const onCurves = total(named.map(({ curve }) => curve));
@@ -197,7 +225,10 @@ export function createTimeline(
     /** All states of an account so far, oldest first. */
     statesOf: (id: string): readonly State[] => states.get(id)!,
 
-    /** The index in `statesOf` of the confirmed state at a moment. Every later state is true after that moment. */
+    /**
+     * The index in `statesOf` of the confirmed state at a moment. Every later state is true after
+     * that moment.
+     */
     indexAt: (id: string, { confirmedSlot }: Moment) =>
       states.get(id)!.findLastIndex(({ slot }) => slot <= confirmedSlot),
 
@@ -213,7 +244,10 @@ export function createTimeline(
     /** When a transaction landed, in milliseconds since 1970. */
     landedAt: (signature: string) => landedAt.get(signature),
 
-    /** Whether a collect with these mints moves nothing: fees are too low, or an empty address cannot receive them. */
+    /**
+     * Whether a collect with these mints moves nothing: fees are too low, or an empty address
+     * cannot receive them.
+     */
     isNothing(state: State, mints: readonly string[]): boolean {
       const fees = feesOf(state, mints);
       return fees < MIN_COLLECT_LAMPORTS || fees + state.pda < state.rentMinimum;

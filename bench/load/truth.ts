@@ -13,27 +13,47 @@ interface Request {
 export type Truth = ReturnType<typeof createTruth>;
 
 /**
- * Compares each answer about an account's state with the chain's timeline, when the answer arrives. An answer is true
- * if the account had this state at some moment from the request's start, in the confirmed view, to its end.
+ * Compares each answer about an account's state with the chain's timeline, when the answer arrives.
+ * An answer is true if the account had this state at some moment from the request's start, in the
+ * confirmed view, to its end.
  */
 export function createTruth(
   { timeline, stale, frozen, skipped, replicas, activity }: System,
   problems: Problems,
 ) {
-  /** The reported collects of each account: when the report came, and the index of the state after the collect. */
+  /**
+   * The reported collects of each account: when the report came, and the index of the state after
+   * the collect.
+   */
   const reported = new Map<string, { readonly at: number; readonly index: number }[]>();
   /**
-   * All answers, and the outdated ones from a stale endpoint. These are only counted: a read uses one endpoint, and a
-   * replica cannot recognize an endpoint that is slightly behind. But an answer older than a reported collect is a
-   * problem, unless the replica could not learn of the collect ("untold"), or did not trust its slot yet.
+   * All answers, and the outdated ones from a stale endpoint. These are only counted: a read uses
+   * one endpoint, and a replica cannot recognize an endpoint that is slightly behind. But an answer
+   * older than a reported collect is a problem, unless the replica could not learn of the collect
+   * ("untold"), or did not trust its slot yet.
    */
-  const counts = { balances: 0, staleBalances: 0, untoldBalances: 0, nothings: 0, staleNothings: 0 };
+  const counts = {
+    balances: 0,
+    staleBalances: 0,
+    untoldBalances: 0,
+    nothings: 0,
+    staleNothings: 0,
+  };
 
-  /** The index of the oldest state that an answer may show: that after the last collect reported before the request. */
+  /**
+   * The index of the oldest state that an answer may show: that after the last collect reported
+   * before the request.
+   */
   const oldestIndex = (id: string, start: Moment) =>
-    Math.max(0, ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index));
+    Math.max(
+      0,
+      ...(reported.get(id) ?? []).filter(({ at }) => at < start.at).map(({ index }) => index),
+    );
 
-  /** When an answer was last true: during the request, before (old), before a reported collect (outdated), or never. */
+  /**
+   * When an answer was last true: during the request, before (old), before a reported collect
+   * (outdated), or never.
+   */
   function judge(id: string, start: Moment, fits: (state: State) => boolean) {
     const states = timeline.statesOf(id);
     const index = states.findLastIndex(fits);
@@ -42,7 +62,10 @@ export function createTruth(
     return index >= 0 ? "outdated" : "never";
   }
 
-  /** Whether a replica may have missed the last collect reported before a request, or not have trusted its slot. */
+  /**
+   * Whether a replica may have missed the last collect reported before a request, or not have
+   * trusted its slot.
+   */
   function isUntold(id: string, { replica, start }: Request): boolean {
     const from = timeline.statesOf(id)[oldestIndex(id, start)]!.at;
     return [frozen, skipped, replicas[replica]!.withoutRedis].some((away) =>
@@ -53,7 +76,9 @@ export function createTruth(
   const describe = (id: string, start: Moment, mints: readonly string[]) => {
     const from = timeline.indexAt(id, start);
     const states = timeline.statesOf(id).slice(from, from + 4);
-    const shown = states.map((state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`);
+    const shown = states.map(
+      (state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`,
+    );
     return `requested at ${start.at}, answered at ${Date.now()}, the chain had ${shown.join(", ")}`;
   };
 
@@ -70,7 +95,10 @@ export function createTruth(
       list.push({ at: Date.now(), index });
     },
 
-    /** Checks a balance that includes the fees of these mints. `fits` returns whether it shows these lamports. */
+    /**
+     * Checks a balance that includes the fees of these mints. `fits` returns whether it shows these
+     * lamports.
+     */
     checkBalance(
       { id, handle }: SandboxAccount,
       request: Request,
@@ -85,8 +113,10 @@ export function createTruth(
       const detail = `${handle} with ${mints.length} coins has ${shown} at replica ${replica}; ${describe(id, start, mints)}`;
       if (verdict === "true") return;
       if (verdict === "never") problems.add("a balance that never existed", detail);
-      else if (verdict === "outdated" && wasStale(start) && isUntold(id, request)) counts.untoldBalances++;
-      else if (verdict === "outdated") problems.add("a balance from before a reported collect", detail);
+      else if (verdict === "outdated" && wasStale(start) && isUntold(id, request))
+        counts.untoldBalances++;
+      else if (verdict === "outdated")
+        problems.add("a balance from before a reported collect", detail);
       else if (wasStale(start)) counts.staleBalances++;
       else problems.add("a balance from before the request", detail);
     },

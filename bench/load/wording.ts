@@ -1,6 +1,12 @@
-/** Patterns of the service's messages and log lines. No other file of the load test depends on their wording. */
+/**
+ * Patterns of the service's messages and log lines. No other file of the load test depends on their
+ * wording.
+ */
 
-/** Says that no fees moved, in the transaction that the message names or, without one, in the whole request. */
+/**
+ * Says that no fees moved, in the transaction that the message names or, without one, in the whole
+ * request.
+ */
 export const SAYS_NOTHING_MOVED = /nothing was moved/i;
 
 /** Says that the request led to no transaction. */

@@ -8,7 +8,8 @@ import { isMethod } from "../../test/support/sandbox.ts";
 import { callerOf } from "../measure.ts";
 import type { Attack, Target } from "./price-of.ts";
 
-const times = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+const times = <T>(count: number, make: (i: number) => T) =>
+  Array.from({ length: count }, (_, i) => make(i));
 const join = (count: number, write: (i: number) => string) => times(count, write).join(" ");
 /** Returns an object with this many members, named `v0`, `v1` and so on. */
 const members = (count: number, make: (i: number) => unknown) =>
@@ -21,7 +22,9 @@ const post =
   (toBody: () => { query: string; operationName?: string; variables?: object }): Attack["send"] =>
   ({ send }) =>
     send("/graphql", {}, toBody());
-/** Posts an operation that no earlier request had, so that the gateway has to parse and validate it. */
+/**
+ * Posts an operation that no earlier request had, so that the gateway has to parse and validate it.
+ */
 const postNew = (toBody: Parameters<typeof post>[0]) =>
   post(() => {
     const body = toBody();
@@ -29,7 +32,8 @@ const postNew = (toBody: Parameters<typeof post>[0]) =>
   });
 
 const COLLECT_MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
-const collectMany = (c: readonly object[]) => post(() => ({ query: COLLECT_MANY, variables: { c } }));
+const collectMany = (c: readonly object[]) =>
+  post(() => ({ query: COLLECT_MANY, variables: { c } }));
 
 /** A caller with five requests left in its rate limit. */
 const LIMITED = { "x-forwarded-for": "203.0.113.10" };
@@ -66,7 +70,8 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
   },
   {
     name: "A new operation, refused for its cost",
-    prepare: ({ send }) => Promise.all(times(15, () => send("/wallet/lookup?handle=creator", LIMITED))),
+    prepare: ({ send }) =>
+      Promise.all(times(15, () => send("/wallet/lookup?handle=creator", LIMITED))),
     send: ({ send }) => send("/graphql", LIMITED, { query: `#${++sent}\n${TEN_COLLECTS}` }),
   },
   {
@@ -81,17 +86,27 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
 ];
 
 const TRANSACTIONS = 30;
-/** The most accounts that a transaction may lock, and the most inner instructions that it may have. */
+/**
+ * The most accounts that a transaction may lock, and the most inner instructions that it may have.
+ */
 const ACCOUNTS = 64;
 const INSTRUCTIONS = 60;
 const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const CREATOR = "1523400000000000123";
 
-/** A transaction that pays an address. It has many instructions of the launch platform, each with many accounts. */
+/**
+ * A transaction that pays an address. It has many instructions of the launch platform, each with
+ * many accounts.
+ */
 function longTransaction(signature: string, address: string) {
   const accountKeys = [address, PLATFORM, ...times(ACCOUNTS - 2, newMint)];
   const indexes = accountKeys.map((_, i) => i);
-  const instruction = { programIdIndex: 1, accounts: indexes, data: "1".repeat(16), stackHeight: 2 };
+  const instruction = {
+    programIdIndex: 1,
+    accounts: indexes,
+    data: "1".repeat(16),
+    stackHeight: 2,
+  };
   const outer = { programIdIndex: 1, accounts: [0], data: "a", stackHeight: 1 };
   return {
     slot: 1,
@@ -108,7 +123,9 @@ function longTransaction(signature: string, address: string) {
   };
 }
 
-/** Makes the chain answer every read of a history with new transactions that are expensive to read. */
+/**
+ * Makes the chain answer every read of a history with new transactions that are expensive to read.
+ */
 function writeLongHistories({ sandbox: { rpc } }: Target): void {
   let address = "";
   rpc.faults.add({
@@ -116,7 +133,12 @@ function writeLongHistories({ sandbox: { rpc } }: Target): void {
     then(request) {
       [address] = (JSON.parse(request.body) as { params: [string] }).params;
       const transactions = times(TRANSACTIONS, () => ({
-        ...{ signature: getBase58Decoder().decode(randomBytes(64)), slot: 1, err: null, memo: null },
+        ...{
+          signature: getBase58Decoder().decode(randomBytes(64)),
+          slot: 1,
+          err: null,
+          memo: null,
+        },
         ...{ blockTime: 1_700_000_000, confirmationStatus: "finalized" },
       }));
       return rpcResult(transactions)(request);
@@ -131,7 +153,10 @@ function writeLongHistories({ sandbox: { rpc } }: Target): void {
   });
 }
 
-/** Makes every simulation fail at its first sweep, so that a collect leaves out one coin after another. */
+/**
+ * Makes every simulation fail at its first sweep, so that a collect leaves out one coin after
+ * another.
+ */
 function failSimulations({ sandbox: { rpc, chain } }: Target): void {
   const err = { InstructionError: [2, { Custom: 1 }] };
   const value = { err, logs: [], unitsConsumed: 1_000, accounts: null };
@@ -164,7 +189,11 @@ const CHAIN_ATTACKS: readonly Attack[] = [
     prepare: failSimulations,
     send({ send, sandbox }) {
       const { id, coins } = sandbox.accounts.find(({ handle }) => handle === "prolific")!;
-      return send("/collect", {}, { socialId: id, mints: coins.slice(0, 7).map(({ mint }) => mint) });
+      return send(
+        "/collect",
+        {},
+        { socialId: id, mints: coins.slice(0, 7).map(({ mint }) => mint) },
+      );
     },
   },
 ];
@@ -183,7 +212,11 @@ async function useUpLimit({ send }: Target): Promise<void> {
 }
 
 const toHead = (start: string, headers: Record<string, string>) => {
-  const all = { "x-forwarded-for": callerOf(++sent), "content-type": "application/json", ...headers };
+  const all = {
+    "x-forwarded-for": callerOf(++sent),
+    "content-type": "application/json",
+    ...headers,
+  };
   const lines = Object.entries(all).map(([name, value]) => `${name}: ${value}\r\n`);
   return `${start} HTTP/1.1\r\nHost: x\r\n${lines.join("")}\r\n`;
 };
@@ -192,7 +225,8 @@ const toHead = (start: string, headers: Record<string, string>) => {
 function inChunks(start: string, headers?: Record<string, string>): Attack["send"] {
   const chunks = times(CHUNKS / CHUNKS_PER_WRITE, () => "1\r\nx\r\n".repeat(CHUNKS_PER_WRITE));
   const pieces = [...chunks, `0\r\n\r\n${LAST_REQUEST}`];
-  return ({ flood }) => flood(toHead(start, { "transfer-encoding": "chunked", ...headers }), pieces);
+  return ({ flood }) =>
+    flood(toHead(start, { "transfer-encoding": "chunked", ...headers }), pieces);
 }
 
 /** Sends a body in packets of one byte. */
@@ -203,13 +237,19 @@ function inPackets(start: string): Attack["send"] {
 
 const GRAPHQL = "/graphql?query={__typename}";
 /** An `Accept` header that no earlier request had. */
-const accept = (length: number) => ({ accept: `a/b${++sent}${",*/*".repeat(length / 4)}`.slice(0, length) });
+const accept = (length: number) => ({
+  accept: `a/b${++sent}${",*/*".repeat(length / 4)}`.slice(0, length),
+});
 const withGzip = { "accept-encoding": "gzip" };
 
 const HTTP_ATTACKS: readonly Attack[] = [
   { name: "One-byte chunks, unknown path", send: inChunks("POST /nowhere") },
   { name: "One-byte chunks, wrong method", send: inChunks("POST /wallet/lookup") },
-  { name: "One-byte chunks above the limit", prepare: useUpLimit, send: inChunks("POST /collect", REFUSED) },
+  {
+    name: "One-byte chunks above the limit",
+    prepare: useUpLimit,
+    send: inChunks("POST /collect", REFUSED),
+  },
   { name: "One-byte chunks, lookup", send: inChunks("GET /wallet/lookup?handle=creator") },
   { name: "One-byte chunks, collect", send: inChunks("POST /collect") },
   { name: "One-byte chunks, GraphQL", send: inChunks("POST /graphql") },
@@ -222,9 +262,16 @@ const HTTP_ATTACKS: readonly Attack[] = [
     prepare: useUpLimit,
     send: ({ send }) => send(GRAPHQL, { ...accept(15_000), ...REFUSED }),
   },
-  { name: "A request above the limit", prepare: useUpLimit, send: ({ send }) => send(GRAPHQL, REFUSED) },
+  {
+    name: "A request above the limit",
+    prepare: useUpLimit,
+    send: ({ send }) => send(GRAPHQL, REFUSED),
+  },
   { name: "`/`", send: ({ send }) => send("/", withGzip) },
-  { name: "`/?handle=`, a new one each time", send: ({ send }) => send(`/?handle=new${++sent}`, withGzip) },
+  {
+    name: "`/?handle=`, a new one each time",
+    send: ({ send }) => send(`/?handle=new${++sent}`, withGzip),
+  },
   { name: "`/openapi.json`", send: ({ send }) => send("/openapi.json") },
   { name: "The largest asset", send: ({ send }) => send("/assets/graphiql-viewer.js", withGzip) },
   {

@@ -28,13 +28,17 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
     sandbox,
 
     /**
-     * Sends a request on a connection that stays open; returns the status. The request comes from a new caller unless
-     * `headers` name one, and is a POST if `json` is given.
+     * Sends a request on a connection that stays open; returns the status. The request comes from a
+     * new caller unless `headers` name one, and is a POST if `json` is given.
      */
     async send(path: string, headers?: Record<string, string>, json?: object): Promise<number> {
       const { statusCode, body } = await request(url + path, {
         dispatcher,
-        headers: { "x-forwarded-for": callerOf(callers++), "content-type": "application/json", ...headers },
+        headers: {
+          "x-forwarded-for": callerOf(callers++),
+          "content-type": "application/json",
+          ...headers,
+        },
         ...(json && { method: "POST", body: JSON.stringify(json) }),
       });
       await body.arrayBuffer();
@@ -42,12 +46,17 @@ export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "c
     },
 
     /**
-     * Writes the head of a request on a new connection, then the pieces of the body, each in a separate packet.
-     * Resolves when the gateway has ended the connection.
+     * Writes the head of a request on a new connection, then the pieces of the body, each in a
+     * separate packet. Resolves when the gateway has ended the connection.
      */
     async flood(head: string, pieces: Iterable<string>): Promise<void> {
       // With allowHalfOpen, this side keeps sending after the gateway has ended its side.
-      const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+      const socket = connect({
+        host: hostname,
+        port: Number(port),
+        allowHalfOpen: true,
+        noDelay: true,
+      });
       const ended = new Promise((resolve) => socket.once("end", resolve).once("close", resolve));
       socket.on("error", () => undefined).resume();
       socket.write(head);
@@ -82,9 +91,15 @@ const lookUp = (count: number, { send }: Target) =>
 /** Makes enough lookups for V8 to optimize their code. */
 export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
 
-/** The CPU time of an attack's request as a multiple of a lookup's. This ratio does not depend on the machine. */
+/**
+ * The CPU time of an attack's request as a multiple of a lookup's. This ratio does not depend on
+ * the machine.
+ */
 export async function priceOf(attack: Attack, target: Target): Promise<number> {
-  /** Returns the CPU time of the cheapest round, because other work on the machine can only add CPU time. */
+  /**
+   * Returns the CPU time of the cheapest round, because other work on the machine can only add CPU
+   * time.
+   */
   async function leastCpuOf(run: () => Promise<unknown>): Promise<number> {
     let least = Infinity;
     for (let round = 0; round < ROUNDS; round++) {

@@ -13,7 +13,8 @@ const client = new ApolloClient({
   link: new HttpLink({ uri: `${baseUrl}/graphql`, fetch: fetchWithRetry }),
 });
 
-// 1. Look up the handle. With errorPolicy "all", the client returns errors instead of throwing them.
+// 1. Look up the handle. With errorPolicy "all", the client returns errors instead of throwing
+//    them.
 const errorPolicy = "all";
 const lookup = await client.query({ query: WalletDocument, variables: { handle }, errorPolicy });
 const wallet = lookup.data?.wallet;
@@ -21,7 +22,8 @@ if (!wallet) failLookup(handle, codeOf(lookup.error), `${lookup.error?.message}`
 console.log(`${handle}: address ${wallet.address}, socialId ${wallet.socialId}`);
 console.log(`In the vault: ${wallet.balance?.vault ?? "unknown"} SOL`);
 
-// 2. Collect. The result's `wallet` updates the cache, and with it every component that shows the balance.
+// 2. Collect. The result's `wallet` updates the cache, and with it every component that shows the
+//    balance.
 const { socialId } = wallet;
 const { data, error } = await client.mutate({
   mutation: CollectDocument,
@@ -42,5 +44,7 @@ console.log(`In the vault, from the cache: ${cached?.wallet?.balance?.vault ?? "
 
 /** The service's code; undefined if there was no response, or it was not GraphQL. */
 function codeOf(failure: unknown): string | undefined {
-  return CombinedGraphQLErrors.is(failure) ? String(failure.errors[0]?.extensions?.code) : undefined;
+  return CombinedGraphQLErrors.is(failure)
+    ? String(failure.errors[0]?.extensions?.code)
+    : undefined;
 }

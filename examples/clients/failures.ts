@@ -4,14 +4,20 @@ import { setTimeout as sleep } from "node:timers/promises";
 const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
-/** Codes of a collect that moved nothing. After any other, a transaction may be in flight or have landed. */
+/**
+ * Codes of a collect that moved nothing. After any other, a transaction may be in flight or have
+ * landed.
+ */
 const NOTHING_MOVED_CODES = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
 
 /**
- * A `fetch` for any client. A response with Retry-After means that nothing was done: waits and retries, unless the
- * wait is too long.
+ * A `fetch` for any client. A response with Retry-After means that nothing was done: waits and
+ * retries, unless the wait is too long.
  */
-export async function fetchWithRetry(input: string | URL | Request, init?: RequestInit): Promise<Response> {
+export async function fetchWithRetry(
+  input: string | URL | Request,
+  init?: RequestInit,
+): Promise<Response> {
   const request = new Request(input, init);
   for (let waited = 0; ;) {
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]);
@@ -28,17 +34,24 @@ export async function fetchWithRetry(input: string | URL | Request, init?: Reque
 /** The base URL and the handle on the command line. */
 export function readArguments(): { baseUrl: string; handle: string } {
   const [baseUrl, handle = "creator"] = process.argv.slice(2);
-  return { baseUrl: baseUrl ?? fail("The base URL is missing: node <example> <base URL> [handle]"), handle };
+  return {
+    baseUrl: baseUrl ?? fail("The base URL is missing: node <example> <base URL> [handle]"),
+    handle,
+  };
 }
 
-/** Stops after a failed lookup. `code` is absent if there was no response, or it was not the service's. */
+/**
+ * Stops after a failed lookup. `code` is absent if there was no response, or it was not the
+ * service's.
+ */
 export function failLookup(handle: string, code: string | undefined, message: string): never {
   fail(`Could not look up ${handle}: ${code ?? "no response"}: ${message}`);
 }
 
 /** Stops after a failed collect. */
 export function failCollect(code: string | undefined, message: string): never {
-  if (code && NOTHING_MOVED_CODES.includes(code)) fail(`Nothing was collected: ${code}: ${message}`);
+  if (code && NOTHING_MOVED_CODES.includes(code))
+    fail(`Nothing was collected: ${code}: ${message}`);
   fail(
     `It is not known whether the fees were moved: ${code ?? "no response"}: ${message}\n` +
       "If a transaction is named, look it up. Collecting again is safe.",

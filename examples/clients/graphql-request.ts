@@ -22,7 +22,8 @@ console.log(`In the vault: ${wallet.balance?.vault ?? "unknown"} SOL`);
 // 2. Collect.
 const { socialId } = wallet;
 const { collect } = await client.request(CollectDocument, { socialId }).catch((error: unknown) => {
-  const partial = error instanceof ClientError ? (error.response.data as CollectMutation | null) : null;
+  const partial =
+    error instanceof ClientError ? (error.response.data as CollectMutation | null) : null;
   // With a result, the collect is done: only a field of its wallet could not be read.
   if (partial?.collect) return partial;
   const { code, message } = toFailure(error);

@@ -12,7 +12,10 @@ const { baseUrl, handle } = readArguments();
 const client = new Client({
   url: `${baseUrl}/graphql`,
   // Wallets have an `id`. The cache keeps objects without one in their parent.
-  exchanges: [cacheExchange({ keys: { Balance: () => null, CollectResult: () => null } }), fetchExchange],
+  exchanges: [
+    cacheExchange({ keys: { Balance: () => null, CollectResult: () => null } }),
+    fetchExchange,
+  ],
   preferGetMethod: false,
   fetch: fetchWithRetry,
 });
@@ -24,7 +27,8 @@ if (!wallet) failLookup(handle, codeOf(lookup.error), `${lookup.error?.message}`
 console.log(`${handle}: address ${wallet.address}, socialId ${wallet.socialId}`);
 console.log(`In the vault: ${wallet.balance?.vault ?? "unknown"} SOL`);
 
-// 2. Collect. The result's `wallet` updates the cache, and with it every component that shows the balance.
+// 2. Collect. The result's `wallet` updates the cache, and with it every component that shows the
+//    balance.
 const { data, error } = await client.mutation(CollectDocument, { socialId: wallet.socialId });
 const result = data?.collect;
 if (!result) failCollect(codeOf(error), `${error?.message}`);
@@ -36,7 +40,9 @@ if (result.success) {
   console.log(`Nothing to collect: ${result.message}`);
 }
 const cached = client.readQuery(WalletDocument, { handle });
-console.log(`In the vault, from the cache: ${cached?.data?.wallet?.balance?.vault ?? "unknown"} SOL`);
+console.log(
+  `In the vault, from the cache: ${cached?.data?.wallet?.balance?.vault ?? "unknown"} SOL`,
+);
 
 /** The service's code; undefined if there was no response, or it was not GraphQL. */
 function codeOf(failure: CombinedError | undefined): string | undefined {

@@ -1,11 +1,11 @@
 /**
- * The typical flow with GraphQL, for the creator of a new token and any number of tracked accounts: look up all
- * of them in one request, then collect the fees of each.
+ * The typical flow with GraphQL, for the creator of a new token and any number of tracked accounts:
+ * look up all of them in one request, then collect the fees of each.
  *
  *     node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]
  *
- * TypeScript infers the types of results and variables from the operations' text and from schema.d.ts, which
- * `npm run schema` generates from schema.graphql. Needs Node 22.18 or later.
+ * TypeScript infers the types of results and variables from the operations' text and from
+ * schema.d.ts, which `npm run schema` generates from schema.graphql. Needs Node 22.18 or later.
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import { initGraphQLTada, type TadaDocumentNode } from "gql.tada";
@@ -66,14 +66,19 @@ interface Answer<Data> {
   errors?: Failure[];
 }
 
-/** Collect errors that mean nothing was moved. After any other, a transaction may be in flight or have landed. */
+/**
+ * Collect errors that mean nothing was moved. After any other, a transaction may be in flight or
+ * have landed.
+ */
 const NOTHING_MOVED_CODES = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
 const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
 const [baseUrl, creator, ...tracked] = process.argv.slice(2);
 if (!baseUrl || !creator) {
-  console.error("Too few arguments: node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]");
+  console.error(
+    "Too few arguments: node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]",
+  );
   process.exit(1);
 }
 
@@ -82,16 +87,21 @@ const found = await execute(LookUp, { creator, tracked });
 for (const failure of found.errors ?? []) {
   // A path is, for example, ["creator"] or ["tracked", 2, "balance"].
   const [alias, index] = failure.path ?? [];
-  report(`${!alias ? "The request" : alias === "creator" ? creator : tracked[Number(index)]}`, failure);
+  report(
+    `${!alias ? "The request" : alias === "creator" ? creator : tracked[Number(index)]}`,
+    failure,
+  );
 }
 const wallets = [found.data?.creator, ...(found.data?.tracked ?? [])].filter((wallet) => !!wallet);
 for (const { handle, address, balance } of wallets) {
   console.log(`${handle}: address ${address}, in the vault: ${balance?.vault ?? "unknown"} SOL`);
 }
 
-// 2. On the launch platform, launch a token with the address as its creator. Trading fills the vault.
+// 2. On the launch platform, launch a token with the address as its creator. Trading fills the
+//    vault.
 
-// 3. Collect. Anyone may do this; the service pays the fee. Each collect counts as one request in the rate limit.
+// 3. Collect. Anyone may do this; the service pays the fee. Each collect counts as one request in
+//    the rate limit.
 for (const { handle, socialId, balance } of wallets) {
   if (!balance) continue;
   if (balance.vaultLamports === "0") {
@@ -101,7 +111,9 @@ for (const { handle, socialId, balance } of wallets) {
   const { data, errors = [] } = await execute(Collect, { socialId });
   const result = data?.collect;
   if (result?.success) {
-    console.log(`${handle}: collected ${result.collected} SOL, new balance ${result.newBalance} SOL`);
+    console.log(
+      `${handle}: collected ${result.collected} SOL, new balance ${result.newBalance} SOL`,
+    );
     console.log(`${handle}: transaction ${result.txSignature}`);
   } else if (result) {
     // An empty vault, or one with too little to collect, is not an error.
@@ -115,8 +127,8 @@ for (const { handle, socialId, balance } of wallets) {
 }
 
 /**
- * Runs an operation. RATE_LIMITED rejects the whole request, with Retry-After, before anything is done: waits and
- * retries, unless the wait is too long.
+ * Runs an operation. RATE_LIMITED rejects the whole request, with Retry-After, before anything is
+ * done: waits and retries, unless the wait is too long.
  */
 async function execute<Data, Variables>(
   operation: TadaDocumentNode<Data, Variables>,
@@ -146,7 +158,10 @@ async function execute<Data, Variables>(
 }
 
 /** Prints a failure and continues; the exit code will be 1. */
-function report(subject: string, { message, extensions: { code, retryAfterSeconds } }: Failure): void {
+function report(
+  subject: string,
+  { message, extensions: { code, retryAfterSeconds } }: Failure,
+): void {
   const hint = retryAfterSeconds === undefined ? "" : ` (retry in ${retryAfterSeconds} s)`;
   console.error(`${subject}: ${code}: ${message}${hint}`);
   process.exitCode = 1;

@@ -12,15 +12,20 @@ export type AddressesOf = (socialId: string) => AccountAddresses;
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**
- * Derives and caches the addresses of accounts. Vaults are derived on first use: not every request needs them. Seeds:
+ * Derives and caches the addresses of accounts. Vaults are derived on first use: not every request
+ * needs them. Seeds:
  * - escrow address: `escrowSeed` and the social id
  * - creator vault (a PDA of the launch platform): `creator-vault` and the escrow address
  * - authority of the AMM vault (a PDA of the AMM): `creator_vault` and the escrow address
  */
-export function createAddresses(needs: { escrowProgramId: string; escrowSeed: string }): AddressesOf {
+export function createAddresses(needs: {
+  escrowProgramId: string;
+  escrowSeed: string;
+}): AddressesOf {
   const { escrowProgramId, escrowSeed } = needs;
   const cache = createLruCache<string, AccountAddresses>(MAX_CACHED_ACCOUNTS, {
-    memoMethod: (socialId) => new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId)),
+    memoMethod: (socialId) =>
+      new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId)),
   });
   return (socialId) => cache.memo(socialId);
 }

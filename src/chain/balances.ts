@@ -22,11 +22,16 @@ import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
-  /** The sweeps that the launch platform allows, whatever their rent. Excludes distributions that pay too little. */
+  /**
+   * The sweeps that the launch platform allows, whatever their rent. Excludes distributions that
+   * pay too little.
+   */
   readonly sweeps: readonly Sweep[];
   /** The lamports that the account's owner cannot withdraw from the address. */
   readonly unwithdrawable: Lamports;
-  /** How many lamports the address lacks to be rent-exempt. A smaller transfer to the address fails. */
+  /**
+   * How many lamports the address lacks to be rent-exempt. A smaller transfer to the address fails.
+   */
   readonly missingRent: Lamports;
 }
 
@@ -39,7 +44,10 @@ export interface Balance {
   readonly coins: readonly CoinFees[];
 }
 
-/** Returns an account's balance with the fees on `coins`, which must have been read with the account. */
+/**
+ * Returns an account's balance with the fees on `coins`, which must have been read with the
+ * account.
+ */
 export type BalanceWith = (coins: readonly CoinAddresses[]) => Balance;
 
 export type Balances = ReturnType<typeof createBalances>;
@@ -47,7 +55,10 @@ export type Balances = ReturnType<typeof createBalances>;
 /** Reads balances and uncollected fees from the chain. A failed read throws {@link RpcError}. */
 export function createBalances(needs: {
   readWallets: ReadWallets;
-  /** Why earlier collects could not move fees. Balances show these reasons; collects ignore them and try again. */
+  /**
+   * Why earlier collects could not move fees. Balances show these reasons; collects ignore them and
+   * try again.
+   */
   findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
   escrowProgramId: string;
   feePayer: string;
@@ -55,7 +66,8 @@ export function createBalances(needs: {
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } = needs;
+  const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } =
+    needs;
 
   /** The fees on a wallet's coins, in the coins' order. */
   function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): SweepableFees[] {
@@ -83,12 +95,17 @@ export function createBalances(needs: {
       vaults: withFindings(coin.vaults, coin.addresses.sharingConfig.ammVault),
     }));
     const all = toFees(account, { ...state, coins, vaults });
-    const pda = saturatingSubtract(state.address?.lamports ?? toLamports(0), unwithdrawableIn(state));
+    const pda = saturatingSubtract(
+      state.address?.lamports ?? toLamports(0),
+      unwithdrawableIn(state),
+    );
     return (named) => {
       if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
       // All entries of a shared coin have the same sweep.
-      const sweeps = new Set(coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])));
+      const sweeps = new Set(
+        coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])),
+      );
       const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
         vault: collectableWith(chosen, vaults),
@@ -98,7 +115,8 @@ export function createBalances(needs: {
           const found = chosen.find(
             (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
           );
-          const isMoved = found && !(found.stage === "SHARED" && fees.stage === "POOL" && !found.withPool);
+          const isMoved =
+            found && !(found.stage === "SHARED" && fees.stage === "POOL" && !found.withPool);
           return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
         }),
       };
@@ -112,7 +130,10 @@ export function createBalances(needs: {
       : "BELOW_AMM_MINIMUM";
   }
 
-  /** Once the escrow program keeps data at an address, the rent-exempt minimum of that data cannot be withdrawn. */
+  /**
+   * Once the escrow program keeps data at an address, the rent-exempt minimum of that data cannot
+   * be withdrawn.
+   */
   function unwithdrawableIn({ address, rent }: WalletState): Lamports {
     const { owner, space = 0 } = address ?? {};
     return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);
@@ -131,19 +152,26 @@ export function createBalances(needs: {
       return {
         vaults: state.vaults,
         // Only this account's share can justify the cost of a collect.
-        sweeps: [...sweeps].filter(({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports),
+        sweeps: [...sweeps].filter(
+          ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
+        ),
         unwithdrawable: unwithdrawableIn(state),
         missingRent: missingRentOf(state),
       };
     },
 
-    /** Returns each wallet's balance or error, in order. After an abort, unread wallets get the signal's reason. */
+    /**
+     * Returns each wallet's balance or error, in order. After an abort, unread wallets get the
+     * signal's reason.
+     */
     async getBalances(
       wallets: readonly WalletWithCoins[],
       signal?: AbortSignal,
     ): Promise<(BalanceWith | Error)[]> {
       const states = await readWallets(wallets, signal);
-      return states.map((state, i) => (state instanceof Error ? state : toBalanceWith(wallets[i]!, state)));
+      return states.map((state, i) =>
+        state instanceof Error ? state : toBalanceWith(wallets[i]!, state),
+      );
     },
 
     /** The lamports that an account's owner cannot withdraw from its address. */

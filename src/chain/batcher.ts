@@ -12,18 +12,22 @@ interface Entry<Key, Value> {
 }
 
 /**
- * Merges the loads of concurrent callers into few calls. While no call is in flight, keys are sent at the end of the
- * event-loop turn: a single key does not wait. While calls are in flight, keys gather: the more callers there are, the
- * more keys a call takes. The gathered keys are sent when they fill a call, when the first key has waited `maxWaitMs`,
- * or when no call is in flight any more. At most `maxCalls` calls are in flight. All callers of a waiting key get its
- * answer; no caller joins a call in flight.
+ * Merges the loads of concurrent callers into few calls. While no call is in flight, keys are sent
+ * at the end of the event-loop turn: a single key does not wait. While calls are in flight, keys
+ * gather: the more callers there are, the more keys a call takes. The gathered keys are sent when
+ * they fill a call, when the first key has waited `maxWaitMs`, or when no call is in flight any
+ * more. At most `maxCalls` calls are in flight. All callers of a waiting key get its answer; no
+ * caller joins a call in flight.
  */
 export function createBatcher<Key, Value>(options: {
   /**
-   * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still without an answer when
-   * `ask` settles get an Error.
+   * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still
+   * without an answer when `ask` settles get an Error.
    */
-  ask: (keys: readonly Key[], answer: (index: number, answer: Answer<Value>) => void) => Promise<void>;
+  ask: (
+    keys: readonly Key[],
+    answer: (index: number, answer: Answer<Value>) => void,
+  ) => Promise<void>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
   maxKeys: number;
@@ -90,8 +94,8 @@ export function createBatcher<Key, Value>(options: {
 
   return {
     /**
-     * Resolves to a value or an Error for each key, in order. When `signal` aborts, keys without an answer get the
-     * signal's reason. A key whose callers have all left is not sent.
+     * Resolves to a value or an Error for each key, in order. When `signal` aborts, keys without an
+     * answer get the signal's reason. A key whose callers have all left is not sent.
      */
     load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
       // One promise for all keys saves time: every lookup of a balance runs this code.

@@ -13,8 +13,8 @@ export interface Vaults {
   /** The wrapped SOL in the AMM's vault. */
   readonly ammVault: Lamports;
   /**
-   * The lamports that a vault lacks to be rent-exempt: `CURVE` for the creator vault, `POOL` for the AMM's vault. The
-   * first sweep to the vault pays them.
+   * The lamports that a vault lacks to be rent-exempt: `CURVE` for the creator vault, `POOL` for
+   * the AMM's vault. The first sweep to the vault pays them.
    */
   readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The creator vault's rent-exempt minimum, which a collect leaves in the vault. */
@@ -24,7 +24,10 @@ export interface Vaults {
   readonly ammMinimum: Lamports;
 }
 
-/** Smaller amounts, which anyone can send, are not worth the AMM's transfer: it makes transactions larger. */
+/**
+ * Smaller amounts, which anyone can send, are not worth the AMM's transfer: it makes transactions
+ * larger.
+ */
 const AMM_MINIMUM = toLamports(5_000);
 
 /** Decodes the vaults of an account, or of a sharing config. */
@@ -63,8 +66,9 @@ export interface PlaceSweep {
 }
 
 /**
- * Sweeps a shared coin's curve and pool, then distributes the fees to all shareholders. `amount`: what this account
- * receives, which alone must justify the collect's cost. `growthRent`: includes the rent of missing vaults.
+ * Sweeps a shared coin's curve and pool, then distributes the fees to all shareholders. `amount`:
+ * what this account receives, which alone must justify the collect's cost. `growthRent`: includes
+ * the rent of missing vaults.
  */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
@@ -72,11 +76,16 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly distributable: Lamports;
   /** In the sharing config's order. */
   readonly shareholders: readonly Shareholder[];
-  /** Whether the curve is swept: always before the coin migrates, because a trade can add fees at any moment. */
+  /**
+   * Whether the curve is swept: always before the coin migrates, because a trade can add fees at
+   * any moment.
+   */
   readonly withCurve: boolean;
   /** Whether the coin's pool is swept, and the sharing config's AMM vault emptied. */
   readonly withPool: boolean;
-  /** With `withPool`: the same distribution without the pool. It is smaller, and may need less rent. */
+  /**
+   * With `withPool`: the same distribution without the pool. It is smaller, and may need less rent.
+   */
   readonly withoutPool?: Distribution | undefined;
 }
 
@@ -105,9 +114,10 @@ export function growthRentOf(bytes: number, { rent, rentMinimum }: Vaults): Lamp
 }
 
 /**
- * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances also use this function,
- * to show what a collect would move. A sweep's rent must be acceptable and at most `maxRentLamports`; the first sweep
- * to a vault pays for that vault. Omits sweeps to the AMM's vault if the vault would stay below `ammMinimum`.
+ * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances also
+ * use this function, to show what a collect would move. A sweep's rent must be acceptable and at
+ * most `maxRentLamports`; the first sweep to a vault pays for that vault. Omits sweeps to the AMM's
+ * vault if the vault would stay below `ammMinimum`.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
@@ -123,19 +133,25 @@ export function chooseSweeps(
     const { stage } = sweep;
     const rent = rentWith(missingRent, sweep);
     const candidate = { ...sweep, rent };
-    if (rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount) || !fit([...chosen, candidate]))
+    if (
+      rent > maxRentLamports ||
+      !isRentAcceptable(rent, sweep.amount) ||
+      !fit([...chosen, candidate])
+    )
       return false;
     chosen.push(candidate);
     if (stage !== "SHARED") missingRent[stage] = toLamports(0);
     return true;
   }
   let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
-  // Once a sweep has paid for a vault, another sweep that was too expensive may be acceptable: try again.
+  // Once a sweep has paid for a vault, another sweep that was too expensive may be acceptable: try
+  // again.
   for (let before = Infinity; left.length < before;) {
     before = left.length;
     left = left.filter(
       (sweep) =>
-        !choose(sweep) && !(sweep.stage === "SHARED" && sweep.withoutPool && choose(sweep.withoutPool)),
+        !choose(sweep) &&
+        !(sweep.stage === "SHARED" && sweep.withoutPool && choose(sweep.withoutPool)),
     );
   }
 
@@ -143,7 +159,10 @@ export function chooseSweeps(
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
-/** Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 for less than `ammMinimum`. */
+/**
+ * Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 for less than
+ * `ammMinimum`.
+ */
 export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
   const amount = ammVault + amountOf("POOL", sweeps);
   return toLamports(amount >= ammMinimum ? amount : 0n);
@@ -151,7 +170,10 @@ export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults
 
 /** Returns the lamports that a collect with these sweeps moves to the address. */
 export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const shared = sweeps.reduce((sum, { stage, amount }) => (stage === "SHARED" ? sum + amount : sum), 0n);
+  const shared = sweeps.reduce(
+    (sum, { stage, amount }) => (stage === "SHARED" ? sum + amount : sum),
+    0n,
+  );
   return toLamports(inVaultsWith(sweeps, vaults) + shared);
 }
 
@@ -170,8 +192,14 @@ export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
   return toLamports(sweeps.reduce((sum, { rent }) => sum + rent, 0n));
 }
 
-/** Returns the rent that a sweep costs: to grow accounts, and to fund its vault if `missingRent` is above 0. */
-export function rentWith(missingRent: Vaults["missingRent"], { stage, growthRent }: Sweep): Lamports {
+/**
+ * Returns the rent that a sweep costs: to grow accounts, and to fund its vault if `missingRent` is
+ * above 0.
+ */
+export function rentWith(
+  missingRent: Vaults["missingRent"],
+  { stage, growthRent }: Sweep,
+): Lamports {
   return toLamports(growthRent + (stage === "SHARED" ? 0n : missingRent[stage]));
 }
 

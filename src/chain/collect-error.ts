@@ -3,9 +3,13 @@ import type { Shortage } from "../fairness/budget.ts";
 import { budgetRefusal } from "./budget-refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
 
-/** How one kind of failure appears in the log, to the caller, to the operator and in the metrics. */
+/**
+ * How one kind of failure appears in the log, to the caller, to the operator and in the metrics.
+ */
 interface Failure<Details> {
-  /** For the caller and the log: replaces the error code's default message, and says when to retry. */
+  /**
+   * For the caller and the log: replaces the error code's default message, and says when to retry.
+   */
   readonly answer?: (details: Details) => ErrorDetails;
   /** For the log, if callers get the error code's default message. */
   readonly text?: (details: Details) => string;
@@ -35,20 +39,26 @@ const inAMinute = (what: string) => () => ({
 });
 
 /**
- * The reasons why a caller receives no result. In the first group, up to `timed-out`, the collect never started or has
- * ended, and no transaction that this replica sent can still land.
+ * The reasons why a caller receives no result. In the first group, up to `timed-out`, the collect
+ * never started or has ended, and no transaction that this replica sent can still land.
  */
 export const COLLECT_FAILURES = {
   "not-started": failure({
     answer: say("The request timed out before this collect started. Request it again."),
   }),
   "too-many-in-flight": failure({ answer: inAMinute("Too many collects are in flight.") }),
-  /** Another replica was preparing a transaction for the account or for a shared coin, and did not sign in time. */
+  /**
+   * Another replica was preparing a transaction for the account or for a shared coin, and did not
+   * sign in time.
+   */
   "lease-not-acquired": failure({
     text: () => "another replica held the lock of the account, or of a coin, for too long",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
-  /** Another collect of this process prepares to distribute a shared coin's fees, and did not sign in time. */
+  /**
+   * Another collect of this process prepares to distribute a shared coin's fees, and did not sign
+   * in time.
+   */
   "distribution-in-flight": failure({
     answer: say(
       "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
@@ -61,7 +71,10 @@ export const COLLECT_FAILURES = {
   }),
   "simulation-failed": failure<{
     readonly err: TransactionError;
-    /** The runtime's last log line about a failed program; undefined if no program failed or the node omits logs. */
+    /**
+     * The runtime's last log line about a failed program; undefined if no program failed or the
+     * node omits logs.
+     */
     readonly programError: string | undefined;
   }>({
     text: ({ err, programError }) =>
@@ -74,19 +87,27 @@ export const COLLECT_FAILURES = {
       "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
     ),
   }),
-  /** Some coins back off because their last sweep failed on the chain; without them, too little can be collected. */
+  /**
+   * Some coins back off because their last sweep failed on the chain; without them, too little can
+   * be collected.
+   */
   "coins-backing-off": failure({
     answer: sayWhen(
       "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent.",
     ),
   }),
   /**
-   * The caller's address block has used its share of the hourly fee budget, or the service has used the whole budget.
-   * Small collects have separate limits. Without `retryAfterSeconds`, the budget can never cover this collect.
+   * The caller's address block has used its share of the hourly fee budget, or the service has used
+   * the whole budget. Small collects have separate limits. Without `retryAfterSeconds`, the budget
+   * can never cover this collect.
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     answer: (shortage) =>
-      budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget", "collect"),
+      budgetRefusal(
+        shortage,
+        shortage.isSmall ? "fee budget for small collects" : "fee budget",
+        "collect",
+      ),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */
@@ -95,14 +116,20 @@ export const COLLECT_FAILURES = {
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** The fee payer's balance is too low: nothing was sent, or the transaction failed on the chain. See `detail`. */
+  /**
+   * The fee payer's balance is too low: nothing was sent, or the transaction failed on the chain.
+   * See `detail`.
+   */
   "fee-payer-short": failure<{ readonly detail: string }>({
     text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
     hint: "the fee payer has too little SOL: send it some; /readyz and npm run doctor show its address and balance",
     code: "INSUFFICIENT_FUNDS",
   }),
 
-  /** The caller timed out, but the collect continues. With a signature, a transaction was sent and may still land. */
+  /**
+   * The caller timed out, but the collect continues. With a signature, a transaction was sent and
+   * may still land.
+   */
   "still-running": failure<{ readonly signature: string | undefined }>({
     answer: ({ signature }) => ({
       message:
@@ -130,11 +157,15 @@ export const COLLECT_FAILURES = {
   "failed-on-chain": failure<
     Signed & {
       readonly err: TransactionError;
-      /** At least one of these coins made the transaction fail. Undefined if the transaction has no coins. */
+      /**
+       * At least one of these coins made the transaction fail. Undefined if the transaction has no
+       * coins.
+       */
       readonly mints?: readonly string[] | undefined;
     }
   >({
-    text: ({ signature, err }) => `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
+    text: ({ signature, err }) =>
+      `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
     hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
   }),
   /** The transaction landed, but the amounts that it moved cannot be read. */
@@ -171,10 +202,16 @@ export class CollectError extends Error {
     this.result = row.result ?? this.code;
   }
 
-  /** Returns what replaces the error code's defaults. With a hint for the operator, `cause` is this error. */
+  /**
+   * Returns what replaces the error code's defaults. With a hint for the operator, `cause` is this
+   * error.
+   */
   details(): ErrorDetails {
     const { answer, hint } = rowOf(this.failure);
-    return { ...answer?.(this.failure), ...(hint !== undefined && { cause: this, operatorHint: hint }) };
+    return {
+      ...answer?.(this.failure),
+      ...(hint !== undefined && { cause: this, operatorHint: hint }),
+    };
   }
 }
 

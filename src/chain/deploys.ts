@@ -6,8 +6,8 @@ import type { Rpc } from "./rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
- * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last deployment (u64). Source:
- * `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
+ * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last
+ * deployment (u64). Source: `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
  */
 const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 
@@ -19,7 +19,10 @@ export interface Program {
   readonly deploySlot: number | undefined;
 }
 
-/** Reads programs by their base58 addresses, and returns them in the same order. Rejects with an RpcError. */
+/**
+ * Reads programs by their base58 addresses, and returns them in the same order. Rejects with an
+ * RpcError.
+ */
 export async function readPrograms(
   { readAccounts }: Pick<Rpc, "readAccounts">,
   ids: readonly string[],
@@ -56,7 +59,10 @@ export interface DeployWaits {
   readonly deployPeriodMs?: number | undefined;
 }
 
-/** Watches for new deployments of the launch platform's programs: deployments are frequent, and may break collects. */
+/**
+ * Watches for new deployments of the launch platform's programs: deployments are frequent, and may
+ * break collects.
+ */
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;

@@ -1,7 +1,10 @@
 import { hash } from "node:crypto";
 import { MAX_SEED_LENGTH, PublicKey } from "@solana/web3.js";
 
-/** The hash's input ends with the bump, the program and this marker. Source: `createProgramAddressSync` of web3.js. */
+/**
+ * The hash's input ends with the bump, the program and this marker. Source:
+ * `createProgramAddressSync` of web3.js.
+ */
 const MARKER = Buffer.from("ProgramDerivedAddress");
 /** The prime of ed25519's field. */
 const P = 2n ** 255n - 19n;
@@ -9,9 +12,9 @@ const P = 2n ** 255n - 19n;
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
 /**
- * Derives the PDA of `program` for `seeds`, which are bytes or UTF-8 text. Addresses are in base58. Like web3.js's
- * `findProgramAddressSync`, tries bumps from 255 down, and returns the first hash that is not on the curve. Takes less
- * than 100 µs.
+ * Derives the PDA of `program` for `seeds`, which are bytes or UTF-8 text. Addresses are in base58.
+ * Like web3.js's `findProgramAddressSync`, tries bumps from 255 down, and returns the first hash
+ * that is not on the curve. Takes less than 100 µs.
  */
 export function deriveAddress(seeds: readonly (string | Buffer)[], program: string): string {
   const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
@@ -22,7 +25,8 @@ export function deriveAddress(seeds: readonly (string | Buffer)[], program: stri
   for (let bump = 255; bump > 0; bump--) {
     input[bumpAt] = bump;
     const address = hash("sha256", input, "buffer");
-    // Copy the string: `toBase58` appends one character at a time, and such a string takes more memory.
+    // Copy the string: `toBase58` appends one character at a time, and such a string takes more
+    // memory.
     if (!isOnCurve(address))
       return Buffer.from(new PublicKey(address).toBase58(), "latin1").toString("latin1");
   }
@@ -40,10 +44,10 @@ export function keyAt(data: Buffer, offset: number): string {
 }
 
 /**
- * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes are y, with the sign
- * of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists if x² = (y² - 1) / (d·y² + 1) has a
- * solution modulo P. It has one exactly if the product of numerator and denominator is a square modulo P. web3.js
- * computes x, which is much slower.
+ * Whether 32 bytes are a point of ed25519, as web3.js's `PublicKey.isOnCurve` decides. The bytes
+ * are y, with the sign of x in the highest bit. Source: RFC 8032, section 5.1.3. The point exists
+ * if x² = (y² - 1) / (d·y² + 1) has a solution modulo P. It has one exactly if the product of
+ * numerator and denominator is a square modulo P. web3.js computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes[31]! >= 0x80;
@@ -66,8 +70,9 @@ function toBigInt(bytes: Buffer): bigint {
 }
 
 /**
- * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1. Computes the
- * symbol with the steps of Euclid's algorithm, and tracks the sign. As P is prime, `a` is never 0 before `n` is 1.
+ * Whether `value`, from 1 to P - 1, is a square modulo P: whether the Jacobi symbol (value/P) is 1.
+ * Computes the symbol with the steps of Euclid's algorithm, and tracks the sign. As P is prime, `a`
+ * is never 0 before `n` is 1.
  */
 export function isSquare(value: bigint): boolean {
   let [a, n] = [value, P];

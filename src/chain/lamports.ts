@@ -4,7 +4,10 @@ export type Lamports = bigint & { readonly __unit: "lamports" };
 const DECIMALS = 9;
 const SHOWN_DECIMALS = 4;
 
-/** Converts a number or bigint. Throws RangeError for an unsafe integer, which may have lost digits in JSON. */
+/**
+ * Converts a number or bigint. Throws RangeError for an unsafe integer, which may have lost digits
+ * in JSON.
+ */
 export function toLamports(amount: number | bigint): Lamports {
   if (typeof amount === "number" && !Number.isSafeInteger(amount)) {
     throw new RangeError(`expected lamports as a whole number below 2^53, got ${amount}`);
@@ -17,9 +20,13 @@ export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
-/** Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 → "3.1000". */
+/**
+ * Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 →
+ * "3.1000".
+ */
 export function formatSol(lamports: Lamports): string {
-  if (lamports < 0n) throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);
+  if (lamports < 0n)
+    throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);
   const digits = lamports.toString().padStart(1 + DECIMALS, "0");
   return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS, SHOWN_DECIMALS - DECIMALS)}`;
 }

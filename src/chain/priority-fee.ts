@@ -1,25 +1,38 @@
 import type { Lamports } from "./lamports.ts";
 import type { Rpc } from "./rpc/rpc-client.ts";
 
-/** The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged since launch. */
+/**
+ * The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged
+ * since launch.
+ */
 export const BASE_FEE_LAMPORTS = 5_000n;
 
-/** The lowest price per compute unit: a collect of 10,000 units pays 10 lamports besides the base fee. */
+/**
+ * The lowest price per compute unit: a collect of 10,000 units pays 10 lamports besides the base
+ * fee.
+ */
 export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
-/** The chosen price was enough in 75% of recent slots: a collect waits for a few slots instead of paying more. */
+/**
+ * The chosen price was enough in 75% of recent slots: a collect waits for a few slots instead of
+ * paying more.
+ */
 export const PRIORITY_FEE_PERCENTILE = 75;
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
-/** The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`, used or not. */
+/**
+ * The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`,
+ * used or not.
+ */
 export function priorityFee(price: bigint, unitLimit: number): bigint {
   return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
 }
 
 /**
- * Chooses a price, in micro-lamports per compute unit, at which a transaction that writes to `addresses` should land
- * soon, judging by recent slots. The fee for `unitLimit` units is at most `maxPriorityFeeLamports`; within this limit,
- * the price is at least the floor. Never rejects: uses the floor if recent prices cannot be read.
+ * Chooses a price, in micro-lamports per compute unit, at which a transaction that writes to
+ * `addresses` should land soon, judging by recent slots. The fee for `unitLimit` units is at most
+ * `maxPriorityFeeLamports`; within this limit, the price is at least the floor. Never rejects: uses
+ * the floor if recent prices cannot be read.
  */
 export async function choosePrice(
   rpc: Pick<Rpc, "getRecentPrices">,
@@ -29,9 +42,13 @@ export async function choosePrice(
 ): Promise<bigint> {
   const prices = await rpc.getRecentPrices(addresses).catch(() => []);
   const sorted = prices.toSorted((a, b) => a - b);
-  const index = Math.min(Math.floor((sorted.length * PRIORITY_FEE_PERCENTILE) / 100), sorted.length - 1);
+  const index = Math.min(
+    Math.floor((sorted.length * PRIORITY_FEE_PERCENTILE) / 100),
+    sorted.length - 1,
+  );
   const recent = BigInt(sorted[index] ?? 0);
-  const wanted = recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
+  const wanted =
+    recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
   const affordable = (maxPriorityFeeLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
   return wanted < affordable ? wanted : affordable;
 }

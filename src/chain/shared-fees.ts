@@ -12,21 +12,30 @@ import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
 /**
- * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than this, rent included.
- * The launch platform does not publish this minimum, so collects try smaller amounts too, but drop no pool for one.
+ * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than
+ * this, rent included. The launch platform does not publish this minimum, so collects try smaller
+ * amounts too, but drop no pool for one.
  */
 const MIN_HELD = 1_781_760n;
 
-/** Returns an account's share of an amount. Rounds down for each entry in the config, as the launch platform does. */
-export function partOf(amount: bigint, shareholders: readonly Shareholder[], address: string): bigint {
+/**
+ * Returns an account's share of an amount. Rounds down for each entry in the config, as the launch
+ * platform does.
+ */
+export function partOf(
+  amount: bigint,
+  shareholders: readonly Shareholder[],
+  address: string,
+): bigint {
   return shareholders
     .filter((shareholder) => shareholder.address === address)
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
 }
 
 /**
- * Returns a coin's fees for one of its shareholders: an entry for each place where fees wait (curve, pool, vaults), all
- * with the same distribution. Only a simulation shows whether the other shareholders can be paid.
+ * Returns a coin's fees for one of its shareholders: an entry for each place where fees wait
+ * (curve, pool, vaults), all with the same distribution. Only a simulation shows whether the other
+ * shareholders can be paid.
  */
 export function toSharedFees(
   { addresses: coin, places, vaults }: Coin,
@@ -36,12 +45,18 @@ export function toSharedFees(
     feePayer: string;
     /** The smallest share that is worth a collect. */
     minCollectLamports: Lamports;
-    /** Returns why the last attempt to distribute this amount failed; undefined if an attempt may succeed. */
+    /**
+     * Returns why the last attempt to distribute this amount failed; undefined if an attempt may
+     * succeed.
+     */
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SweepableFees[] {
   const { address, feePayer, minCollectLamports, reasonFound } = needs;
-  const shareBps = shareholders.reduce((sum, each) => sum + (each.address === address ? each.bps : 0), 0);
+  const shareBps = shareholders.reduce(
+    (sum, each) => sum + (each.address === address ? each.bps : 0),
+    0,
+  );
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
   const isEnough = ({ distributable, amount }: Distribution) =>
@@ -60,7 +75,9 @@ export function toSharedFees(
     return shareholders.some((each) => each.address === feePayer) ? "SHAREHOLDER_BLOCKED" : null;
   }
 
-  /** Returns why a lookup does not count the fees, although a collect would try to distribute them. */
+  /**
+   * Returns why a lookup does not count the fees, although a collect would try to distribute them.
+   */
   function reasonNotCounted(all: Distribution): UncollectableReason | null {
     return isEnough(all) ? (reasonFound(all.distributable) ?? null) : "BELOW_SHARING_MINIMUM";
   }
@@ -74,11 +91,16 @@ export function toSharedFees(
     function compose(withPool: boolean): Distribution {
       const held = toLamports(vaults.creatorVault + (withPool ? inAmm : 0n));
       const paid = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
-      const distributable = saturatingSubtract(toLamports(held + paid + curve.waiting), vaults.rentMinimum);
+      const distributable = saturatingSubtract(
+        toLamports(held + paid + curve.waiting),
+        vaults.rentMinimum,
+      );
       // Nothing trades on the curve of a coin that has migrated.
       const withCurve = !pool || curve.waiting > 0n;
       const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paid : 0n;
-      const forPool = withPool ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.POOL : 0n;
+      const forPool = withPool
+        ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.POOL
+        : 0n;
       return {
         coin,
         stage: "SHARED",
@@ -108,7 +130,15 @@ export function toSharedFees(
     reason: CoinFees["reason"],
   ): SweepableFees {
     const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : blocked);
-    return { mint: coin.mint, stage, quoteMint, amount, shareBps, reason: reasonNow, sweep: distribution };
+    return {
+      mint: coin.mint,
+      stage,
+      quoteMint,
+      amount,
+      shareBps,
+      reason: reasonNow,
+      sweep: distribution,
+    };
   }
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {

@@ -2,14 +2,18 @@ import { ContractError } from "../contract/contract-error.ts";
 import { CollectError } from "./collect-error.ts";
 import { RpcError } from "./rpc/rpc-error.ts";
 
-/** Converts an RpcError to LOOKUP_FAILED. Returns any other error unchanged: it may be a caller's abort reason. */
+/**
+ * Converts an RpcError to LOOKUP_FAILED. Returns any other error unchanged: it may be a caller's
+ * abort reason.
+ */
 export function toLookupContractError(error: unknown): Error {
   return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
 }
 
 /**
- * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED; returns a ContractError unchanged. Sets
- * `operatorHint` if the operator may have to act. A `cause` without a hint marks a bug.
+ * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED; returns a
+ * ContractError unchanged. Sets `operatorHint` if the operator may have to act. A `cause` without a
+ * hint marks a bug.
  */
 export function toCollectContractError(error: unknown): ContractError {
   if (error instanceof ContractError) return error;
@@ -19,6 +23,7 @@ export function toCollectContractError(error: unknown): ContractError {
 }
 
 function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): ContractError {
-  const operatorHint = "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
+  const operatorHint =
+    "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
   return new ContractError(code, { cause, operatorHint });
 }

@@ -14,13 +14,18 @@ const AMOUNT_OFFSET = 64;
 /** The bytes of a token account up to the end of its amount. */
 export const TOKEN_BYTES_TO_AMOUNT = AMOUNT_OFFSET + 8;
 
-/** An account's wrapped SOL; undefined if the account is missing or shorter than {@link TOKEN_BYTES_TO_AMOUNT}. */
+/**
+ * An account's wrapped SOL; undefined if the account is missing or shorter than {@link
+ * TOKEN_BYTES_TO_AMOUNT}.
+ */
 export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamports | undefined {
   if (!account || account.data.length < TOKEN_BYTES_TO_AMOUNT) return undefined;
   return toLamports(account.data.readBigUInt64LE(AMOUNT_OFFSET));
 }
 
-/** The associated token account of `owner` for `mint`, a mint of the Token program; all in base58. */
+/**
+ * The associated token account of `owner` for `mint`, a mint of the Token program; all in base58.
+ */
 export function tokenAccountOf(owner: string, mint = WRAPPED_SOL_MINT): string {
   const seeds = [toKeyBytes(owner), toKeyBytes(TOKEN_PROGRAM_ID), toKeyBytes(mint)];
   return deriveAddress(seeds, ASSOCIATED_TOKEN_PROGRAM_ID);

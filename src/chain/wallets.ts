@@ -20,7 +20,9 @@ export interface WalletWithCoins {
 
 export function identityOf({ account, coins }: WalletWithCoins): string {
   // Without coins, reuse the address instead of making a new string for each lookup.
-  return coins.length === 0 ? account.address : [account.address, ...coins.map(({ mint }) => mint)].join();
+  return coins.length === 0
+    ? account.address
+    : [account.address, ...coins.map(({ mint }) => mint)].join();
 }
 
 /** A wallet and its coins, all read in one slot, so that they are consistent. */
@@ -32,7 +34,10 @@ export interface WalletState {
   readonly rent: Rent;
 }
 
-/** Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot be read. */
+/**
+ * Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot
+ * be read.
+ */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
   signal?: AbortSignal,
@@ -45,16 +50,18 @@ const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** The most batches in flight: a batch that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
- * The longest that a wallet waits for its batch while another batch is in flight. Unless calls are full, a node that
- * takes at least 20 ms per call gets at most 50 calls/s, which fits providers' small plans.
+ * The longest that a wallet waits for its batch while another batch is in flight. Unless calls are
+ * full, a node that takes at least 20 ms per call gets at most 50 calls/s, which fits providers'
+ * small plans.
  */
 const MAX_WAIT_MS = 20;
 
 /**
- * Reads wallets for the whole process: merges the wallets of concurrent callers into as few calls as possible, and
- * answers each wallet as soon as its call returns. Reads a wallet and its coins in one slot: with a collect between two
- * slots, the total would be wrong. Reads a wallet again if its state is older than a state already shown; the other
- * wallets do not wait. Caches nothing: no caller gets the result of a call that was sent before the caller asked.
+ * Reads wallets for the whole process: merges the wallets of concurrent callers into as few calls
+ * as possible, and answers each wallet as soon as its call returns. Reads a wallet and its coins in
+ * one slot: with a collect between two slots, the total would be wrong. Reads a wallet again if its
+ * state is older than a state already shown; the other wallets do not wait. Caches nothing: no
+ * caller gets the result of a call that was sent before the caller asked.
  */
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
@@ -76,7 +83,8 @@ export function createReadWallets(needs: {
       rpc.readAccounts({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // Consider the coins' last collects too: a collect for one shareholder changes the amounts of all shareholders.
+        // Consider the coins' last collects too: a collect for one shareholder changes the amounts
+        // of all shareholders.
         minSlotOf(i) {
           const { account, coins } = wallets[i]!;
           return coins.reduce(
@@ -88,7 +96,8 @@ export function createReadWallets(needs: {
           const wallet = wallets[i]!;
           const { accounts, slot } = found;
           const [creatorVault, ammVault, address] = accounts;
-          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded) return "unusable";
+          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
+            return "unusable";
           if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
           answer(i, decode(wallet, found));
           return "taken";
@@ -125,13 +134,18 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   return accounts.slice(from, from + ACCOUNTS_PER_COIN);
 }
 
-/** Returns pairs of an address and the amounts that can change: the wallet's address first, then each coin's curve. */
+/**
+ * Returns pairs of an address and the amounts that can change: the wallet's address first, then
+ * each coin's curve.
+ */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];
   const ofWallet = [account.address, own] as const;
   if (coins.length === 0) return [ofWallet];
-  const ofCoins = coins.map(({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const);
+  const ofCoins = coins.map(
+    ({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const,
+  );
   return [ofWallet, ...ofCoins];
 }
 

@@ -49,26 +49,37 @@ export async function checkChain(needs: {
   async function checkEndpoint({ endpoint, genesisHash: hash, error }: Cluster): Promise<Finding> {
     const { host } = endpoint;
     if (error) {
-      const reason = error.failure === "timeout" ? `RPC_TIMEOUT_MS=${config.rpcTimeoutMs}` : reasonOf(error);
+      const reason =
+        error.failure === "timeout" ? `RPC_TIMEOUT_MS=${config.rpcTimeoutMs}` : reasonOf(error);
       return bad("SOLANA_RPC_URL", `${host} does not answer (${reason}): ${fixFor(error)}`);
     }
     const text = `${host} is on ${nameOfCluster(hash)}`;
     if (hash !== genesisHash)
-      return bad("SOLANA_RPC_URL", `${text}, the first on ${cluster}: use endpoints of one cluster`);
+      return bad(
+        "SOLANA_RPC_URL",
+        `${text}, the first on ${cluster}: use endpoints of one cluster`,
+      );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
     return examineEndpoint ? examineEndpoint(endpoint, text) : good("SOLANA_RPC_URL", text);
   }
 
-  function checkProgram([name, id]: (typeof programs)[number], { isDeployed, deploySlot }: Program): Finding {
+  function checkProgram(
+    [name, id]: (typeof programs)[number],
+    { isDeployed, deploySlot }: Program,
+  ): Finding {
     const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
     if (isDeployed) return good(name, `${id} is deployed${when}`);
     const isPublic = CLUSTERS.has(genesisHash);
     const problem = `there is no program ${id} on ${cluster}`;
     if (name !== "ESCROW_PROGRAM_ID")
-      return bad("SOLANA_RPC_URL", `${problem}, so the launch platform is not there: use another cluster`, {
-        isFatal: isPublic,
-      });
+      return bad(
+        "SOLANA_RPC_URL",
+        `${problem}, so the launch platform is not there: use another cluster`,
+        {
+          isFatal: isPublic,
+        },
+      );
     // On a public cluster the id is wrong. On a private cluster the program may be deployed later.
     return isPublic
       ? bad(name, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, { isFatal: true })

@@ -15,7 +15,9 @@ export async function checkSocialNetwork(
   const fails = `${host} does not answer`;
   if (failure.kind === "unreachable" || failure.kind === "timeout") {
     const fix = "check the URL, and that this machine can connect to it";
-    return bad("SOCIAL_API_URL", `${fails}, so lookups of new handles fail: ${fix}`, { isReported: true });
+    return bad("SOCIAL_API_URL", `${fails}, so lookups of new handles fail: ${fix}`, {
+      isReported: true,
+    });
   }
   const status = failure.kind === "refused" ? failure.status : undefined;
   if (isOperatorProblem(failure)) {

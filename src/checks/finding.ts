@@ -1,11 +1,17 @@
-/** The result of checking a variable. `poor`: the operator should look at it. `bad`: something does not work now. */
+/**
+ * The result of checking a variable. `poor`: the operator should look at it. `bad`: something does
+ * not work now.
+ */
 export interface Finding {
   readonly state: "good" | "poor" | "bad";
   readonly variable: string;
   readonly text: string;
   /** The service can never work with this value. */
   readonly isFatal?: boolean;
-  /** A warning of the service (`observability/warnings.ts`) also reports the problem, so preflight does not log it. */
+  /**
+   * A warning of the service (`observability/warnings.ts`) also reports the problem, so preflight
+   * does not log it.
+   */
   readonly isReported?: boolean;
 }
 

@@ -14,9 +14,9 @@ export class PreflightError extends Error {
 }
 
 /**
- * Checks the upstreams without spending anything, and logs the findings. Most problems are only logged, because they
- * may go away while the process runs. Throws PreflightError if a required program is missing on a public cluster, or if
- * Redis cannot be used as configured.
+ * Checks the upstreams without spending anything, and logs the findings. Most problems are only
+ * logged, because they may go away while the process runs. Throws PreflightError if a required
+ * program is missing on a public cluster, or if Redis cannot be used as configured.
  */
 export async function checkUpstreams(needs: {
   config: Config;

@@ -24,7 +24,10 @@ const REDIS_INFO = {
   answer: z.string(),
 };
 const LEAST_REDIS_VERSION = 7;
-/** Longer than the service waits, because a slow connection from this machine does not mean that the URL is wrong. */
+/**
+ * Longer than the service waits, because a slow connection from this machine does not mean that the
+ * URL is wrong.
+ */
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
@@ -34,8 +37,8 @@ const LOW_QUOTA = 5;
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
- * Checks a configuration against its upstreams without spending anything. Returns the lines to print and the variables
- * at fault. With `id`, the lines also show the address of this social id.
+ * Checks a configuration against its upstreams without spending anything. Returns the lines to
+ * print and the variables at fault. With `id`, the lines also show the address of this social id.
  */
 export async function examine(
   config: Config,
@@ -100,7 +103,10 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
   if (socialId === undefined) return [bad("--id", `expected ${SOCIAL_ID_EXPECTED}`)];
   const { address } = createAddresses(config)(socialId);
   return [
-    good("ESCROW_PROGRAM_ID", `the address of id ${id} is ${address}: compare it with the escrow program's`),
+    good(
+      "ESCROW_PROGRAM_ID",
+      `the address of id ${id} is ${address}: compare it with the escrow program's`,
+    ),
   ];
 }
 
@@ -135,11 +141,17 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   }
   const version = /^redis_version:(.*)\r$/m.exec(info)?.[1] ?? "";
   if (Number.parseInt(version) < LEAST_REDIS_VERSION) {
-    return bad("REDIS_URL", `${host} runs Redis ${version}: install version ${LEAST_REDIS_VERSION} or later`);
+    return bad(
+      "REDIS_URL",
+      `${host} runs Redis ${version}: install version ${LEAST_REDIS_VERSION} or later`,
+    );
   }
   const policy = /^maxmemory_policy:(.*)\r$/m.exec(info)?.[1];
   if (policy !== undefined && policy !== "noeviction") {
-    return poor("REDIS_URL", `${host} evicts keys when it is full: set maxmemory-policy to noeviction`);
+    return poor(
+      "REDIS_URL",
+      `${host} evicts keys when it is full: set maxmemory-policy to noeviction`,
+    );
   }
   return good("REDIS_URL", `${host} runs Redis ${version} and accepts writes`);
 }

@@ -10,9 +10,14 @@ import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 
 /** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
-const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) => new PublicKey(i + 1).toBase58());
+const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) =>
+  new PublicKey(i + 1).toBase58(),
+);
 const NO_DATA = { offset: 0, length: 0 };
-/** How long slots are counted: up to STILL_MS if no new slot appears, because a leader may skip its four slots. */
+/**
+ * How long slots are counted: up to STILL_MS if no new slot appears, because a leader may skip its
+ * four slots.
+ */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
 /** Endpoints that are further apart than this do not serve the same balances. */
@@ -33,7 +38,10 @@ interface Pace {
 
 type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
-/** Examines how well endpoints suit the service. `feePayer`: an address in base58, for a simulated transaction. */
+/**
+ * Examines how well endpoints suit the service. `feePayer`: an address in base58, for a simulated
+ * transaction.
+ */
 export function createExamineEndpoints(needs: {
   callUpstream: CallUpstream;
   rpcTimeoutMs: number;
@@ -47,7 +55,9 @@ export function createExamineEndpoints(needs: {
     /** The finding's text starts with `text`, which names the endpoint's cluster. */
     async examine(endpoint: Endpoint, text: string): Promise<Finding> {
       const call: Call = (method, params) =>
-        withDeadline(needs.rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
+        withDeadline(needs.rpcTimeoutMs, (deadline) =>
+          callEndpoint(endpoint, method, params, deadline),
+        );
       const [pace, version, taken, refusal] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(
@@ -55,7 +65,10 @@ export function createExamineEndpoints(needs: {
           () => "an unknown version",
         ),
         takenAt(call, feePayer),
-        call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
+        call("getMultipleAccounts", [
+          LARGEST_CALL,
+          { encoding: "base64", dataSlice: NO_DATA },
+        ]).then(
           () => undefined,
           (error: unknown) => error as Error,
         ),
@@ -72,17 +85,23 @@ export function createExamineEndpoints(needs: {
       if (refusal && !refusesSize(refusal))
         return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
       if (refusal) return poor("SOLANA_RPC_URL", `${all}: a larger plan needs fewer calls`);
-      if (taken === "none") return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
-      if (pace?.perSecond === 0) return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+      if (taken === "none")
+        return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+      if (pace?.perSecond === 0)
+        return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
       return (pace ? good : poor)("SOLANA_RPC_URL", all);
     },
 
-    /** Reports how many slots the examined endpoints are apart; empty for fewer than two endpoints. */
+    /**
+     * Reports how many slots the examined endpoints are apart; empty for fewer than two endpoints.
+     */
     distance(): Finding[] {
       const [first, ...others] = paces;
       if (!first || others.length === 0) return [];
       const perSecond = Math.max(...paces.map((pace) => pace.perSecond));
-      const now = paces.map(({ slot, at }) => slot + ((performance.now() - at) / 1_000) * perSecond);
+      const now = paces.map(
+        ({ slot, at }) => slot + ((performance.now() - at) / 1_000) * perSecond,
+      );
       const slots = Math.max(...now) - Math.min(...now);
       const text = `the endpoints are ${Math.round(slots)} slots apart`;
       return slots <= MAX_APART_SECONDS * perSecond
@@ -115,7 +134,12 @@ async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANS
     compileMessage(feePayer, [], budget, PublicKey.default.toBase58()),
     feePayer,
   );
-  const config = { ...CONFIRMED, encoding: "base64", sigVerify: false, replaceRecentBlockhash: true };
+  const config = {
+    ...CONFIRMED,
+    encoding: "base64",
+    sigVerify: false,
+    replaceRecentBlockhash: true,
+  };
   try {
     const { value } = await call("simulateTransaction", [transaction, config]);
     return value.err === "UnsupportedVersion" ? "legacy" : "version1";

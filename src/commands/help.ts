@@ -3,10 +3,12 @@ import { Secrets, Settings } from "../variables.ts";
 
 /** The text of `npm start -- --help`: the commands, and each variable with its default. */
 export function helpText(): string {
-  const variables = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(([name, variable]) => {
-    const { success, data } = variable.safeParse(undefined);
-    return [name, success ? toText(data) : "required"] as const;
-  });
+  const variables = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(
+    ([name, variable]) => {
+      const { success, data } = variable.safeParse(undefined);
+      return [name, success ? toText(data) : "required"] as const;
+    },
+  );
   const width = Math.max(...variables.map(([name]) => name.length));
   return `Tributary ${VERSION} looks up accounts of a social network and collects their fees.
 

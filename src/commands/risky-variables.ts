@@ -6,7 +6,9 @@ const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
 
-/** Returns warnings about values that are valid but probably mistakes. No warning quotes a secret. */
+/**
+ * Returns warnings about values that are valid but probably mistakes. No warning quotes a secret.
+ */
 export function warnAboutRisks(env: Environment): string[] {
   const isProduction = env.NODE_ENV === "production";
   const warnings = Object.entries(LEAST_MS).flatMap(([name, leastMs]) =>
@@ -39,7 +41,10 @@ export function warnAboutRisks(env: Environment): string[] {
     "HANDLE_ALLOW_UNDERSCORE: not set, so handles with an underscore, which many real accounts have, are refused; set it to true to accept them, or to false to silence this warning",
   );
   const isPublic = env.HOST === "0.0.0.0" || env.HOST === "::";
-  warnIf(isPublic && !env.ADMIN_PORT, "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics");
+  warnIf(
+    isPublic && !env.ADMIN_PORT,
+    "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics",
+  );
   warnIf(
     isPublic && !env.TRUST_PROXY,
     "TRUST_PROXY: not set: if a proxy is in front, all callers behind it share one rate limit",

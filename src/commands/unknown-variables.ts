@@ -1,6 +1,9 @@
 import { CONSTANT_NAMES, VARIABLE_NAMES, type Environment } from "../config.ts";
 
-/** Warns about likely misspellings: names with the first word and another word of a known name. Quotes no value. */
+/**
+ * Warns about likely misspellings: names with the first word and another word of a known name.
+ * Quotes no value.
+ */
 export function warnAboutUnknown(env: Environment): string[] {
   return Object.keys(env)
     .filter((name) => env[name] && !VARIABLE_NAMES.includes(name) && !CONSTANT_NAMES.includes(name))

@@ -4,7 +4,10 @@ import ipaddr from "ipaddr.js";
 /** The prefix length of ::ffff:0:0/96, the range of all IPv4-mapped addresses. */
 const IPV4_MAPPED_BITS = 96;
 
-/** Whether a text is an address or a CIDR range. False for ranges that contain all IPv4 or all IPv6 addresses. */
+/**
+ * Whether a text is an address or a CIDR range. False for ranges that contain all IPv4 or all IPv6
+ * addresses.
+ */
 export function isAddressRange(text: string): boolean {
   const [address = "", bits] = text.split("/");
   if (isIP(address) === 0 || address.includes("%")) return false;
@@ -13,7 +16,10 @@ export function isAddressRange(text: string): boolean {
   return Number(bits) > (/^::ffff:/i.test(address) ? IPV4_MAPPED_BITS : 0);
 }
 
-/** Returns a function that tests whether a text is an address in these ranges. IPv4-mapped addresses count as IPv4. */
+/**
+ * Returns a function that tests whether a text is an address in these ranges. IPv4-mapped addresses
+ * count as IPv4.
+ */
 export function createIsWithin(ranges: readonly string[]): (address: string) => boolean {
   if (ranges.length === 0) return () => false;
   const list = new BlockList();
@@ -27,7 +33,8 @@ export function createIsWithin(ranges: readonly string[]): (address: string) => 
 
 /** Whether two ranges have an address in common: then one contains the other. */
 export function overlap(a: string, b: string): boolean {
-  const contains = (outer: string, inner: string) => createIsWithin([outer])(inner.replace(/\/.*$/, ""));
+  const contains = (outer: string, inner: string) =>
+    createIsWithin([outer])(inner.replace(/\/.*$/, ""));
   return contains(a, b) || contains(b, a);
 }
 

@@ -9,7 +9,9 @@ export interface ErrorDetails {
   readonly retryAfterSeconds?: number | undefined;
   /** What went wrong, for the log; callers never see it. */
   readonly cause?: unknown;
-  /** What happened and what the operator should do, for the log. A cause without a hint marks a bug. */
+  /**
+   * What happened and what the operator should do, for the log. A cause without a hint marks a bug.
+   */
   readonly operatorHint?: string | undefined;
   /** More `extensions` of the error in GraphQL. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
@@ -38,17 +40,31 @@ export class ContractError extends Error {
   forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const extensions = { ...this.extensions, ...item };
-    return new ContractError(code, { message, status, retryAfterSeconds, cause, operatorHint, extensions });
+    return new ContractError(code, {
+      message,
+      status,
+      retryAfterSeconds,
+      cause,
+      operatorHint,
+      extensions,
+    });
   }
 }
 
 const MAX_QUOTED_CHARACTERS = 40;
 
-/** Formats a received value for an error message: strings are quoted and cut, other values show only their type. */
+/**
+ * Formats a received value for an error message: strings are quoted and cut, other values show only
+ * their type.
+ */
 export function quote(value: unknown): string {
   if (typeof value !== "string") {
     if (value === null) return "null";
-    return Array.isArray(value) ? "a list" : typeof value === "object" ? "an object" : `a ${typeof value}`;
+    return Array.isArray(value)
+      ? "a list"
+      : typeof value === "object"
+        ? "an object"
+        : `a ${typeof value}`;
   }
   const isLong = value.length > MAX_QUOTED_CHARACTERS;
   return JSON.stringify(isLong ? `${value.slice(0, MAX_QUOTED_CHARACTERS)}…` : value);
@@ -56,7 +72,9 @@ export function quote(value: unknown): string {
 
 /** The headers of an error: `Retry-After` in whole seconds, or none. */
 export function errorHeaders(error: ContractError): Record<string, string> {
-  return error.retryAfterSeconds === undefined ? {} : { "retry-after": String(error.retryAfterSeconds) };
+  return error.retryAfterSeconds === undefined
+    ? {}
+    : { "retry-after": String(error.retryAfterSeconds) };
 }
 
 /** Converts a duration to the value of `Retry-After`: whole seconds, rounded up, at least 1. */

@@ -16,8 +16,9 @@ const CHANGE_REQUEST = "No: change the request.";
 const IN_A_MINUTE = "In a minute.";
 
 /**
- * Every error code. The OpenAPI document, GraphQL's `ErrorCode` and the tests follow from this table. Source of the
- * first three groups: sections 4 and 7 of the specification. The last group is ours.
+ * Every error code. The OpenAPI document, GraphQL's `ErrorCode` and the tests follow from this
+ * table. Source of the first three groups: sections 4 and 7 of the specification. The last group is
+ * ours.
  */
 export const ERROR_CODES = {
   HANDLE_REQUIRED: {
@@ -34,7 +35,8 @@ export const ERROR_CODES = {
   },
   SOCIAL_NOT_FOUND: {
     status: 404,
-    message: "The account does not exist on the social network, or is suspended. Check the spelling.",
+    message:
+      "The account does not exist on the social network, or is suspended. Check the spelling.",
     retry: "No: check the spelling. A new account is found within a minute.",
     operations: ["lookup"],
   },
@@ -81,7 +83,8 @@ export const ERROR_CODES = {
   },
   INSUFFICIENT_FUNDS: {
     status: 500,
-    message: "The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.",
+    message:
+      "The service cannot pay the transaction fee at the moment. Nothing was moved. Try again later.",
     retry: "Later: the operator has to fund the fee payer.",
     operations: ["collect"],
   },
@@ -95,7 +98,8 @@ export const ERROR_CODES = {
 
   RATE_LIMITED: {
     status: 429,
-    message: "Too many requests from this address. Try again after the number of seconds in Retry-After.",
+    message:
+      "Too many requests from this address. Try again after the number of seconds in Retry-After.",
     retry:
       "After the number of seconds in Retry-After. GraphQL's `wallets` looks up many accounts in one request.",
     operations: ["lookup", "collect"],

@@ -6,7 +6,10 @@ export interface HandleFormat {
   readonly expected: string;
 }
 
-/** The contract's format; with `allowUnderscore` the social network's, which also allows underscores. */
+/**
+ * The contract's format; with `allowUnderscore` the social network's, which also allows
+ * underscores.
+ */
 export function handleFormat(allowUnderscore: boolean): HandleFormat {
   return allowUnderscore
     ? { pattern: /^[A-Za-z0-9_]{1,15}$/, expected: "1-15 alphanumeric characters or underscores" }

@@ -3,7 +3,10 @@ import { ContractError, quote } from "./contract-error.ts";
 
 /** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
-/** The most coins named for a wallet. One call reads 100 accounts: five per coin, three for the wallet, two sysvars. */
+/**
+ * The most coins named for a wallet. One call reads 100 accounts: five per coin, three for the
+ * wallet, two sysvars.
+ */
 export const MAX_MINTS_PER_WALLET = 19;
 
 /** Advice for callers who name no coins and find nothing to collect. */

@@ -9,8 +9,8 @@ const SOCIAL_ID_PATTERN = /^[0-9]{1,20}$/;
 export const SOCIAL_ID_EXPECTED = `1 to 20 decimal digits, not zero, at most ${MAX_ID}`;
 
 /**
- * Parses an id from 1 to 2^64-1; returns undefined for anything else. Drops leading zeros, because addresses are
- * derived from the digits: nobody owns the address of `007`, nor that of 0.
+ * Parses an id from 1 to 2^64-1; returns undefined for anything else. Drops leading zeros, because
+ * addresses are derived from the digits: nobody owns the address of `007`, nor that of 0.
  */
 export function toSocialId(text: string): string | undefined {
   if (!SOCIAL_ID_PATTERN.test(text)) return undefined;

@@ -3,9 +3,10 @@ import { memoize } from "../store/memoize.ts";
 import { SCOPES, type BudgetScope } from "./budget.ts";
 
 /**
- * `social_reads`: accounts read from the social network. `social_calls`: calls that the network allows. `fees`:
- * transaction fees and rents. `small_fees`: the part of `fees` for collects that do not pay for themselves.
- * `history_calls`: calls to the chain for histories. `chain_calls`: calls for operations with many balances.
+ * `social_reads`: accounts read from the social network. `social_calls`: calls that the network
+ * allows. `fees`: transaction fees and rents. `small_fees`: the part of `fees` for collects that do
+ * not pay for themselves. `history_calls`: calls to the chain for histories. `chain_calls`: calls
+ * for operations with many balances.
  */
 const BUDGETS = [
   "social_reads",
@@ -20,7 +21,10 @@ type BudgetName = (typeof BUDGETS)[number];
 export interface BudgetMetrics {
   /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
   refused(budget: BudgetName, scope: BudgetScope, count: number): void;
-  /** Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most once a second. */
+  /**
+   * Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most
+   * once a second.
+   */
   watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;
 }
 

@@ -17,7 +17,10 @@ export interface Shortage {
   readonly retryAfterSeconds?: number;
 }
 
-/** A budget, or a part of it. `all`, `block`, `wideBlock` and `trusted` are fractions of the budget's limit, 0 to 1. */
+/**
+ * A budget, or a part of it. `all`, `block`, `wideBlock` and `trusted` are fractions of the
+ * budget's limit, 0 to 1.
+ */
 export interface Pool {
   readonly name: string;
   readonly all: number;
@@ -31,7 +34,10 @@ export interface Pool {
   readonly largest: number;
 }
 
-/** An address block may use the fraction `mayUse` of a pool for the first `first` units that it takes in an hour. */
+/**
+ * An address block may use the fraction `mayUse` of a pool for the first `first` units that it
+ * takes in an hour.
+ */
 export interface Tier {
   readonly first: number;
   readonly mayUse: number;
@@ -43,13 +49,15 @@ const BURST_FRACTION = 1 / 6;
 const REST_MAY_USE = 1 / 2;
 
 /**
- * Limits what all callers take in any hour to `limit`, over all replicas while Redis is available. Each address block,
- * each IPv6 /32, and the group of all trusted callers has its own limit: a share of `limit`, but at least twice the
- * `first` of the first tier. At least a sixth of each limit is available at once; the rest refills evenly in an hour.
+ * Limits what all callers take in any hour to `limit`, over all replicas while Redis is available.
+ * Each address block, each IPv6 /32, and the group of all trusted callers has its own limit: a
+ * share of `limit`, but at least twice the `first` of the first tier. At least a sixth of each
+ * limit is available at once; the rest refills evenly in an hour.
  *
- * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the smallest first, define
- * what is little, and how much of the pool such a block may use. Trusted callers are in no tier. If `take` gets
- * another pool, it also takes the units from `pool`, and uses at most half of `pool`.
+ * Half of a pool is reserved for blocks that have taken little within the hour. `tiers`, the
+ * smallest first, define what is little, and how much of the pool such a block may use. Trusted
+ * callers are in no tier. If `take` gets another pool, it also takes the units from `pool`, and
+ * uses at most half of `pool`.
  */
 export function createBudget(needs: {
   /** Distinguishes the budget from others in the same Redis. */
@@ -68,8 +76,15 @@ export function createBudget(needs: {
     return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
   }
 
-  /** Returns the buckets of a block and its /32. Half of the /32's bucket is reserved for blocks that take little. */
-  function sharesOf({ name: pool, largest, ...shares }: Pool, block: string, mayUse: number): Bucket[] {
+  /**
+   * Returns the buckets of a block and its /32. Half of the /32's bucket is reserved for blocks
+   * that take little.
+   */
+  function sharesOf(
+    { name: pool, largest, ...shares }: Pool,
+    block: string,
+    mayUse: number,
+  ): Bucket[] {
     if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
     const own = toBucket(`${pool}:${block}`, shares.block, largest);
     const wideBlock = toWideBlock(block);
@@ -78,18 +93,26 @@ export function createBudget(needs: {
     return [own, { ...wide, burst: mayUse * wide.burst }];
   }
 
-  /** The bucket of a pool. It holds at least three times `largest`, or a third of the pool's limit if that is less. */
+  /**
+   * The bucket of a pool. It holds at least three times `largest`, or a third of the pool's limit
+   * if that is less.
+   */
   const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
     const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
     const bucket = toBucket(pool, all, several);
     return { ...bucket, burst: mayUse * bucket.burst };
   };
 
-  /** Returns sets of buckets, the tiers' sets first. A unit is taken from every bucket of the first set with room. */
+  /**
+   * Returns sets of buckets, the tiers' sets first. A unit is taken from every bucket of the first
+   * set with room.
+   */
   function waysOf(block: string, pool: Pool): Bucket[][] {
     const wayOf = (mayUse: number) => [
       ...sharesOf(whole, block, mayUse),
-      ...(pool === whole ? [] : [...sharesOf(pool, block, mayUse), poolBucket(whole, REST_MAY_USE)]),
+      ...(pool === whole
+        ? []
+        : [...sharesOf(pool, block, mayUse), poolBucket(whole, REST_MAY_USE)]),
       poolBucket(pool, mayUse),
     ];
     const rest = wayOf(REST_MAY_USE);
@@ -109,7 +132,10 @@ export function createBudget(needs: {
   }
 
   return {
-    /** Takes `wanted` units, or as many as are available if these are at least `least`; otherwise none. */
+    /**
+     * Takes `wanted` units, or as many as are available if these are at least `least`; otherwise
+     * none.
+     */
     async take(
       block: string,
       wanted: number,
@@ -125,7 +151,9 @@ export function createBudget(needs: {
         amount += some.amount;
         if (some.waitMs < waitMs) [waitMs, scope] = [some.waitMs, scopeOf(some, pool)];
       }
-      const retryAfter = Number.isFinite(waitMs) ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) } : {};
+      const retryAfter = Number.isFinite(waitMs)
+        ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) }
+        : {};
       return {
         amount,
         /** Why less than `wanted` was taken; undefined if all was. */

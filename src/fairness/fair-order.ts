@@ -1,6 +1,7 @@
 /**
- * Sorts items by arrival, but in turns: first the oldest of each address block, then the second oldest of each, and so
- * on. `items` are in order of arrival. An item of several blocks takes the earliest of its turns.
+ * Sorts items by arrival, but in turns: first the oldest of each address block, then the second
+ * oldest of each, and so on. `items` are in order of arrival. An item of several blocks takes the
+ * earliest of its turns.
  */
 export function inFairOrder<T>(items: readonly T[], blocksOf: (item: T) => Iterable<string>): T[] {
   const counts = new Map<string, number>();

@@ -4,7 +4,10 @@ import { inFairOrder } from "./fair-order.ts";
 
 /** A task that waits for its turn or runs. Several callers can join it. */
 export interface Task<T> {
-  /** Waits for the task's result. Rejects with the task's error, the error of `refuse`, or the signal's reason. */
+  /**
+   * Waits for the task's result. Rejects with the task's error, the error of `refuse`, or the
+   * signal's reason.
+   */
   join(caller: Caller): Promise<T>;
 }
 
@@ -17,12 +20,17 @@ interface Place<T> {
 }
 
 /**
- * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal: the next task is
- * the oldest of the blocks with the fewest running tasks. A full queue refuses the newest task of the blocks with the
- * most tasks. A task whose callers have all left is not started. Tasks start at the end of the event-loop turn, so that
- * the order of arrival within a turn gives no advantage.
+ * Runs at most `maxRunning` tasks at once, while up to `maxWaiting` wait. Address blocks are equal:
+ * the next task is the oldest of the blocks with the fewest running tasks. A full queue refuses the
+ * newest task of the blocks with the most tasks. A task whose callers have all left is not started.
+ * Tasks start at the end of the event-loop turn, so that the order of arrival within a turn gives
+ * no advantage.
  */
-export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: number; refuse: () => Error }) {
+export function createSemaphore<T>(options: {
+  maxRunning: number;
+  maxWaiting: number;
+  refuse: () => Error;
+}) {
   const { maxRunning, maxWaiting, refuse } = options;
   const waiting = new Set<Place<T>>();
   const running = new Set<Place<T>>();
@@ -30,7 +38,9 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
 
   function startNext(): void {
     endOfTurn = undefined;
-    const inOrder = inFairOrder([...running, ...waiting], blocksOf).filter((place) => waiting.has(place));
+    const inOrder = inFairOrder([...running, ...waiting], blocksOf).filter((place) =>
+      waiting.has(place),
+    );
     for (const place of inOrder.splice(0, maxRunning - running.size)) start(place);
     for (const place of inOrder.slice(maxWaiting)) reject(place, refuse());
   }
@@ -60,9 +70,13 @@ export function createSemaphore<T>(options: { maxRunning: number; maxWaiting: nu
     if (running.delete(place)) startNext();
   }
 
-  /** Adds a task; join it at once. Calls `onEnd` when the task ends, is refused, or loses all callers while waiting. */
+  /**
+   * Adds a task; join it at once. Calls `onEnd` when the task ends, is refused, or loses all
+   * callers while waiting.
+   */
   return (run: () => Promise<T>, onEnd: () => void = () => undefined): Task<T> => {
-    // Bind `run`: its spans belong to the request that adds the task, not to the task whose end starts this one.
+    // Bind `run`: its spans belong to the request that adds the task, not to the task whose end
+    // starts this one.
     const place: Place<T> = {
       run: AsyncResource.bind(run),
       onEnd,

@@ -6,15 +6,24 @@ import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 /** The code of an invalid request, unless GraphQL sets another. */
 export const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of valid requests whose operation cannot run. */
-const OPERATION_CODES: readonly unknown[] = ["OPERATION_RESOLUTION_FAILURE", "PERSISTED_QUERY_NOT_SUPPORTED"];
+const OPERATION_CODES: readonly unknown[] = [
+  "OPERATION_RESOLUTION_FAILURE",
+  "PERSISTED_QUERY_NOT_SUPPORTED",
+];
 
 /** Longer messages are cut, because GraphQL's messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
 
-/** The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never quotes the caller. */
+/**
+ * The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never
+ * quotes the caller.
+ */
 const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
 
-/** GraphQL's errors about the document or its variables keep their message, shortened. Others go to `toCallerError`. */
+/**
+ * GraphQL's errors about the document or its variables keep their message, shortened. Others go to
+ * `toCallerError`.
+ */
 export function toGraphQLError(
   error: unknown,
   toCallerError: (error: unknown) => ContractError,
@@ -23,14 +32,16 @@ export function toGraphQLError(
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
     const { extensions } = source;
-    // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of the operation itself.
+    // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
+    // the operation itself.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     extensions.code ??= BAD_REQUEST;
     return shorten(source);
   }
   const shown = toCallerError(cause ?? error);
   const { code, status } = shown;
-  const isOfRequest = code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
+  const isOfRequest =
+    code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   const converted = new GraphQLError(shown.message, {
     nodes: source?.nodes ?? null,
     source: source?.source ?? null,
@@ -50,9 +61,14 @@ function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
   return { code, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }), ...extensions };
 }
 
-/** Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the text is missing. */
+/**
+ * Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the
+ * text is missing.
+ */
 function isOfOperation({ extensions, locations, path }: GraphQLError): boolean {
-  return (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code);
+  return (
+    (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code)
+  );
 }
 
 /** An error that refuses the whole request as invalid; `code` replaces BAD_REQUEST. */
@@ -72,7 +88,10 @@ export function shorten(error: GraphQLError): GraphQLError {
 }
 
 /** The answer to a request that is refused as a whole. */
-export function answerGraphQLError(error: ContractError, type: ResponseType = RESPONSE_TYPES[0]): Answer {
+export function answerGraphQLError(
+  error: ContractError,
+  type: ResponseType = RESPONSE_TYPES[0],
+): Answer {
   const { status, message } = error;
   const headers = { "content-type": type, ...errorHeaders(error) };
   return {

@@ -16,18 +16,34 @@ import { toCallerError } from "../resolvers/to-caller-error.ts";
 import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
 import type { Compile } from "./compiler.ts";
 import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
-import { MUST_ACCEPT_JSON, preferredType, RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
+import {
+  MUST_ACCEPT_JSON,
+  preferredType,
+  RESPONSE_TYPES,
+  type ResponseType,
+} from "./media-types.ts";
 import { isPlain, readParams } from "./params.ts";
 import { createOperationCache, type Weight } from "./operation-cache.ts";
-import { acceptsEvents, answerSubscriptions, EVENT_STREAM, type ServerContext } from "./subscriptions.ts";
+import {
+  acceptsEvents,
+  answerSubscriptions,
+  EVENT_STREAM,
+  type ServerContext,
+} from "./subscriptions.ts";
 
 /** How many `Accept` headers are cached. A client always sends the same one. */
 const MAX_ACCEPT_HEADERS = 100;
 
 /** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
-const EVENT_HEADERS = { "content-type": `${EVENT_STREAM}; charset=utf-8`, "x-accel-buffering": "no" };
+const EVENT_HEADERS = {
+  "content-type": `${EVENT_STREAM}; charset=utf-8`,
+  "x-accel-buffering": "no",
+};
 
-/** Yoga parses, validates and runs an operation the first time. Then the operation is cached and runs without Yoga. */
+/**
+ * Yoga parses, validates and runs an operation the first time. Then the operation is cached and
+ * runs without Yoga.
+ */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
   compile: Compile;
@@ -42,7 +58,10 @@ export function createGraphQLEndpoint(needs: {
     memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
   });
 
-  /** The media type of the response to a caller with this `Accept` header; undefined if it allows none of ours. */
+  /**
+   * The media type of the response to a caller with this `Accept` header; undefined if it allows
+   * none of ours.
+   */
   function responseType(accept: string | undefined): ResponseType | undefined {
     const type = responseTypes.memo(accept ?? "");
     return type === "none" ? undefined : type;
@@ -58,7 +77,8 @@ export function createGraphQLEndpoint(needs: {
     },
     onParams({ params: { query, operationName, extensions } }) {
       // Yoga would answer that it knows no operation of this name.
-      if (typeof (operationName ?? "") !== "string") throw badRequest("`operationName` must be a string.");
+      if (typeof (operationName ?? "") !== "string")
+        throw badRequest("`operationName` must be a string.");
       if (query || !extensions?.persistedQuery) return;
       // The message of Apollo Server: Apollo's and urql's clients then send the query's text.
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
@@ -71,7 +91,10 @@ export function createGraphQLEndpoint(needs: {
         validateWithinLimits(schema, document, context.params),
       );
     },
-    /** Takes an operation's cost from the rate limit before the operation runs. Converts errors to the contract's. */
+    /**
+     * Takes an operation's cost from the rate limit before the operation runs. Converts errors to
+     * the contract's.
+     */
     async onExecute({ args }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: Context & YogaInitialContext;
@@ -103,8 +126,10 @@ export function createGraphQLEndpoint(needs: {
     graphqlEndpoint: needs.path,
     plugins: [answerSubscriptions(convertErrors), plugin],
     maskedErrors: {
-      // For errors outside an execution: requests that Yoga rejects, and the errors that `onExecute` throws.
-      maskError: (error) => toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
+      // For errors outside an execution: requests that Yoga rejects, and the errors that
+      // `onExecute` throws.
+      maskError: (error) =>
+        toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
     },
     // No limit here: `readParams` has already read the body.
     maxRequestBodySize: false,
@@ -125,7 +150,8 @@ export function createGraphQLEndpoint(needs: {
     type: ResponseType | undefined,
     scope: RequestScope,
   ): Promise<Answer> {
-    // Yoga ignores quality values and compares types case-sensitively, so it gets the negotiated type.
+    // Yoga ignores quality values and compares types case-sensitively, so it gets the negotiated
+    // type.
     const accept = `${type ?? RESPONSE_TYPES[1]}, ${EVENT_STREAM}`;
     const request = new Request(`http://tributary${needs.path}`, { method, headers: { accept } });
     const accepts = { json: type !== undefined, events: acceptsEvents(headers.accept) };
@@ -139,7 +165,10 @@ export function createGraphQLEndpoint(needs: {
     return { status, headers: names, body: await response.text() };
   }
 
-  /** Runs a cached operation that is within the limits; else returns undefined. Throws RATE_LIMITED or SERVICE_BUSY. */
+  /**
+   * Runs a cached operation that is within the limits; else returns undefined. Throws RATE_LIMITED
+   * or SERVICE_BUSY.
+   */
   async function answerCached(
     { method }: HttpRequest,
     params: object,
@@ -159,7 +188,10 @@ export function createGraphQLEndpoint(needs: {
   }
 
   return {
-    /** Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
+    /**
+     * Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or
+     * SERVICE_BUSY.
+     */
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
       const type = responseType(request.headers.accept);
       const params = await check(request, type).catch((error: unknown) => {
@@ -167,7 +199,8 @@ export function createGraphQLEndpoint(needs: {
         if (error instanceof GraphQLError) return error;
         throw error;
       });
-      const body = type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
+      const body =
+        type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
       return typeof body === "string"
         ? { status: 200, headers: { "content-type": type! }, body }
         : answerWithYoga(request, params, type, scope);
@@ -216,5 +249,6 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
 }
 
 function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {
-  if (errors?.[0]) scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
+  if (errors?.[0])
+    scope.recordCode(scope.signal.aborted ? "ABORTED" : String(errors[0].extensions.code));
 }

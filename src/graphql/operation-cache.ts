@@ -29,7 +29,10 @@ export interface Weight {
   readonly isWithinLimits: boolean;
 }
 
-/** Estimated memory of documents and of compiled code (docs/measurements.md). Any caller can fill the cache. */
+/**
+ * Estimated memory of documents and of compiled code (docs/measurements.md). Any caller can fill
+ * the cache.
+ */
 const BYTES_PER_CHARACTER = 30;
 const BYTES_PER_FIELD = 1_250;
 const MAX_BYTES = 50_000_000;
@@ -49,7 +52,10 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
     get: (text: string, operationName: string | undefined): CachedOperation | undefined =>
       cache.get(keyOf(text, operationName)),
 
-    /** Returns the named operation of a valid document; undefined if it has no such operation. Does not cache it. */
+    /**
+     * Returns the named operation of a valid document; undefined if it has no such operation. Does
+     * not cache it.
+     */
     find(
       text: string,
       operationName: string | undefined,
@@ -64,7 +70,9 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
       return {
         isMutation: node.operation === OperationTypeNode.MUTATION,
         weigh: createWeigh(schema, document, node),
-        bytes: BYTES_PER_CHARACTER * text.length + BYTES_PER_FIELD * Math.min(fields, MAX_COMPILED_FIELDS),
+        bytes:
+          BYTES_PER_CHARACTER * text.length +
+          BYTES_PER_FIELD * Math.min(fields, MAX_COMPILED_FIELDS),
         run(...request) {
           compiled ??= compile(document, node, fields);
           return compiled(...request);
@@ -80,7 +88,11 @@ export function createOperationCache(schema: GraphQLSchema, compile: Compile) {
 }
 
 /** Measures an operation only once if its size depends on no variable. */
-function createWeigh(schema: GraphQLSchema, document: DocumentNode, operation: OperationDefinitionNode) {
+function createWeigh(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  operation: OperationDefinitionNode,
+) {
   let always: Weight | undefined;
   return (variables: OperationVariables): Weight => {
     if (always) return always;

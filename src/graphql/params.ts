@@ -3,17 +3,25 @@ import { parseJson } from "../contract/parse-json.ts";
 import { badRequest } from "./errors.ts";
 
 const MAX_BODY_BYTES = 100_000;
-/** The most values in `variables`, at all depths. A hundred entries to collect, with a coin each, have 401. */
+/**
+ * The most values in `variables`, at all depths. A hundred entries to collect, with a coin each,
+ * have 401.
+ */
 const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/** Reads the parameters from the URL or the body. A body may be an array. Rejects with GraphQLError BAD_REQUEST. */
+/**
+ * Reads the parameters from the URL or the body. A body may be an array. Rejects with GraphQLError
+ * BAD_REQUEST.
+ */
 export async function readParams({ method, query, readBody }: HttpRequest): Promise<object> {
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large")
-    throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, { status: 413 });
+    throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, {
+      status: 413,
+    });
   const value = parseJson(decoder.decode(body));
   if (typeof value === "object" && value !== null) return withinLimits(value);
   throw badRequest("The body must be a JSON object, in UTF-8 and not compressed.");
@@ -21,7 +29,10 @@ export async function readParams({ method, query, readBody }: HttpRequest): Prom
 
 const decoder = new TextDecoder();
 
-/** Limits `variables`. Invalid ones could take seconds, because GraphQL prints an object once per unknown member. */
+/**
+ * Limits `variables`. Invalid ones could take seconds, because GraphQL prints an object once per
+ * unknown member.
+ */
 function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];
@@ -66,7 +77,10 @@ export interface PlainParams {
   readonly operationName?: string | null;
 }
 
-/** Whether `params` has the types of {@link PlainParams}, and no other members except an object `extensions`. */
+/**
+ * Whether `params` has the types of {@link PlainParams}, and no other members except an object
+ * `extensions`.
+ */
 export function isPlain(params: object): params is PlainParams {
   if (Array.isArray(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;

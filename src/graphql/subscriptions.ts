@@ -20,9 +20,10 @@ export interface ServerContext extends Context {
 }
 
 /**
- * Answers subscriptions as server-sent events. If a stream cannot start, the response's status shows an invalid request
- * or a transient error, after which clients retry. Any other error is the only event, followed by Yoga's `complete`. A
- * running stream ends by a disconnect, without `complete`, so that clients reconnect.
+ * Answers subscriptions as server-sent events. If a stream cannot start, the response's status
+ * shows an invalid request or a transient error, after which clients retry. Any other error is the
+ * only event, followed by Yoga's `complete`. A running stream ends by a disconnect, without
+ * `complete`, so that clients reconnect.
  */
 export function answerSubscriptions(
   convertErrors: (result: ExecutionResult, scope: RequestScope) => ExecutionResult,
@@ -35,9 +36,12 @@ export function answerSubscriptions(
     onSubscribe({ args, setSubscribeFn }) {
       const { scope, accepts } = args.contextValue as ServerContext;
       if (!accepts.events)
-        throw badRequest("`Accept` must allow text/event-stream: a subscription is a stream of events.", {
-          status: 406,
-        });
+        throw badRequest(
+          "`Accept` must allow text/event-stream: a subscription is a stream of events.",
+          {
+            status: 406,
+          },
+        );
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {
@@ -74,9 +78,11 @@ function withStatus(result: ExecutionResult): ExecutionResult {
       retryAfterSeconds?: number;
       http?: object;
     };
-    const status = code !== undefined && code in ERROR_CODES ? rowOf(code as ErrorCode).status : 400;
+    const status =
+      code !== undefined && code in ERROR_CODES ? rowOf(code as ErrorCode).status : 400;
     if (http || (status !== 429 && status < 500 && code !== "BAD_REQUEST")) continue;
-    const headers = retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+    const headers =
+      retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
     extensions.http = { status, headers, spec: false };
   }
   return result;

@@ -12,9 +12,14 @@ export interface Origin {
 export interface Client {
   /** Identifies the caller: an IPv4 address, or an IPv6 /64. */
   readonly address: string;
-  /** Whether the operator trusts the caller, who then has no rate limit and no per-caller budget. */
+  /**
+   * Whether the operator trusts the caller, who then has no rate limit and no per-caller budget.
+   */
   readonly isTrusted: boolean;
-  /** The address of a trusted caller's visitor, if `X-Forwarded-For` has it. For other callers: `address`. */
+  /**
+   * The address of a trusted caller's visitor, if `X-Forwarded-For` has it. For other callers:
+   * `address`.
+   */
   readonly visitor: string | undefined;
 }
 
@@ -23,9 +28,9 @@ const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknow
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
 /**
- * Identifies a caller by the socket's address or, behind a trusted proxy, by the right-most address in
- * `X-Forwarded-For` that is no trusted proxy. Calls `onForgottenProxy` once, when an unlisted private address sends the
- * header.
+ * Identifies a caller by the socket's address or, behind a trusted proxy, by the right-most address
+ * in `X-Forwarded-For` that is no trusted proxy. Calls `onForgottenProxy` once, when an unlisted
+ * private address sends the header.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
@@ -54,7 +59,12 @@ export function createIdentifyClient(
     const { remoteAddress = "", forwardedFor } = origin;
     const sender = senderOf(origin, isProxy);
     const isHeaderUnused = forwardedFor !== undefined && sender === remoteAddress;
-    if (isHeaderUnused && !hasForgottenProxy && !isProxy(remoteAddress) && !isPublic(remoteAddress)) {
+    if (
+      isHeaderUnused &&
+      !hasForgottenProxy &&
+      !isProxy(remoteAddress) &&
+      !isPublic(remoteAddress)
+    ) {
       hasForgottenProxy = true;
       onForgottenProxy();
     }
@@ -62,7 +72,10 @@ export function createIdentifyClient(
   };
 }
 
-/** Appends the socket's address to the header's list. Returns the right-most untrusted address, else the left-most. */
+/**
+ * Appends the socket's address to the header's list. Returns the right-most untrusted address, else
+ * the left-most.
+ */
 function senderOf(
   { remoteAddress = "", forwardedFor }: Origin,
   isTrusted: (address: string) => boolean,
@@ -80,7 +93,10 @@ function isPublic(address: string): boolean {
   return !ipaddr.isValid(address) || ipaddr.process(address).range() === "unicast";
 }
 
-/** Returns a caller's IPv4 /24 or IPv6 /48. Such a block usually has one owner, so its callers share budgets. */
+/**
+ * Returns a caller's IPv4 /24 or IPv6 /48. Such a block usually has one owner, so its callers share
+ * budgets.
+ */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
   if (!caller.includes(":")) return caller;
@@ -90,10 +106,15 @@ export function toAddressBlock(caller: string): string {
 /** Some proxies append the client's port: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
 function withoutPort(text: string): string {
   const address = text.trim();
-  return /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address;
+  return (
+    /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
+  );
 }
 
-/** Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other text. */
+/**
+ * Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other
+ * text.
+ */
 function toGroup(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const withoutZone = text.replace(/%.*$/, "");

@@ -2,22 +2,31 @@ import type { IncomingHttpHeaders } from "node:http";
 
 /** Decides which pages may call the API. */
 export interface Cors {
-  /** Whether a request with these headers is answered. `isOperation`: whether the request calls the API. */
+  /**
+   * Whether a request with these headers is answered. `isOperation`: whether the request calls the
+   * API.
+   */
   isAllowed(headers: IncomingHttpHeaders, isOperation: boolean): boolean;
   /** The CORS headers of the response. */
   headers(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
 }
 
-const EXPOSED = { "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id" };
+const EXPOSED = {
+  "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
+};
 const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
 const REFUSED = { vary: "Origin" };
 
 /**
- * The API is public and has no credentials, so by default any page may call it. With `origins`, only pages of these
- * origins may, and pages of the service's own origin: that of `publicUrl`, or else the request's host. Requests of
- * other pages are refused, because browsers send some requests without a preflight. Links from other sites work.
+ * The API is public and has no credentials, so by default any page may call it. With `origins`,
+ * only pages of these origins may, and pages of the service's own origin: that of `publicUrl`, or
+ * else the request's host. Requests of other pages are refused, because browsers send some requests
+ * without a preflight. Links from other sites work.
  */
-export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined): Cors {
+export function createCors(
+  origins: readonly string[] | undefined,
+  publicUrl: URL | undefined,
+): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };
   const listed = new Set(origins);
 
@@ -25,13 +34,16 @@ export function createCors(origins: readonly string[] | undefined, publicUrl: UR
     if (publicUrl) return origin === publicUrl.origin;
     return host !== undefined && URL.parse(origin)?.host === host.toLowerCase();
   }
-  const isKnown = (origin: string, host: string | undefined) => listed.has(origin) || isOwn(origin, host);
+  const isKnown = (origin: string, host: string | undefined) =>
+    listed.has(origin) || isOwn(origin, host);
 
   return {
     isAllowed(headers, isOperation) {
       if (headers.origin !== undefined) return isKnown(headers.origin, headers.host);
       return (
-        !isOperation || headers["sec-fetch-site"] !== "cross-site" || headers["sec-fetch-dest"] === "document"
+        !isOperation ||
+        headers["sec-fetch-site"] !== "cross-site" ||
+        headers["sec-fetch-dest"] === "document"
       );
     },
     headers: ({ origin, host }) =>
@@ -41,7 +53,9 @@ export function createCors(origins: readonly string[] | undefined, publicUrl: UR
   };
 }
 
-/** Removes the CORS headers, for routes that only operators need: no page may read their responses. */
+/**
+ * Removes the CORS headers, for routes that only operators need: no page may read their responses.
+ */
 export function withoutHeaders(cors: Cors): Cors {
   return { ...cors, headers: () => ({}) };
 }

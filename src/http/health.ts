@@ -8,17 +8,25 @@ import { REDIS_SUBJECT } from "../store/redis.ts";
 
 /** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
-/** How often the social network is checked while it is down. Not more often: lookups may need the calls. */
+/**
+ * How often the social network is checked while it is down. Not more often: lookups may need the
+ * calls.
+ */
 const SOCIAL_CHECK_MAX_AGE_MS = 10_000;
 
 const CHAIN_SUBJECT = "chain";
 /** The subjects of the warnings about each upstream. */
-const SUBJECTS = { chain: [CHAIN_SUBJECT], social: SOCIAL_SUBJECTS, redis: [REDIS_SUBJECT] } as const;
+const SUBJECTS = {
+  chain: [CHAIN_SUBJECT],
+  social: SOCIAL_SUBJECTS,
+  redis: [REDIS_SUBJECT],
+} as const;
 
 /**
- * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the chain is first read. An
- * upstream's outage is only a warning: with 503 from all replicas, a balancer would answer callers itself. `/readyz`
- * and scrapes check the chain, and the social network while it is down. `/readyz` waits only before the first read.
+ * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the
+ * chain is first read. An upstream's outage is only a warning: with 503 from all replicas, a
+ * balancer would answer callers itself. `/readyz` and scrapes check the chain, and the social
+ * network while it is down. `/readyz` waits only before the first read.
  */
 export function createHealth(needs: {
   rpc: Pick<Rpc, "getSlot">;
@@ -83,7 +91,11 @@ export function createHealth(needs: {
     registers: [registry],
     collect() {
       void check();
-      for (const upstream of ["chain", "social", ...(needs.hasRedis ? ["redis" as const] : [])] as const)
+      for (const upstream of [
+        "chain",
+        "social",
+        ...(needs.hasRedis ? ["redis" as const] : []),
+      ] as const)
         this.set({ upstream }, isUp(upstream) ? 1 : 0);
     },
   });
@@ -109,7 +121,10 @@ export function createHealth(needs: {
       });
     },
 
-    /** Records that the chain has been read. Later outages of the chain do not make `/readyz` return 503. */
+    /**
+     * Records that the chain has been read. Later outages of the chain do not make `/readyz` return
+     * 503.
+     */
     chainRead(): void {
       hasReadChain = true;
     },

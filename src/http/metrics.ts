@@ -6,7 +6,9 @@ import type { Reads } from "../resolvers/loaders.ts";
 /** The label of a request. `other`: requests that do not count against the rate limit. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";
 
-const DURATION_BUCKETS_SECONDS = [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+const DURATION_BUCKETS_SECONDS = [
+  0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
+];
 
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
@@ -34,7 +36,12 @@ export function createRequestMetrics(registry: Registry) {
   });
 
   return {
-    answered(operation: Operation, code: string, durationMs: number, { cached, social }: Reads): void {
+    answered(
+      operation: Operation,
+      code: string,
+      durationMs: number,
+      { cached, social }: Reads,
+    ): void {
       if (cached > 0) lookups.inc({ result: "hit" }, cached);
       if (social > 0) lookups.inc({ result: "miss" }, social);
       requests.inc({ operation, code });

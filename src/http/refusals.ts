@@ -25,7 +25,11 @@ export interface ParseError extends Error {
 }
 
 /** Returns the whole response to a request that is not valid HTTP; without the body for a HEAD. */
-export type WriteRefusal = (refusal: Refusal, signal: AbortSignal, isHead: boolean) => Promise<string>;
+export type WriteRefusal = (
+  refusal: Refusal,
+  signal: AbortSignal,
+  isHead: boolean,
+) => Promise<string>;
 
 export const NO_HOST: Refusal = { status: 400, message: "The header `Host` is missing." };
 export const TWO_HOSTS: Refusal = { status: 400, message: "The header `Host` is repeated." };
@@ -37,7 +41,10 @@ const NOT_HTTP: Refusal = { status: 400, message: "The request is not valid HTTP
 
 /** The refusals by the parser's error code. The statuses are Node's defaults. */
 const BY_CODE: Readonly<Record<string, Refusal>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: { status: 408, message: "The request took too long to arrive. Send it again." },
+  ERR_HTTP_REQUEST_TIMEOUT: {
+    status: 408,
+    message: "The request took too long to arrive. Send it again.",
+  },
   HPE_HEADER_OVERFLOW: { status: 431, message: "The request's target and headers are too long." },
   HPE_CHUNK_EXTENSIONS_OVERFLOW: { status: 413, message: "The chunk extensions are too long." },
   HPE_INVALID_METHOD: { status: 400, message: "The request's method is unknown." },
@@ -51,12 +58,15 @@ const BY_CODE: Readonly<Record<string, Refusal>> = {
 export function refusalOf({ code = "", rawPacket, bytesParsed }: ParseError): Refusal {
   const refusal = BY_CODE[code] ?? NOT_HTTP;
   if (code !== "HPE_INVALID_URL" || !rawPacket || bytesParsed === undefined) return refusal;
-  // Other requests may precede this line. If the line arrives in several packets, only the last packet is known.
+  // Other requests may precede this line. If the line arrives in several packets, only the last
+  // packet is known.
   const line = rawPacket.subarray(rawPacket.lastIndexOf("\n", bytesParsed) + 1).toString();
   return { ...refusal, target: /^GET (\S+)/.exec(line)?.[1] };
 }
 
-/** Refuses with BAD_REQUEST, or with INVALID_HANDLE if a lookup's handle has raw bytes above ASCII. */
+/**
+ * Refuses with BAD_REQUEST, or with INVALID_HANDLE if a lookup's handle has raw bytes above ASCII.
+ */
 export function createWriteRefusal(
   needs: RequestScopeNeeds & { basePath: string; format: HandleFormat },
 ): WriteRefusal {
@@ -78,7 +88,9 @@ export function createWriteRefusal(
     const connection = { remoteAddress: undefined, signal, disconnect: () => undefined };
     const scope = new HttpRequestScope(needs, {}, connection);
     const describe = () => describeRequest("GET", "/", undefined, {});
-    const answer = await scope.answer("other", describe, () => Promise.resolve(toAnswer(refusal, scope)));
+    const answer = await scope.answer("other", describe, () =>
+      Promise.resolve(toAnswer(refusal, scope)),
+    );
     const { status, body } = answer;
     const text = body as string;
     const headers = {

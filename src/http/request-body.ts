@@ -1,21 +1,34 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 
-/** A body of at most this length is read to its end even if no handler reads it, so that the connection stays open. */
+/**
+ * A body of at most this length is read to its end even if no handler reads it, so that the
+ * connection stays open.
+ */
 const MAX_DRAINED_BYTES = 16_384;
-/** A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments. */
+/**
+ * A piece is a chunk, or what one read of the socket returns. A body of 100 kB has 69 TCP segments.
+ */
 export const MAX_PIECES = 256;
 
-/** How much a closing connection discards. Reads are limited too, because short reads cost as much as long ones. */
+/**
+ * How much a closing connection discards. Reads are limited too, because short reads cost as much
+ * as long ones.
+ */
 const MAX_DISCARDED_BYTES = 65_536;
 const MAX_DISCARDED_READS = 64;
 const LINGER_MS = 500;
 
 /**
- * Bounds the cost of a body that no handler reads: Node would receive it for as long as the caller sends. If a long
- * body has not ended when the response ends, the connection closes. Calls `refuse` for a body in too many pieces.
+ * Bounds the cost of a body that no handler reads: Node would receive it for as long as the caller
+ * sends. If a long body has not ended when the response ends, the connection closes. Calls `refuse`
+ * for a body in too many pieces.
  */
-export function boundBody(request: IncomingMessage, response: ServerResponse, refuse: () => void): void {
+export function boundBody(
+  request: IncomingMessage,
+  response: ServerResponse,
+  refuse: () => void,
+): void {
   const { headers, socket } = request;
   if (headers["content-length"] === undefined && headers["transfer-encoding"] === undefined) return;
   const length = Number(headers["content-length"] ?? Infinity);
@@ -45,8 +58,14 @@ export function boundBody(request: IncomingMessage, response: ServerResponse, re
   };
 }
 
-/** Reads a body, unless it has more than `maxBytes`. Rejects when the caller disconnects before all has arrived. */
-export function readBody(request: IncomingMessage, maxBytes: number): Promise<Buffer | "too large"> {
+/**
+ * Reads a body, unless it has more than `maxBytes`. Rejects when the caller disconnects before all
+ * has arrived.
+ */
+export function readBody(
+  request: IncomingMessage,
+  maxBytes: number,
+): Promise<Buffer | "too large"> {
   const length = request.headers["content-length"];
   if (Number(length) > maxBytes) return Promise.resolve("too large");
   if (length === undefined && request.headers["transfer-encoding"] === undefined)
@@ -78,7 +97,10 @@ export function linger(socket: Socket): void {
   discardInput(socket);
 }
 
-/** Discards input, and closes soon. Closing at once could reset the connection and lose the response. */
+/**
+ * Discards input, and closes soon. Closing at once could reset the connection and lose the
+ * response.
+ */
 export function discardInput(socket: Socket): void {
   let bytes = 0;
   let reads = 0;

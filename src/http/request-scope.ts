@@ -31,7 +31,10 @@ export interface RequestScopeNeeds {
   readonly errorLink?: string;
 }
 
-/** Balances change, so responses must not be cached. No browser may execute a response that is opened as a page. */
+/**
+ * Balances change, so responses must not be cached. No browser may execute a response that is
+ * opened as a page.
+ */
 const COMMON_HEADERS = {
   "cache-control": "no-store",
   "content-security-policy": "default-src 'none'; frame-ancestors 'none'",
@@ -40,7 +43,10 @@ const COMMON_HEADERS = {
 
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
-/** A span with OpenTelemetry's attributes for HTTP servers. `path`: without the query, which may hold a handle. */
+/**
+ * A span with OpenTelemetry's attributes for HTTP servers. `path`: without the query, which may
+ * hold a handle.
+ */
 export function describeRequest(
   method: string,
   path: string,
@@ -82,11 +88,19 @@ export class HttpRequestScope implements RequestScope {
   #outage: Outage | undefined;
   #code: string | undefined;
 
-  constructor(needs: RequestScopeNeeds, received: IncomingHttpHeaders, connection: CallerConnection) {
+  constructor(
+    needs: RequestScopeNeeds,
+    received: IncomingHttpHeaders,
+    connection: CallerConnection,
+  ) {
     this.#needs = needs;
     this.#received = received;
     this.#connection = connection;
-    this.headers = { ...COMMON_HEADERS, ...needs.cors.headers(received), "x-request-id": randomUUID() };
+    this.headers = {
+      ...COMMON_HEADERS,
+      ...needs.cors.headers(received),
+      "x-request-id": randomUUID(),
+    };
   }
 
   get signal(): AbortSignal {
@@ -130,10 +144,18 @@ export class HttpRequestScope implements RequestScope {
   }
 
   toCallerError(error: unknown): ContractError {
-    return toCallerError(error, this.log, (this.#loggedCauses ??= new Set()), this.#report.bind(this));
+    return toCallerError(
+      error,
+      this.log,
+      (this.#loggedCauses ??= new Set()),
+      this.#report.bind(this),
+    );
   }
 
-  /** Adds the first outage to the request's log line. Logs later ones separately, such as those of an open stream. */
+  /**
+   * Adds the first outage to the request's log line. Logs later ones separately, such as those of
+   * an open stream.
+   */
   #report(outage: Outage): void {
     if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
     else this.#outage = outage;

@@ -17,7 +17,10 @@ export type HandleNode = (
 
 export type Handler = (request: HttpRequest, scope: HttpRequestScope) => Answer | Promise<Answer>;
 
-/** The handlers of a path by method, and the operation that labels its requests in metrics. GET also handles HEAD. */
+/**
+ * The handlers of a path by method, and the operation that labels its requests in metrics. GET also
+ * handles HEAD.
+ */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
   readonly operation?: Operation;
   /** Whether only operators need the path. Its responses then have no CORS headers. */
@@ -28,7 +31,10 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
 
 const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT_MAX_AGE_SECONDS = 86_400;
-/** A longer body, such as GraphiQL's script, costs the caller one more request: sending it costs more than a lookup. */
+/**
+ * A longer body, such as GraphiQL's script, costs the caller one more request: sending it costs
+ * more than a lookup.
+ */
 const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
@@ -39,8 +45,13 @@ export function withRateLimit(handler: Handler): Handler {
   };
 }
 
-/** Finds the route of a request, runs its handler, and writes its answer with the headers that every response has. */
-export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> }): HandleNode {
+/**
+ * Finds the route of a request, runs its handler, and writes its answer with the headers that every
+ * response has.
+ */
+export function createRouter(
+  needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> },
+): HandleNode {
   const privateNeeds = { ...needs, cors: withoutHeaders(needs.cors) };
 
   async function answer(
@@ -57,7 +68,11 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
       if (!handler) return refuseMethod(sentMethod, scope, route);
       const answer = await handler(request, scope);
       // A 304 and the answer to HEAD have no body, so they are free.
-      if (answer.body instanceof Buffer && answer.body.length > MAX_UNCOUNTED_BYTES && sentMethod !== "HEAD")
+      if (
+        answer.body instanceof Buffer &&
+        answer.body.length > MAX_UNCOUNTED_BYTES &&
+        sentMethod !== "HEAD"
+      )
         await scope.admit(1);
       return answer;
     } catch (error) {
@@ -68,10 +83,15 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
   return async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
-    // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy that blocks it.
+    // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy
+    // that blocks it.
     const path = queryAt < 0 ? url : url.slice(0, queryAt);
     const route = needs.routes.get(path);
-    const scope = new HttpRequestScope(route?.isPrivate ? privateNeeds : needs, headers, connection);
+    const scope = new HttpRequestScope(
+      route?.isPrivate ? privateNeeds : needs,
+      headers,
+      connection,
+    );
     const received: HttpRequest = {
       method: method === "HEAD" ? "GET" : method,
       headers,
@@ -88,7 +108,10 @@ export function createRouter(needs: RequestScopeNeeds & { routes: ReadonlyMap<st
 }
 
 /** Adds the headers of an answer to `common`, the headers that every response has. */
-export function toHeaders({ headers }: Answer, common: Record<string, string>): Record<string, string> {
+export function toHeaders(
+  { headers }: Answer,
+  common: Record<string, string>,
+): Record<string, string> {
   const { vary } = common;
   const all = Object.assign(common, headers);
   if (vary && headers.vary) all.vary = `${headers.vary}, ${vary}`;
@@ -109,7 +132,12 @@ async function write(
     response.writeHead(status, headers).end(body, length === body.length ? "latin1" : "utf8");
   } else if (body instanceof ReadableStream) {
     if (response.req.method !== "HEAD")
-      return sendNodeResponse(new Response(body, { status, headers }), response, response.req, false);
+      return sendNodeResponse(
+        new Response(body, { status, headers }),
+        response,
+        response.req,
+        false,
+      );
     response.writeHead(status, headers).end();
     return body.cancel();
   } else {
@@ -120,7 +148,10 @@ async function write(
 
 let turn: Promise<void> | undefined;
 
-/** Resolves at the end of the event-loop turn: writing the responses of all requests together takes less CPU time. */
+/**
+ * Resolves at the end of the event-loop turn: writing the responses of all requests together takes
+ * less CPU time.
+ */
 function endOfTurn(): Promise<void> {
   return (turn ??= new Promise((resolve) =>
     setImmediate(() => {
@@ -131,7 +162,12 @@ function endOfTurn(): Promise<void> {
 }
 
 /** Converts an error to the answer. If the caller has disconnected, the answer is never sent. */
-function toFailure(error: unknown, request: HttpRequest, scope: HttpRequestScope, route?: Route): Answer {
+function toFailure(
+  error: unknown,
+  request: HttpRequest,
+  scope: HttpRequestScope,
+  route?: Route,
+): Answer {
   if (scope.signal.aborted) {
     scope.log.debug({ err: error }, "the caller disconnected");
     scope.recordCode("ABORTED");
@@ -153,7 +189,8 @@ function refuseMethod(method: string, scope: HttpRequestScope, route: Route): An
 
 function preflight(route: Route, { headers }: HttpRequestScope): Answer {
   const allow = toAllow(route);
-  if (headers["access-control-allow-origin"] === undefined) return { status: 204, headers: { allow } };
+  if (headers["access-control-allow-origin"] === undefined)
+    return { status: 204, headers: { allow } };
   return {
     status: 204,
     headers: {
@@ -166,5 +203,7 @@ function preflight(route: Route, { headers }: HttpRequestScope): Answer {
 }
 
 function toAllow(route: Route): string {
-  return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(", ");
+  return [...(route.GET ? ["GET", "HEAD"] : []), ...(route.POST ? ["POST"] : []), "OPTIONS"].join(
+    ", ",
+  );
 }

@@ -20,13 +20,21 @@ export interface Responder {
 
 /** The limits of connections. Times in ms. */
 export const CONNECTION_LIMITS = {
-  /** A request whose headers take longer gets 408. The first request's time starts when the connection opens. */
+  /**
+   * A request whose headers take longer gets 408. The first request's time starts when the
+   * connection opens.
+   */
   headersTimeout: 10_000,
-  /** A request that takes longer to arrive gets 408, or a disconnect while the server is closing. */
+  /**
+   * A request that takes longer to arrive gets 408, or a disconnect while the server is closing.
+   */
   requestTimeout: 20_000,
   /** How often `headersTimeout` and `requestTimeout` are checked. */
   connectionsCheckingInterval: 1_000,
-  /** How long a connection may be idle. Load balancers, which must close it first, wait 60 s (Caddy: 120 s). */
+  /**
+   * How long a connection may be idle. Load balancers, which must close it first, wait 60 s (Caddy:
+   * 120 s).
+   */
   keepAliveTimeout: 130_000,
   /** In bytes. A request with larger headers gets 431. */
   maxHeaderSize: 16_384,
@@ -36,7 +44,10 @@ export const CONNECTION_LIMITS = {
   maxConnections: 10_000,
 };
 
-/** How many pipelined requests may wait on a connection; one more closes it. Clients rarely pipeline. */
+/**
+ * How many pipelined requests may wait on a connection; one more closes it. Clients rarely
+ * pipeline.
+ */
 const MAX_PIPELINED = 100;
 
 interface Connection {
@@ -72,7 +83,8 @@ export async function listen(
     boundBody(request, response, () => {
       refuse(request.socket, TOO_MANY_PIECES);
     });
-    // Answer pipelined requests one at a time: a flood of them must not produce responses that nobody reads.
+    // Answer pipelined requests one at a time: a flood of them must not produce responses that
+    // nobody reads.
     if (response.socket) {
       answer(request, response);
       return;
@@ -95,7 +107,12 @@ export async function listen(
     const hasNoHost = request.headers.host === undefined && request.httpVersion === "1.1";
     if (hasNoHost || hasTwoHosts(request)) {
       connection.isRefused = true;
-      sendRefusal(request.socket, hasNoHost ? NO_HOST : TWO_HOSTS, connection, request.method === "HEAD");
+      sendRefusal(
+        request.socket,
+        hasNoHost ? NO_HOST : TWO_HOSTS,
+        connection,
+        request.method === "HEAD",
+      );
       return;
     }
     connection.response = response;
@@ -119,8 +136,9 @@ export async function listen(
   }
 
   /**
-   * Answers a request that is not valid HTTP, and closes the connection. Sends no answer while an earlier response is
-   * pending, or after the response to this request has begun: the caller or a proxy would match it to another request.
+   * Answers a request that is not valid HTTP, and closes the connection. Sends no answer while an
+   * earlier response is pending, or after the response to this request has begun: the caller or a
+   * proxy would match it to another request.
    */
   function refuse(socket: Socket, refusal: Refusal): void {
     const connection = connections.get(socket);
@@ -140,7 +158,12 @@ export async function listen(
     sendRefusal(socket, refusal, connection);
   }
 
-  function sendRefusal(socket: Socket, refusal: Refusal, { closed }: Connection, isHead = false): void {
+  function sendRefusal(
+    socket: Socket,
+    refusal: Refusal,
+    { closed }: Connection,
+    isHead = false,
+  ): void {
     discardInput(socket);
     // Write only once: if the caller has closed its side, the socket ends before a second write.
     void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
@@ -162,7 +185,10 @@ export async function listen(
     });
   });
 
-  /** Disconnects callers that have read nothing since the last check. `server.timeout` would also end long collects. */
+  /**
+   * Disconnects callers that have read nothing since the last check. `server.timeout` would also
+   * end long collects.
+   */
   const stalledCheck = setInterval(() => {
     for (const [socket, connection] of connections) {
       const taken = socket.writableLength > 0 ? takenOf(socket) : undefined;
@@ -178,7 +204,8 @@ export async function listen(
 
   /** Enforces `requestTimeout` while the server closes, when Node no longer does. */
   function dropIncomplete(): void {
-    for (const [socket, { response }] of connections) if (response?.req.complete === false) socket.destroy();
+    for (const [socket, { response }] of connections)
+      if (response?.req.complete === false) socket.destroy();
   }
 
   await new Promise<void>((resolve, reject) => {
@@ -202,11 +229,17 @@ export async function listen(
   };
 }
 
-/** How many bytes the system has taken to send. Only Node's handle counts those of an unfinished write. */
+/**
+ * How many bytes the system has taken to send. Only Node's handle counts those of an unfinished
+ * write.
+ */
 const takenOf = (socket: Socket & { _handle?: { writeQueueSize: number } | null }): number =>
   socket.bytesWritten - socket.writableLength - (socket._handle?.writeQueueSize ?? 0);
 
-/** Whether a request has several `Host` headers. Node keeps only the first, but a proxy may use another. */
+/**
+ * Whether a request has several `Host` headers. Node keeps only the first, but a proxy may use
+ * another.
+ */
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
@@ -216,7 +249,10 @@ function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   return hosts > 1;
 }
 
-/** The path and query of a request's target, as sent. Clients that expect a proxy send the whole URL. */
+/**
+ * The path and query of a request's target, as sent. Clients that expect a proxy send the whole
+ * URL.
+ */
 function toOriginForm(target: string): string {
   if (target.startsWith("/")) return target;
   const pathAndQuery = target.replace(/^[a-z]+:\/\/[^/?#]*|^\*$/i, "");

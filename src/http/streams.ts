@@ -4,7 +4,10 @@ import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 
-/** The fractions of `streamsMax` that may be open for one IPv4 /24 or IPv6 /48, and for one IPv6 /32. */
+/**
+ * The fractions of `streamsMax` that may be open for one IPv4 /24 or IPv6 /48, and for one IPv6
+ * /32.
+ */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 
@@ -25,7 +28,10 @@ interface Entry {
 
 export type Streams = ReturnType<typeof createStreams>;
 
-/** Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after an orderly end. */
+/**
+ * Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after
+ * an orderly end.
+ */
 export function createStreams(
   limits: { streamsMax: number; streamsPerAddress: number; streamSeconds: number },
   registry: Registry,

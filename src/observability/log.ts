@@ -24,7 +24,8 @@ const STANDARD_OUTPUT: DestinationStream = {
 };
 
 /**
- * Logs JSON lines; pretty-prints them in a terminal. Redacts nothing: never pass secrets (`Config.secrets`) to the log.
+ * Logs JSON lines; pretty-prints them in a terminal. Redacts nothing: never pass secrets
+ * (`Config.secrets`) to the log.
  */
 export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
   return pino({ level, base: null }, stream);
@@ -37,10 +38,15 @@ export function logMembers(log: Logger, members: string): void {
   stream.write(`{"level":${log.levels.values.info},"time":${Date.now()},${members}}\n`);
 }
 
-/** Never blocks: lines wait in memory while a pipe or disk is full. pino's destination would retry forever at exit. */
+/**
+ * Never blocks: lines wait in memory while a pipe or disk is full. pino's destination would retry
+ * forever at exit.
+ */
 function openStandardOutput(): DestinationStream {
   // Reading `process.stdout` also makes writes to a full pipe fail instead of wait.
-  const format = process.stdout.isTTY ? prettyFactory({ singleLine: true, colorize: true }) : undefined;
+  const format = process.stdout.isTTY
+    ? prettyFactory({ singleLine: true, colorize: true })
+    : undefined;
   let lines = "";
   let unwritten = Buffer.alloc(0);
   let isWriting = false;

@@ -16,7 +16,10 @@ type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer |
 
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
-/** A span's name and options. With the `headers` of a request, the span continues the caller's trace, if any. */
+/**
+ * A span's name and options. With the `headers` of a request, the span continues the caller's
+ * trace, if any.
+ */
 export interface SpanDescription extends SpanOptions {
   readonly name: string;
   readonly headers?: RequestHeaders;
@@ -24,7 +27,10 @@ export interface SpanDescription extends SpanOptions {
 
 const NAME = "tributary";
 
-/** The only header that continues a trace. Others, such as `baggage`, could carry any text of a stranger. */
+/**
+ * The only header that continues a trace. Others, such as `baggage`, could carry any text of a
+ * stranger.
+ */
 const TRACE_HEADER = "traceparent";
 
 const GETTER: TextMapGetter<RequestHeaders> = {
@@ -32,18 +38,28 @@ const GETTER: TextMapGetter<RequestHeaders> = {
   keys: () => [TRACE_HEADER],
 };
 
-/** Undefined without an SDK: the API's tracer would create contexts for spans that nobody records. */
+/**
+ * Undefined without an SDK: the API's tracer would create contexts for spans that nobody records.
+ */
 function findTracer(): Tracer | undefined {
   const provider: ApiProvider = trace.getTracerProvider();
   return provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
 }
 
-/** Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK, there are no spans. */
-export function inSpan<T>(describe: () => SpanDescription, run: (span?: Span) => Promise<T>): Promise<T> {
+/**
+ * Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK, there
+ * are no spans.
+ */
+export function inSpan<T>(
+  describe: () => SpanDescription,
+  run: (span?: Span) => Promise<T>,
+): Promise<T> {
   const tracer = findTracer();
   if (!tracer) return run();
   const { name, headers, ...options } = describe();
-  const parent = headers ? propagation.extract(context.active(), headers, GETTER) : context.active();
+  const parent = headers
+    ? propagation.extract(context.active(), headers, GETTER)
+    : context.active();
   return tracer.startActiveSpan(name, options, parent, async (span) => {
     try {
       return await run(span);

@@ -9,7 +9,10 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
-/** Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the chain. */
+/**
+ * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
+ * chain.
+ */
 export interface Reads {
   cached: number;
   social: number;
@@ -17,14 +20,18 @@ export interface Reads {
 }
 
 export interface LoaderSources {
-  readonly accountLookup: Pick<AccountLookup, "cached" | "cachedById" | "findByHandles" | "findByIds">;
+  readonly accountLookup: Pick<
+    AccountLookup,
+    "cached" | "cachedById" | "findByHandles" | "findByIds"
+  >;
   readonly balances: Pick<Balances, "getBalances">;
 }
 
 /**
- * Reads each account and balance once per request; after a collect, reads balances again. All loads of one tick form
- * one batch, and the process-wide batchers merge the batches of all requests. Methods fail with ContractError. When the
- * caller disconnects, pending reads are dropped and fail with the abort reason.
+ * Reads each account and balance once per request; after a collect, reads balances again. All loads
+ * of one tick form one batch, and the process-wide batchers merge the batches of all requests.
+ * Methods fail with ContractError. When the caller disconnects, pending reads are dropped and fail
+ * with the abort reason.
  */
 export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
@@ -58,7 +65,10 @@ export class Loaders {
     return this.#accountByHandle.load(handle);
   }
 
-  /** The account of a canonical id. Reuses accounts that the request found by handle, or by id for an earlier event. */
+  /**
+   * The account of a canonical id. Reuses accounts that the request found by handle, or by id for
+   * an earlier event.
+   */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
     const known = this.#accountsById?.get(id);
     if (known) return known;
@@ -94,7 +104,10 @@ export class Loaders {
     this.#balances.prime(wallet, balance);
   }
 
-  /** Loaders for a stream's next event. Keeps accounts found by id, because the network charges for each account. */
+  /**
+   * Loaders for a stream's next event. Keeps accounts found by id, because the network charges for
+   * each account.
+   */
   renew(): Loaders {
     const next = new Loaders(this.#sources, this.#caller);
     next.#accountsById = this.#accountsById;
@@ -116,7 +129,10 @@ export class Loaders {
     return accounts.map(toLoaded);
   }
 
-  /** Waits for this request's lookups by handle first, because one of them may find the same account. */
+  /**
+   * Waits for this request's lookups by handle first, because one of them may find the same
+   * account.
+   */
   async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
     const startedAt = performance.now();
     const accounts = new Map<string, SocialAccount | Error>();
@@ -166,14 +182,18 @@ export class Loaders {
   }
 }
 
-/** Merges the coin lists of one wallet's fields. Throws INVALID_MINT if there are too many coins. */
+/**
+ * Merges the coin lists of one wallet's fields. Throws INVALID_MINT if there are too many coins.
+ */
 export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
   const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
   return [...coins.values()];
 }
 
-/** Merges the coins of several entries for one account. Returns INVALID_MINT if there are too many. */
+/**
+ * Merges the coins of several entries for one account. Returns INVALID_MINT if there are too many.
+ */
 function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWithCoins | Error {
   const { account, coins } = first!;
   if (others.length === 0) return first!;
@@ -186,7 +206,10 @@ function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWit
 
 const READY = Promise.resolve();
 
-/** Runs `next` after `ready` and all promise callbacks that follow it. DataLoader schedules batches in the same way. */
+/**
+ * Runs `next` after `ready` and all promise callbacks that follow it. DataLoader schedules batches
+ * in the same way.
+ */
 function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
   void ready.then(() => {
     process.nextTick(next);

@@ -2,7 +2,10 @@ import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 
-/** A stream of events to one caller. Ends after a disconnect, after a time limit, and when the service stops. */
+/**
+ * A stream of events to one caller. Ends after a disconnect, after a time limit, and when the
+ * service stops.
+ */
 export interface OpenStream {
   /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
@@ -17,19 +20,31 @@ export interface RateLimitState {
   readonly cost: number;
   /** How many more requests would pass now. */
   readonly remaining: number;
-  /** Whole seconds, at least 1, until `remaining` grows or, after a refusal, until this request would pass. */
+  /**
+   * Whole seconds, at least 1, until `remaining` grows or, after a refusal, until this request
+   * would pass.
+   */
   readonly resetSeconds: number;
 }
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /** Aborts when the caller disconnects. All requests of a connection share the signal, so remove listeners. */
+  /**
+   * Aborts when the caller disconnects. All requests of a connection share the signal, so remove
+   * listeners.
+   */
   readonly signal: AbortSignal;
   /** In `performance.now()` time. The timeout of all collects of the request starts here. */
   readonly startedAt: number;
-  /** The caller's IPv4 /24 or IPv6 /48, or TRUSTED_BLOCK for a trusted caller. All callers of a block share budgets. */
+  /**
+   * The caller's IPv4 /24 or IPv6 /48, or TRUSTED_BLOCK for a trusted caller. All callers of a
+   * block share budgets.
+   */
   readonly addressBlock: string;
-  /** The address block of the person for whom a trusted caller acts, if known. For other callers: `addressBlock`. */
+  /**
+   * The address block of the person for whom a trusted caller acts, if known. For other callers:
+   * `addressBlock`.
+   */
   readonly visitorBlock: string | undefined;
   readonly loaders: Loaders;
   /** The request's stream, once it is open. */
@@ -38,13 +53,22 @@ export interface RequestScope {
   readonly log: Logger;
   /** Undefined for a request that is not counted. */
   readonly rateLimit: RateLimitState | undefined;
-  /** Takes `cost` requests from the rate limit, less those taken by earlier calls. Fails with RATE_LIMITED. */
+  /**
+   * Takes `cost` requests from the rate limit, less those taken by earlier calls. Fails with
+   * RATE_LIMITED.
+   */
   admit(cost: number): Promise<void> | undefined;
-  /** Takes calls to the chain from the address block's budget. Rejects with SERVICE_BUSY if too few are left. */
+  /**
+   * Takes calls to the chain from the address block's budget. Rejects with SERVICE_BUSY if too few
+   * are left.
+   */
   takeChainCalls(calls: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
-  /** Replaces the loaders, so that the next event of a stream reads everything again. Returns the new loaders. */
+  /**
+   * Replaces the loaders, so that the next event of a stream reads everything again. Returns the
+   * new loaders.
+   */
   renewLoaders(): Loaders;
   /** Converts an error to the error that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;

@@ -14,7 +14,10 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
   log.warn(outage, hint);
 }
 
-/** Converts unexpected errors to LOOKUP_FAILED. Logs each cause once: fields of a request often fail together. */
+/**
+ * Converts unexpected errors to LOOKUP_FAILED. Logs each cause once: fields of a request often fail
+ * together.
+ */
 export function toCallerError(
   error: unknown,
   log: Logger,
@@ -23,7 +26,8 @@ export function toCallerError(
     logOutage(log, outage);
   },
 ): ContractError {
-  const shown = error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });
+  const shown =
+    error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });
   const { cause, code, operatorHint } = shown;
   if (cause === undefined || logged.has(cause)) return shown;
   logged.add(cause);

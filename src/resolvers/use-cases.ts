@@ -50,7 +50,10 @@ const NO_COINS: readonly CoinAddresses[] = [];
 
 const SIGNATURE_BYTES = 64;
 
-/** What the schema's fields call. Fails with ContractError; `readHistory` also with GraphQLError BAD_REQUEST. */
+/**
+ * What the schema's fields call. Fails with ContractError; `readHistory` also with GraphQLError
+ * BAD_REQUEST.
+ */
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
   addressesOf: AddressesOf;
@@ -70,7 +73,10 @@ export function createUseCases(needs: {
   const namedCoins = (mints: Mints) =>
     mints && mints.length > 0 ? toMints(mints).map(coinAddressesOf) : NO_COINS;
 
-  /** Returns the wallet of an id. Reads nothing: addresses are derived from the id. Throws INVALID_SOCIAL_ID. */
+  /**
+   * Returns the wallet of an id. Reads nothing: addresses are derived from the id. Throws
+   * INVALID_SOCIAL_ID.
+   */
   function walletById(text: string): Wallet {
     const socialId = toSocialId(text);
     if (socialId === undefined) throw invalidSocialId(text);
@@ -81,8 +87,9 @@ export function createUseCases(needs: {
     walletById,
 
     /**
-     * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain. Throws or rejects with
-     * INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+     * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain.
+     * Throws or rejects with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED,
+     * SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
      */
     lookUpWallet(handle: string, { loaders }: RequestScope): Wallet | Promise<Wallet> {
       if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
@@ -90,11 +97,20 @@ export function createUseCases(needs: {
       return account instanceof Promise ? account.then(toWallet) : toWallet(account);
     },
 
-    /** Reads a wallet's balance with the coins of these mints. Fails with INVALID_MINT or LOOKUP_FAILED. */
-    readBalance: ({ addresses }: Wallet, mints: Mints, { loaders }: RequestScope): Promise<Balance> =>
-      loaders.balance({ account: addresses, coins: namedCoins(mints) }),
+    /**
+     * Reads a wallet's balance with the coins of these mints. Fails with INVALID_MINT or
+     * LOOKUP_FAILED.
+     */
+    readBalance: (
+      { addresses }: Wallet,
+      mints: Mints,
+      { loaders }: RequestScope,
+    ): Promise<Balance> => loaders.balance({ account: addresses, coins: namedCoins(mints) }),
 
-    /** Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (an invalid page). */
+    /**
+     * Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (an
+     * invalid page).
+     */
     async readHistory(
       { addresses }: Wallet,
       page: { first: number; after: string | undefined },
@@ -107,21 +123,32 @@ export function createUseCases(needs: {
           throw toLookupContractError(error);
         });
       const found = isPossible && (await read());
-      if (!found) throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
+      if (!found)
+        throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
       return found;
     },
 
     /**
-     * Moves an account's fees from its vaults, and from the coins with these mints, to its address. Any caller may do
-     * so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT, INSUFFICIENT_FUNDS or COLLECT_FAILED.
+     * Moves an account's fees from its vaults, and from the coins with these mints, to its address.
+     * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
+     * INSUFFICIENT_FUNDS or COLLECT_FAILED.
      */
-    async collectFees(socialId: string, scope: RequestScope, mints?: Mints): Promise<CollectResult> {
+    async collectFees(
+      socialId: string,
+      scope: RequestScope,
+      mints?: Mints,
+    ): Promise<CollectResult> {
       const wallet = walletById(socialId);
       const named = namedCoins(mints);
       const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
       const requested = { account: wallet.addresses, coins: named };
       try {
-        const outcome = await collector.collect(requested, { addressBlock, visitorBlock }, startedAt, log);
+        const outcome = await collector.collect(
+          requested,
+          { addressBlock, visitorBlock },
+          startedAt,
+          log,
+        );
         return { ...outcome, wallet, named };
       } catch (error) {
         throw toCollectContractError(error);
@@ -132,8 +159,9 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Watches a wallet and the coins its fields name. Yields an event at once, then one each time an amount changes.
-     * Ends with the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY, INVALID_MINT or the error of `find`.
+     * Watches a wallet and the coins its fields name. Yields an event at once, then one each time
+     * an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY,
+     * INVALID_MINT or the error of `find`.
      */
     async watchWallet(
       find: () => Wallet | Promise<Wallet>,
@@ -166,8 +194,9 @@ export function createUseCases(needs: {
 }
 
 /**
- * Applies `pick` to a wallet's account. Reads the account from the social network if the wallet was found by id. Fails
- * with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+ * Applies `pick` to a wallet's account. Reads the account from the social network if the wallet was
+ * found by id. Fails with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or
+ * SERVICE_BUSY.
  */
 export function fromAccount<T>(
   { account, socialId }: Wallet,
@@ -178,7 +207,10 @@ export function fromAccount<T>(
   return found instanceof Promise ? found.then(pick) : pick(found);
 }
 
-/** Renews the request's loaders for an event, and stores the event's balances in them. Returns the event's wallet. */
+/**
+ * Renews the request's loaders for an event, and stores the event's balances in them. Returns the
+ * event's wallet.
+ */
 export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScope): Wallet {
   const loaders = scope.renewLoaders();
   for (const [named, balance] of balances) loaders.setBalance(named, balance);

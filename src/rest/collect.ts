@@ -1,7 +1,12 @@
 import { isUtf8 } from "node:buffer";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
-import { answerJson, type Answer, type FailureMembers, type HttpRequest } from "../contract/http-messages.ts";
+import {
+  answerJson,
+  type Answer,
+  type FailureMembers,
+  type HttpRequest,
+} from "../contract/http-messages.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
@@ -34,7 +39,9 @@ const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"15234
 
 export const COLLECT_FAILURE = { success: false } as const satisfies FailureMembers;
 
-/** `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400. */
+/**
+ * `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400.
+ */
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
@@ -65,7 +72,10 @@ export function bodyTooLarge(): ContractError {
   });
 }
 
-/** Reads the id and the mints. Refuses a JSON number as id: a number above 2^53 has already lost digits. */
+/**
+ * Reads the id and the mints. Refuses a JSON number as id: a number above 2^53 has already lost
+ * digits.
+ */
 function readMembers(body: Buffer): { socialId: string; mints: readonly string[] } {
   const text = new TextDecoder().decode(body);
   const value = isUtf8(body) ? parseJson(text) : undefined;
@@ -79,7 +89,10 @@ function readMembers(body: Buffer): { socialId: string; mints: readonly string[]
   if (!Array.isArray(listed ?? []))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   // Accept `mint` too, because a lookup uses this name.
-  const mints = [...(mint === undefined || mint === null ? [] : [mint]), ...((listed ?? []) as unknown[])];
+  const mints = [
+    ...(mint === undefined || mint === null ? [] : [mint]),
+    ...((listed ?? []) as unknown[]),
+  ];
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
   return { socialId, mints: mints as string[] };
 }

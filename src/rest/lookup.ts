@@ -40,12 +40,17 @@ const LOOKUP_OPERATION = /* GraphQL */ `
 /** A query string with only a handle, without escapes. */
 const PLAIN_QUERY = /^handle=(\w*)$/;
 
-/** `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if there are mints. */
+/**
+ * `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if
+ * there are mints.
+ */
 export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
-  const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(LOOKUP_OPERATION);
+  const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(
+    LOOKUP_OPERATION,
+  );
   return async ({ query }, scope) => {
     const plain = PLAIN_QUERY.exec(query)?.[1];
     const named = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
@@ -58,7 +63,10 @@ export function createLookupHandler(
   };
 }
 
-function readQuery(query: string, format: HandleFormat): { handle: string; mints: readonly string[] } {
+function readQuery(
+  query: string,
+  format: HandleFormat,
+): { handle: string; mints: readonly string[] } {
   const given = new URLSearchParams(query);
   const [handle, ...others] = given.getAll("handle");
   if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");

@@ -17,7 +17,9 @@ export interface OpenApiDocument {
 export interface RestOperation {
   readonly summary: string;
   readonly parameters?: readonly { name: string; required: boolean; example: string }[];
-  readonly requestBody?: { readonly content: { readonly "application/json": { readonly example: object } } };
+  readonly requestBody?: {
+    readonly content: { readonly "application/json": { readonly example: object } };
+  };
   readonly responses: Record<string, RestResponse>;
 }
 
@@ -36,14 +38,21 @@ interface RestResponse {
 const TEMPLATE = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
-const COUNTED = { ...headerRef("X-Request-Id"), ...headerRef("RateLimit"), ...headerRef("RateLimit-Policy") };
+const COUNTED = {
+  ...headerRef("X-Request-Id"),
+  ...headerRef("RateLimit"),
+  ...headerRef("RateLimit-Policy"),
+};
 
 /** The value of the header `Link` that leads to the OpenAPI document. */
 export function descriptionLink(basePath: string): string {
   return `<${basePath}/openapi.json>; rel="service-desc"`;
 }
 
-/** Fills in the settings (`${name}`) of `openapi.json`. Adds each endpoint's errors from the table of error codes. */
+/**
+ * Fills in the settings (`${name}`) of `openapi.json`. Adds each endpoint's errors from the table
+ * of error codes.
+ */
 export function createOpenApiDocument(needs: {
   basePath: string;
   isOpenToAllPages: boolean;
@@ -100,7 +109,9 @@ export function createOpenApiDocument(needs: {
   return document;
 }
 
-/** Adds an operation's errors to its responses. Codes without an example use their default message. */
+/**
+ * Adds an operation's errors to its responses. Codes without an example use their default message.
+ */
 function addErrors(
   { responses }: RestOperation,
   operation: ContractOperation,
@@ -112,7 +123,9 @@ function addErrors(
     content ? Object.keys(content["application/json"].examples) : [],
   );
   const others = codesOf(operation)
-    .filter((code) => !described.includes(code) && !examples.some((example) => example.code === code))
+    .filter(
+      (code) => !described.includes(code) && !examples.some((example) => example.code === code),
+    )
     .map((code) => new ContractError(code));
   const schema = { $ref: `#/components/schemas/${failure.schema}` };
   for (const [status, errors] of Map.groupBy([...examples, ...others], (error) => error.status)) {
@@ -123,7 +136,9 @@ function addErrors(
       { value: toErrorBody(error, failure.members) },
     ]);
     // Descriptions are Markdown, in which `<name>` would be an HTML element.
-    const lines = errors.map(({ code, message }) => `\`${code}\`: ${message.replaceAll("<", "\\<")}`);
+    const lines = errors.map(
+      ({ code, message }) => `\`${code}\`: ${message.replaceAll("<", "\\<")}`,
+    );
     responses[status] = {
       description: [...(answer ? [answer.description] : []), ...lines].join("\n\n"),
       headers: { ...COUNTED, ...headerRef("Link"), ...retryAfter(errors) },

@@ -5,12 +5,18 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 
 export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 
-/** Prepares fixed operations on the GraphQL endpoint's schema. A run returns its data or throws its first error. */
+/**
+ * Prepares fixed operations on the GraphQL endpoint's schema. A run returns its data or throws its
+ * first error.
+ */
 export function createPrepareOperation(compile: Compile, useCases: UseCases) {
   return <Data>(text: string) => {
     const document = parse(text);
     const run = compile(document, getOperationAST(document)!, 0);
-    return async (variables: Readonly<Record<string, unknown>>, scope: RequestScope): Promise<Data> => {
+    return async (
+      variables: Readonly<Record<string, unknown>>,
+      scope: RequestScope,
+    ): Promise<Data> => {
       const { data, errors } = await run({ useCases, scope }, variables);
       const error = errors?.[0];
       if (error) throw error.originalError ?? error;

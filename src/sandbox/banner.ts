@@ -1,6 +1,9 @@
 import { VERSION } from "../observability/version.ts";
 
-/** The text to print once the sandbox runs: its addresses, and commands to paste. It contains no secret. */
+/**
+ * The text to print once the sandbox runs: its addresses, and commands to paste. It contains no
+ * secret.
+ */
 export function describeSandbox(at: {
   gatewayUrl: string;
   rpcUrl: string;

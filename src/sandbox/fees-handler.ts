@@ -10,7 +10,10 @@ const Body = z.object({ socialId: z.unknown().optional(), source: z.enum(FEE_SOU
 const MAX_BODY_BYTES = 1024;
 const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is one of ${FEE_SOURCES.join(", ")}.`;
 
-/** `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox has this route. */
+/**
+ * `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox
+ * has this route.
+ */
 export function createFeesHandler(trade: Trade): (request: HttpRequest) => Promise<Answer> {
   return async (request) => {
     const body = await request.readBody(MAX_BODY_BYTES);

@@ -27,11 +27,16 @@ interface Fault<Call> {
   /** Delays the answer until this promise settles. */
   readonly until?: Promise<unknown>;
   /**
-   * `reset` closes the connection without an answer, `hang` keeps it open without one, and `cut` closes it halfway
-   * through the correct answer. A `LoopbackAnswer`, given or returned, replaces the correct answer.
+   * `reset` closes the connection without an answer, `hang` keeps it open without one, and `cut`
+   * closes it halfway through the correct answer. A `LoopbackAnswer`, given or returned, replaces
+   * the correct answer.
    */
-  readonly then?: "reset" | "hang" | "cut" | LoopbackAnswer | ((request: LoopbackRequest) => LoopbackAnswer);
-  /** Handles the request before failing it: the request takes effect, but the client sees no correct answer. */
+  readonly then?:
+    "reset" | "hang" | "cut" | LoopbackAnswer | ((request: LoopbackRequest) => LoopbackAnswer);
+  /**
+   * Handles the request before failing it: the request takes effect, but the client sees no correct
+   * answer.
+   */
   readonly after?: boolean;
 }
 
@@ -46,7 +51,9 @@ interface Faults<Call> {
 export interface LoopbackServer<Call> {
   /** For example `http://127.0.0.1:8899`, without a trailing slash. */
   readonly url: string;
-  /** The last 10,000 calls, oldest first, including failed ones. `calls.length = 0` clears the list. */
+  /**
+   * The last 10,000 calls, oldest first, including failed ones. `calls.length = 0` clears the list.
+   */
   readonly calls: Call[];
   readonly faults: Faults<Call>;
   /** Closes at once, and aborts requests in flight. */
@@ -58,9 +65,9 @@ const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
- * Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. `describe` converts a
- * request to a call, which is recorded in `calls` and passed to each fault's `when`. If `describe` returns undefined,
- * nothing is recorded.
+ * Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. `describe`
+ * converts a request to a call, which is recorded in `calls` and passed to each fault's `when`. If
+ * `describe` returns undefined, nothing is recorded.
  */
 export async function createLoopbackServer<Call>(options: {
   host?: string | undefined;
@@ -74,7 +81,9 @@ export async function createLoopbackServer<Call>(options: {
   const closing = new AbortController();
 
   function takeFault(call: Call | undefined): Fault<Call> {
-    const match = faults.find(({ fault }) => !fault.when || (call !== undefined && fault.when(call)));
+    const match = faults.find(
+      ({ fault }) => !fault.when || (call !== undefined && fault.when(call)),
+    );
     if (!match) return {};
     match.timesLeft -= 1;
     if (match.timesLeft <= 0) faults = faults.filter((other) => other !== match);
@@ -89,7 +98,12 @@ export async function createLoopbackServer<Call>(options: {
       return;
     }
     const { method = "GET", headers } = incoming;
-    const request = { method, url: new URL(incoming.url ?? "/", "http://127.0.0.1"), headers, body };
+    const request = {
+      method,
+      url: new URL(incoming.url ?? "/", "http://127.0.0.1"),
+      headers,
+      body,
+    };
     const call = options.describe(request);
     if (call !== undefined) calls.push(call);
     if (calls.length > MAX_CALLS) calls.shift();
@@ -172,7 +186,10 @@ function write(response: ServerResponse, answer: LoopbackAnswer): void {
 
 function cut(response: ServerResponse, answer: LoopbackAnswer): void {
   const body = Buffer.from(answer.body);
-  response.writeHead(answer.status, { ...answer.headers, "content-length": String(body.length + 1) });
+  response.writeHead(answer.status, {
+    ...answer.headers,
+    "content-length": String(body.length + 1),
+  });
   response.write(body.subarray(0, Math.ceil(body.length / 2)), () => {
     response.destroy();
   });

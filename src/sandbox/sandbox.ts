@@ -32,7 +32,10 @@ export interface SandboxAccount extends NetworkAccount, AccountAddresses {
 
 /** A chain and a social network in this process, with accounts on both and no real money. */
 export interface Sandbox {
-  /** The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR are secrets. */
+  /**
+   * The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR
+   * are secrets.
+   */
   readonly env: SandboxEnv;
   /** A warning for each port that was in use. */
   readonly warnings: readonly string[];
@@ -61,23 +64,32 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
-/** Addresses are derived from this id. The program deployed there is a placeholder: see `startSandbox`. */
+/**
+ * Addresses are derived from this id. The program deployed there is a placeholder: see
+ * `startSandbox`.
+ */
 const ESCROW_PROGRAM_ID = "EscrowSandbox1111111111111111111111111111111";
 const ESCROW_SEED = "social";
 
 const FEE_PAYER_SOL = "10";
 const STRANGER_SOL = "1";
 
-/** Fixed, like the fee payer's key, so that a service stays configured when the sandbox restarts. */
+/**
+ * Fixed, like the fee payer's key, so that a service stays configured when the sandbox restarts.
+ */
 const SOCIAL_API_TOKEN = "token-of-the-sandbox";
 const FEE_PAYER_SEED = createHash("sha256").update("the sandbox's fee payer").digest();
 
 /** Outside `startSandbox`, so that all sandboxes of a process share one cache of addresses. */
-const addressesOf = createAddresses({ escrowProgramId: ESCROW_PROGRAM_ID, escrowSeed: ESCROW_SEED });
+const addressesOf = createAddresses({
+  escrowProgramId: ESCROW_PROGRAM_ID,
+  escrowSeed: ESCROW_SEED,
+});
 
 /**
- * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through `chain.advanceSlots`. If a
- * port is 0 or in use, picks a free one. `launchpadFile` is the launch platform's program.
+ * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through
+ * `chain.advanceSlots`. If a port is 0 or in use, picks a free one. `launchpadFile` is the launch
+ * platform's program.
  */
 export async function startSandbox({
   host = "127.0.0.1",
@@ -91,7 +103,8 @@ export async function startSandbox({
     programs: [
       { id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
-      // The gateway only checks that these programs exist, and nothing calls them, so any program will do.
+      // The gateway only checks that these programs exist, and nothing calls them, so any program
+      // will do.
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
       { id: LAUNCHPAD_FEES_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
@@ -130,7 +143,9 @@ export async function startSandbox({
   return {
     warnings: ports
       .filter(([, port, url]) => port !== 0 && new URL(url).port !== String(port))
-      .map(([name, port, url]) => `port ${port} is in use, so the sandbox's ${name} listens at ${url}`),
+      .map(
+        ([name, port, url]) => `port ${port} is in use, so the sandbox's ${name} listens at ${url}`,
+      ),
     env: {
       SOCIAL_API_URL: social.url,
       SOCIAL_API_TOKEN,
@@ -146,7 +161,12 @@ export async function startSandbox({
     handleFees: createFeesHandler(createTrading({ chain, coins, accounts })),
     accounts,
     describe: (gatewayUrl) =>
-      describeSandbox({ gatewayUrl, rpcUrl: rpc.url, socialUrl: social.url, example: accounts[0]! }),
+      describeSandbox({
+        gatewayUrl,
+        rpcUrl: rpc.url,
+        socialUrl: social.url,
+        example: accounts[0]!,
+      }),
     async close() {
       chain.close();
       await Promise.all([rpc.close(), social.close()]);
@@ -154,7 +174,10 @@ export async function startSandbox({
   };
 }
 
-/** A coin of seed.json. Its fees are decimal amounts in its currency. A coin without `poolFees` has not migrated. */
+/**
+ * A coin of seed.json. Its fees are decimal amounts in its currency. A coin without `poolFees` has
+ * not migrated.
+ */
 interface SeedCoin {
   readonly mint: string;
   readonly kind?: string;
@@ -173,7 +196,13 @@ function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): Coin
     return { address: shareholder ? addressesOf(shareholder.id).address : STRANGER, bps };
   });
   if (currency === "USDC") {
-    coins.launch({ mint, creator, kind, quoteMint: USDC_MINT, fees: parseDecimal(curveFees, USDC_DECIMALS) });
+    coins.launch({
+      mint,
+      creator,
+      kind,
+      quoteMint: USDC_MINT,
+      fees: parseDecimal(curveFees, USDC_DECIMALS),
+    });
   } else {
     coins.launch({ mint, creator, kind, shareholders, fees: parseSol(curveFees) });
   }

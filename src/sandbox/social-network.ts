@@ -38,13 +38,16 @@ const MAX_ID = 2n ** 63n - 1n;
 const PROBLEMS = "https://api.example/2/problems";
 
 /**
- * Requests per window. The headers count down, but the sandbox does not enforce the limit. Far more than the real
- * network's 300, so that the service never delays calls.
+ * Requests per window. The headers count down, but the sandbox does not enforce the limit. Far more
+ * than the real network's 300, so that the service never delays calls.
  */
 const RATE_LIMIT = 1_000_000;
 const RATE_WINDOW_SECONDS = 15 * 60;
 
-/** Serves the account lookups of the social network's API v2 to callers that send the bearer `token`. */
+/**
+ * Serves the account lookups of the social network's API v2 to callers that send the bearer
+ * `token`.
+ */
 export async function createSocialNetwork(options: {
   accounts: readonly NetworkAccount[];
   token: string;
@@ -63,10 +66,20 @@ export async function createSocialNetwork(options: {
   function handle(request: LoopbackRequest): LoopbackAnswer {
     const lookup = LOOKUPS[request.url.pathname];
     if (request.method !== "GET" || !lookup) {
-      return json(404, { title: "Not Found", type: "about:blank", status: 404, detail: "Not Found" });
+      return json(404, {
+        title: "Not Found",
+        type: "about:blank",
+        status: 404,
+        detail: "Not Found",
+      });
     }
     if (request.headers.authorization !== `Bearer ${options.token}`) {
-      return json(401, { title: "Unauthorized", type: "about:blank", status: 401, detail: "Unauthorized" });
+      return json(401, {
+        title: "Unauthorized",
+        type: "about:blank",
+        status: 401,
+        detail: "Unauthorized",
+      });
     }
     const { parameter, format } = lookup;
     const names = namesIn(request);
@@ -78,10 +91,13 @@ export async function createSocialNetwork(options: {
     for (const name of new Set(names)) {
       const account = parameter === "ids" ? byId.get(name) : byHandle.get(name.toLowerCase());
       if (!account)
-        errors.push(notFound(parameter, name, "Not Found Error", `Could not find user with ${parameter}`));
+        errors.push(
+          notFound(parameter, name, "Not Found Error", `Could not find user with ${parameter}`),
+        );
       else if (account.suspended)
         errors.push(notFound(parameter, name, "Forbidden", "User has been suspended"));
-      else data.push(toUser(account, request.url.searchParams.get("user.fields")?.split(",") ?? []));
+      else
+        data.push(toUser(account, request.url.searchParams.get("user.fields")?.split(",") ?? []));
     }
     return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
   }
@@ -113,7 +129,12 @@ function toUser(account: NetworkAccount, fields: readonly string[]): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
   const optional: Record<string, unknown> = {
     verified,
-    public_metrics: { followers_count: followers, following_count: 0, tweet_count: 0, listed_count: 0 },
+    public_metrics: {
+      followers_count: followers,
+      following_count: 0,
+      tweet_count: 0,
+      listed_count: 0,
+    },
     profile_image_url: picture,
   };
   return {
@@ -129,12 +150,18 @@ function namesIn({ url }: LoopbackRequest): string[] {
   return url.searchParams.get(parameter)?.split(",") ?? [];
 }
 
-function problemOf(names: readonly string[], parameter: string, format: RegExp): string | undefined {
+function problemOf(
+  names: readonly string[],
+  parameter: string,
+  format: RegExp,
+): string | undefined {
   if (names.length === 0) return `The \`${parameter}\` query parameter can not be empty`;
   if (names.length > MAX_NAMES) {
     return `The number of values in the \`${parameter}\` query parameter list [${names.length}] is not between 1 and ${MAX_NAMES}`;
   }
-  const invalid = names.find((name) => !format.test(name) || (parameter === "ids" && BigInt(name) > MAX_ID));
+  const invalid = names.find(
+    (name) => !format.test(name) || (parameter === "ids" && BigInt(name) > MAX_ID),
+  );
   return invalid === undefined
     ? undefined
     : `The \`${parameter}\` query parameter value [${invalid}] does not match ${format.source}`;

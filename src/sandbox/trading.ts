@@ -6,18 +6,27 @@ import type { Coins } from "./chain/coins.ts";
 import { addCreatorFees } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
 
-/** In lamports. Even the least lets a sweep pay the rent of any account that it creates: see `isRentAcceptable`. */
+/**
+ * In lamports. Even the least lets a sweep pay the rent of any account that it creates: see
+ * `isRentAcceptable`.
+ */
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
 
-/** Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with shared fees. */
+/**
+ * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with
+ * shared fees.
+ */
 export const FEE_SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
 type FeeSource = (typeof FEE_SOURCES)[number];
 
 /** An account's share of a coin that it shares with a stranger, in basis points. */
 const SHARE_BPS = 6_000;
 
-/** Creator fees that trading has earned. If the coin's fees are shared, the account gets only its share. */
+/**
+ * Creator fees that trading has earned. If the coin's fees are shared, the account gets only its
+ * share.
+ */
 interface EarnedFees {
   readonly lamports: bigint;
   /** The mint of the coin on which the fees wait, in base58; null if the fees are in the vault. */
@@ -25,9 +34,9 @@ interface EarnedFees {
 }
 
 /**
- * Simulates trading that earns an account 0.1 to 0.5 SOL. Each account has one coin per source, launched before its
- * first trade. Returns undefined if no account of the sandbox has the id. The faucet pays, so trading fails once the
- * faucet is empty.
+ * Simulates trading that earns an account 0.1 to 0.5 SOL. Each account has one coin per source,
+ * launched before its first trade. Returns undefined if no account of the sandbox has the id. The
+ * faucet pays, so trading fails once the faucet is empty.
  */
 export type Trade = (socialId: string, source: FeeSource) => EarnedFees | undefined;
 
@@ -64,5 +73,7 @@ export function createTrading(needs: {
 
 /** Derives a coin's mint. The coin of `band` in seed.json has the mint derived for `SHARED`. */
 function mintFor(socialId: string, source: FeeSource): string {
-  return new PublicKey(createHash("sha256").update(`${source} coin of ${socialId}`).digest()).toBase58();
+  return new PublicKey(
+    createHash("sha256").update(`${source} coin of ${socialId}`).digest(),
+  ).toBase58();
 }

@@ -2,12 +2,16 @@ import type { Lamports } from "../chain/lamports.ts";
 import type { Balance } from "../chain/balances.ts";
 import { builder, exact, sol } from "./builder.ts";
 
-/** The withdrawal fee of the web application, in percent. Source: section 1 of the specification. */
+/**
+ * The withdrawal fee of the web application, in percent. Source: section 1 of the specification.
+ */
 const WITHDRAWAL_FEE_PERCENT = 2n;
 
 const total = ({ vault, pda }: Balance) => (vault + pda) as Lamports;
 
-/** The total after the withdrawal fee. Rounds the fee up, so that the owner receives at least this. */
+/**
+ * The total after the withdrawal fee. Rounds the fee up, so that the owner receives at least this.
+ */
 function withdrawable(balance: Balance): Lamports {
   return ((total(balance) * (100n - WITHDRAWAL_FEE_PERCENT)) / 100n) as Lamports;
 }
@@ -22,7 +26,10 @@ export const BalanceType = builder.objectRef<Balance>("Balance").implement({
       ),
     ),
     pda: t.string(
-      sol("The lamports at the account's address that its owner can withdraw.", ({ pda }: Balance) => pda),
+      sol(
+        "The lamports at the account's address that its owner can withdraw.",
+        ({ pda }: Balance) => pda,
+      ),
     ),
     total: t.string(sol("`vault` plus `pda`, added before they are truncated.", total)),
     withdrawable: t.string(

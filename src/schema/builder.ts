@@ -32,8 +32,12 @@ export function inSol(description: string): string {
 
 /** The options of a field that shows an amount in SOL. */
 export function sol<Parent>(description: string, amountOf: (parent: Parent) => Lamports) {
-  return { description: inSol(description), resolve: (parent: Parent) => formatSol(amountOf(parent)) };
+  return {
+    description: inSol(description),
+    resolve: (parent: Parent) => formatSol(amountOf(parent)),
+  };
 }
 
 /** The options of a field that shows the field `name` in exact lamports. */
-export const exact = (name: string) => ({ type: "Lamports", description: `The exact \`${name}\`.` }) as const;
+export const exact = (name: string) =>
+  ({ type: "Lamports", description: `The exact \`${name}\`.` }) as const;

@@ -32,7 +32,9 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
     }),
     waiting: t.string({
       nullable: true,
-      description: inSol("The waiting fees; null if the coin trades in another currency, or does not exist."),
+      description: inSol(
+        "The waiting fees; null if the coin trades in another currency, or does not exist.",
+      ),
       resolve: ({ amount, quoteMint }) =>
         amount === null || quoteMint !== WRAPPED_SOL_MINT ? null : formatSol(toLamports(amount)),
     }),
@@ -51,7 +53,8 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
         "The account's share of the coin's creator fees, in ten-thousandths: 10000 for the only creator, 0 if it has none. A collect of a shared coin pays all who share it.",
     }),
     collectable: t.boolean({
-      description: "Whether collects that name the coin move the fees. If so, `balance.vault` includes them.",
+      description:
+        "Whether collects that name the coin move the fees. If so, `balance.vault` includes them.",
       resolve: ({ reason }) => reason === null,
     }),
     reason: t.expose("reason", {

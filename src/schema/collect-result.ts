@@ -14,7 +14,10 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/** Adds up only the coins that this caller names: a collect can also serve callers who name other coins. */
+/**
+ * Adds up only the coins that this caller names: a collect can also serve callers who name other
+ * coins.
+ */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
   const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);
@@ -33,7 +36,9 @@ function explain(missing: Lamports | undefined, namesCoins: boolean): string {
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
-    collected: t.string(sol("The amount that the transaction moved.", (last: LastCollect) => last.collected)),
+    collected: t.string(
+      sol("The amount that the transaction moved.", (last: LastCollect) => last.collected),
+    ),
     collectedLamports: t.expose("collected", exact("collected")),
     newBalance: t.string(
       sol(
@@ -42,7 +47,9 @@ const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement(
       ),
     ),
     newBalanceLamports: t.expose("newBalance", exact("newBalance")),
-    txSignature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
+    txSignature: t.exposeString("signature", {
+      description: "The transaction's signature, in base58.",
+    }),
     at: t.string({
       description: "When its block was produced: ISO 8601, in UTC.",
       resolve: (last) => last.at.toISOString(),
@@ -62,7 +69,10 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       resolve: ({ kind }) => kind === "collected",
     }),
     collected: t.string(
-      sol('The amount that the transaction moved; "0.0000" if there was nothing to collect.', collected),
+      sol(
+        'The amount that the transaction moved; "0.0000" if there was nothing to collect.',
+        collected,
+      ),
     ),
     collectedLamports: t.field({ ...exact("collected"), resolve: collected }),
     newBalance: t.string({

@@ -1,4 +1,9 @@
-import { codesOf, ERROR_CODES, type ContractOperation, type ErrorCode } from "../contract/error-codes.ts";
+import {
+  codesOf,
+  ERROR_CODES,
+  type ContractOperation,
+  type ErrorCode,
+} from "../contract/error-codes.ts";
 import { builder, enumValues } from "./builder.ts";
 
 const messages = Object.fromEntries(
@@ -12,7 +17,10 @@ export const ErrorCodeType = builder.enumType("ErrorCode", {
 });
 
 /** The codes that a field fails with, for its description: `A, B or C`. */
-export function listCodes(operation: ContractOperation, without: readonly ErrorCode[] = []): string {
+export function listCodes(
+  operation: ContractOperation,
+  without: readonly ErrorCode[] = [],
+): string {
   const codes = codesOf(operation).filter((code) => !without.includes(code));
   return `${codes.slice(0, -1).join(", ")} or ${codes.at(-1)!}`;
 }

@@ -7,7 +7,10 @@ interface FieldCost {
   readonly wallets?: number;
   readonly collects?: number;
   readonly listedCollects?: number;
-  /** The argument with the number of transfers that the field returns: see {@link requestsOfHistory}. */
+  /**
+   * The argument with the number of transfers that the field returns: see {@link
+   * requestsOfHistory}.
+   */
   readonly transfersOf?: string;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
@@ -15,7 +18,10 @@ interface FieldCost {
   readonly mintsIn?: string;
 }
 
-/** The most wallets per operation, including those in lists. The social network accepts the same number per call. */
+/**
+ * The most wallets per operation, including those in lists. The social network accepts the same
+ * number per call.
+ */
 export const MAX_WALLETS = 100;
 /** For callers who look up one account per request. */
 export const BATCHING = `To look up many accounts, use GraphQL: \`wallets\` takes ${MAX_WALLETS} handles in one request.`;
@@ -26,21 +32,30 @@ export const MAX_LISTED_COLLECTS = 100;
 
 /** The most coins that an operation names, counted for each wallet. */
 export const MAX_MINTS_PER_OPERATION = 100;
-/** A query costs one request for this many accounts of the chain. 100 wallets without coins count as this many. */
+/**
+ * A query costs one request for this many accounts of the chain. 100 wallets without coins count as
+ * this many.
+ */
 export const ACCOUNTS_PER_REQUEST = 400;
 /** At most two wallets that each have this many coins or more fit into one call to the chain. */
 export const COINS_OF_HALF_A_CALL = 6;
 /** Only one wallet with this many coins or more fits into a call. */
 export const COINS_OF_A_CALL = 10;
 
-/** How many accounts a wallet with `coins` coins counts as: enough that one request pays for at most five calls. */
+/**
+ * How many accounts a wallet with `coins` coins counts as: enough that one request pays for at most
+ * five calls.
+ */
 export function accountsOf(coins: number): number {
   const accounts = 4 + 5 * coins;
   if (coins >= COINS_OF_A_CALL) return Math.max(accounts, MAX_ACCOUNTS_PER_CALL);
   return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
 }
 
-/** How many calls to the chain an operation takes from its caller's budget: none if one call reads all its accounts. */
+/**
+ * How many calls to the chain an operation takes from its caller's budget: none if one call reads
+ * all its accounts.
+ */
 export const chainCallsOf = (accounts: number): number =>
   accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
 
@@ -48,7 +63,9 @@ export const chainCallsOf = (accounts: number): number =>
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page if the caller does not say how many. */
 export const DEFAULT_TRANSFERS = 10;
-/** For this many transactions beyond {@link MIN_LOOKED_AT}, a history page costs one more request. */
+/**
+ * For this many transactions beyond {@link MIN_LOOKED_AT}, a history page costs one more request.
+ */
 export const LOOKED_AT_PER_REQUEST = 25;
 
 /** How many requests a history page of at most `first` transfers costs. */

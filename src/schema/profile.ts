@@ -13,7 +13,10 @@ export const ProfileType = builder.objectRef<Profile>("Profile").implement({
       nullable: true,
       description: "Whether the network has verified the account.",
     }),
-    followers: t.exposeInt("followers", { nullable: true, description: "How many accounts follow it." }),
+    followers: t.exposeInt("followers", {
+      nullable: true,
+      description: "How many accounts follow it.",
+    }),
     pictureUrl: t.exposeString("pictureUrl", {
       nullable: true,
       description: "An https URL of its picture, at the network.",

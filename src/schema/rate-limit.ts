@@ -6,8 +6,12 @@ const RateLimitType = builder.objectRef<RateLimitState>("RateLimit").implement({
   fields: (t) => ({
     limit: t.exposeInt("limit", { description: "The most in any window." }),
     cost: t.exposeInt("cost", { description: "What this operation counts as." }),
-    remaining: t.exposeInt("remaining", { description: "What would pass now, after this operation." }),
-    resetSeconds: t.exposeInt("resetSeconds", { description: "When `remaining` grows, in seconds." }),
+    remaining: t.exposeInt("remaining", {
+      description: "What would pass now, after this operation.",
+    }),
+    resetSeconds: t.exposeInt("resetSeconds", {
+      description: "When `remaining` grows, in seconds.",
+    }),
   }),
 });
 

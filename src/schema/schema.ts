@@ -1,6 +1,11 @@
 import { GraphQLSchema } from "graphql";
 import { builder } from "./builder.ts";
-import { ACCOUNTS_PER_REQUEST, accountsOf, COINS_OF_A_CALL, COINS_OF_HALF_A_CALL } from "./field-costs.ts";
+import {
+  ACCOUNTS_PER_REQUEST,
+  accountsOf,
+  COINS_OF_A_CALL,
+  COINS_OF_HALF_A_CALL,
+} from "./field-costs.ts";
 import "./collect-result.ts";
 import "./error-code.ts";
 import "./wallet.ts";

@@ -14,7 +14,10 @@ export function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinit
   );
 }
 
-/** The fields of selection sets. Fragments are expanded in place, each once, because GraphQL merges repeated fields. */
+/**
+ * The fields of selection sets. Fragments are expanded in place, each once, because GraphQL merges
+ * repeated fields.
+ */
 export function* fieldsOf(
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
   sets: readonly SelectionSetNode[],

@@ -15,10 +15,15 @@ const TransferKindType = builder.enumType("TransferKind", {
 const TransferType = builder.objectRef<Transfer>("Transfer").implement({
   description: "What one transaction added to a wallet's address, or took from it.",
   fields: (t) => ({
-    kind: t.expose("kind", { type: TransferKindType, description: "Whether lamports arrived or left." }),
+    kind: t.expose("kind", {
+      type: TransferKindType,
+      description: "Whether lamports arrived or left.",
+    }),
     amount: t.string(sol("The amount that arrived or left.", ({ lamports }: Transfer) => lamports)),
     lamports: t.expose("lamports", exact("amount")),
-    signature: t.exposeString("signature", { description: "The transaction's signature, in base58." }),
+    signature: t.exposeString("signature", {
+      description: "The transaction's signature, in base58.",
+    }),
     at: t.string({
       nullable: true,
       description: "When its block was produced: ISO 8601, in UTC. Null if the chain does not say.",
@@ -58,28 +63,36 @@ const PageInfoType = builder.objectRef<TransferPage>("PageInfo").implement({
 const TransferEdgeType = builder.objectRef<Transfer>("TransferEdge").implement({
   description: "A transfer with its cursor.",
   fields: (t) => ({
-    cursor: t.exposeString("signature", { description: "Pass it as `after` to go on after this transfer." }),
-    node: t.field({ type: TransferType, description: "The transfer.", resolve: (transfer) => transfer }),
+    cursor: t.exposeString("signature", {
+      description: "Pass it as `after` to go on after this transfer.",
+    }),
+    node: t.field({
+      type: TransferType,
+      description: "The transfer.",
+      resolve: (transfer) => transfer,
+    }),
   }),
 });
 
-export const TransferConnectionType = builder.objectRef<TransferPage>("TransferConnection").implement({
-  description: "A page of a wallet's transfers, newest first.",
-  fields: (t) => ({
-    nodes: t.field({
-      type: [TransferType],
-      description: "The transfers.",
-      resolve: ({ transfers }) => transfers,
+export const TransferConnectionType = builder
+  .objectRef<TransferPage>("TransferConnection")
+  .implement({
+    description: "A page of a wallet's transfers, newest first.",
+    fields: (t) => ({
+      nodes: t.field({
+        type: [TransferType],
+        description: "The transfers.",
+        resolve: ({ transfers }) => transfers,
+      }),
+      edges: t.field({
+        type: [TransferEdgeType],
+        description: "The transfers with their cursors.",
+        resolve: ({ transfers }) => transfers,
+      }),
+      pageInfo: t.field({
+        type: PageInfoType,
+        description: "Whether and where the history goes on.",
+        resolve: (page) => page,
+      }),
     }),
-    edges: t.field({
-      type: [TransferEdgeType],
-      description: "The transfers with their cursors.",
-      resolve: ({ transfers }) => transfers,
-    }),
-    pageInfo: t.field({
-      type: PageInfoType,
-      description: "Whether and where the history goes on.",
-      resolve: (page) => page,
-    }),
-  }),
-});
+  });

@@ -1,4 +1,9 @@
-import { getArgumentValues, getNamedType, type GraphQLObjectType, type GraphQLResolveInfo } from "graphql";
+import {
+  getArgumentValues,
+  getNamedType,
+  type GraphQLObjectType,
+  type GraphQLResolveInfo,
+} from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
@@ -48,11 +53,13 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       resolve: (wallet, _args, { scope }) => fromAccount(wallet, scope, ({ profile }) => profile),
     }),
     socialId: t.exposeString("socialId", {
-      description: "The account's numeric id, as decimal digits. It never changes. `collect` needs it.",
+      description:
+        "The account's numeric id, as decimal digits. It never changes. `collect` needs it.",
     }),
     address: t.string({
       resolve: ({ addresses }) => addresses.address,
-      description: "The address to set as the creator of a token on the launch platform, in base58.",
+      description:
+        "The address to set as the creator of a token on the launch platform, in base58.",
     }),
     balance: t.field({
       type: BalanceType,
@@ -60,16 +67,20 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       ...withCost({ mintsIn: "mints" }),
       description: "The balance, read from the chain for this request.",
       args: { mints: t.arg.stringList({ description: MINTS }) },
-      resolve: (wallet, { mints }, { useCases, scope }) => useCases.readBalance(wallet, mints, scope),
+      resolve: (wallet, { mints }, { useCases, scope }) =>
+        useCases.readBalance(wallet, mints, scope),
     }),
     coins: t.field({
       type: [CoinType],
       nullable: true,
       ...withCost({ mintsIn: "mints" }),
-      description: "The fees that wait on these coins, read from the chain together with `balance`.",
+      description:
+        "The fees that wait on these coins, read from the chain together with `balance`.",
       args: { mints: t.arg.stringList({ required: true, description: MINTS }) },
       resolve: (wallet, { mints }, { useCases, scope }) =>
-        mints.length === 0 ? [] : useCases.readBalance(wallet, mints, scope).then(({ coins }) => [...coins]),
+        mints.length === 0
+          ? []
+          : useCases.readBalance(wallet, mints, scope).then(({ coins }) => [...coins]),
     }),
     history: t.field({
       type: TransferConnectionType,
@@ -77,7 +88,10 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       ...withCost({ transfersOf: "first" }),
       description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at ${MIN_LOOKED_AT} transactions, or at \`first\` if that is more, so it may have fewer transfers, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet, and another for every ${LOOKED_AT_PER_REQUEST} transactions beyond ${MIN_LOOKED_AT}. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
       args: {
-        first: t.arg.int({ defaultValue: DEFAULT_TRANSFERS, description: "The most transfers to return." }),
+        first: t.arg.int({
+          defaultValue: DEFAULT_TRANSFERS,
+          description: "The most transfers to return.",
+        }),
         after: t.arg.string({ description: "The `endCursor` of the page before." }),
       },
       resolve: async (wallet, { first, after }, { useCases, scope }) => {
@@ -119,7 +133,9 @@ builder.queryFields((t) => ({
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: { handles: t.arg.stringList({ required: true, description: HANDLES }) },
     resolve: (_root, { handles }, { useCases, scope }) =>
-      handles.map((handle) => resolveItem({ handle }, () => useCases.lookUpWallet(handle, scope), scope)),
+      handles.map((handle) =>
+        resolveItem({ handle }, () => useCases.lookUpWallet(handle, scope), scope),
+      ),
   }),
   walletsById: t.field({
     type: [WalletType],
@@ -127,10 +143,15 @@ builder.queryFields((t) => ({
     ...withCost({ wallets: 1, perItemOf: "socialIds" }),
     description: `The wallets of many ids, in their order, as \`walletById\` returns them. One that fails is null, with an error at its path and the id in \`extensions.socialId\`. At most ${MAX_WALLETS} wallets per operation.`,
     args: {
-      socialIds: t.arg.stringList({ required: true, description: `Ids: each ${SOCIAL_ID_EXPECTED}.` }),
+      socialIds: t.arg.stringList({
+        required: true,
+        description: `Ids: each ${SOCIAL_ID_EXPECTED}.`,
+      }),
     },
     resolve: (_root, { socialIds }, { useCases, scope }) =>
-      socialIds.map((socialId) => resolveItem({ socialId }, () => useCases.walletById(socialId), scope)),
+      socialIds.map((socialId) =>
+        resolveItem({ socialId }, () => useCases.walletById(socialId), scope),
+      ),
   }),
 }));
 
@@ -174,7 +195,12 @@ builder.subscriptionFields((t) => ({
 }));
 
 /** The mints that each selected field of a wallet names. */
-function mintsOfFields({ fieldNodes, fragments, returnType, variableValues }: GraphQLResolveInfo): Mints[] {
+function mintsOfFields({
+  fieldNodes,
+  fragments,
+  returnType,
+  variableValues,
+}: GraphQLResolveInfo): Mints[] {
   const fields = (getNamedType(returnType) as GraphQLObjectType).getFields();
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
   return [...fieldsOf(new Map(Object.entries(fragments)), sets)].flatMap((node) => {

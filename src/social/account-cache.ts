@@ -4,7 +4,13 @@ import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis, Script } from "../store/redis.ts";
-import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
+import {
+  isHandleKey,
+  nameOf,
+  toHandleKey,
+  type AccountKey,
+  type SocialAccount,
+} from "./account.ts";
 import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";
 
@@ -14,7 +20,10 @@ export type CachedAccount = SocialAccount | SocialError;
 const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/** KEYS: one per account, all on one cluster node. Returns Redis's time, and each key's value and TTL. Times in ms. */
+/**
+ * KEYS: one per account, all on one cluster node. Returns Redis's time, and each key's value and
+ * TTL. Times in ms.
+ */
 const READ: Script<[number, [string | null, number][]]> = {
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
@@ -25,7 +34,10 @@ return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
 };
 
-/** KEYS: one per account. ARGV: for each key its value and its expiry. The expiry is in ms of Redis's time. */
+/**
+ * KEYS: one per account. ARGV: for each key its value and its expiry. The expiry is in ms of
+ * Redis's time.
+ */
 const WRITE: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -48,9 +60,10 @@ const ENTRY = z.object({
 });
 
 /**
- * Caches an account only under the key of the lookup: a lookup by id does not cache the handle, because only a lookup
- * by handle shows who has it now. Keeps accounts for `socialCacheSeconds`, `not-found` for 60 s at most. With Redis,
- * replicas use each other's entries until the writer's expiry or the reader's maximum age, whichever is earlier.
+ * Caches an account only under the key of the lookup: a lookup by id does not cache the handle,
+ * because only a lookup by handle shows who has it now. Keeps accounts for `socialCacheSeconds`,
+ * `not-found` for 60 s at most. With Redis, replicas use each other's entries until the writer's
+ * expiry or the reader's maximum age, whichever is earlier.
  */
 export function createAccountCache(needs: {
   socialApiUrl: URL;
@@ -66,7 +79,10 @@ export function createAccountCache(needs: {
   /** Redis's time, in ms, when `performance.now()` was 0. Updated by each read. */
   let redisEpoch: number | undefined;
 
-  /** Returns undefined unless the value is an entry for this key: a wrong entry would give a wrong address. */
+  /**
+   * Returns undefined unless the value is an entry for this key: a wrong entry would give a wrong
+   * address.
+   */
   function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
     const account = data?.account;
@@ -111,7 +127,10 @@ export function createAccountCache(needs: {
         const writtenAt = Math.floor(redisEpoch + now);
         keys.push(toRedisKey(key));
         // An absolute expiry, because a frozen Redis may run the script much later.
-        values.push(JSON.stringify({ writtenAt, account: isFound ? answer : null }), writtenAt + ttl);
+        values.push(
+          JSON.stringify({ writtenAt, account: isFound ? answer : null }),
+          writtenAt + ttl,
+        );
       }
       if (keys.length > 0) void redis?.run(WRITE, keys, values);
     },

@@ -11,8 +11,8 @@ import { SocialError } from "./social-error.ts";
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
 /**
- * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too short for the call.
- * Must be above `WAIT_FRACTION` of the call quota.
+ * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too
+ * short for the call. Must be above `WAIT_FRACTION` of the call quota.
  */
 const SEND_WITHIN = 0.9;
 
@@ -20,9 +20,10 @@ const SEND_WITHIN = 0.9;
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
- * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`, including its time in the
- * queue. The queue may refuse keys with `queue-full`. The caller's share of the `budget` pays for accounts that are not
- * cached, or they fail with `budget-used`. When several callers request an account at once, the first pays.
+ * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`,
+ * including its time in the queue. The queue may refuse keys with `queue-full`. The caller's share
+ * of the `budget` pays for accounts that are not cached, or they fail with `budget-used`. When
+ * several callers request an account at once, the first pays.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
@@ -51,10 +52,16 @@ export function createAccountLookup(needs: {
     },
   });
 
-  /** Keys whose payment is being reserved. Other requests for such a key wait, and then join its call for free. */
+  /**
+   * Keys whose payment is being reserved. Other requests for such a key wait, and then join its
+   * call for free.
+   */
   const reserving = new Map<AccountKey, Promise<unknown>>();
 
-  /** Joins the calls of pending keys, and pays for the other keys from the caller's share of the budget. */
+  /**
+   * Joins the calls of pending keys, and pays for the other keys from the caller's share of the
+   * budget.
+   */
   async function load(
     keys: readonly AccountKey[],
     addressBlock: string,
@@ -119,8 +126,10 @@ export function createAccountLookup(needs: {
     cachedById: cache.get,
 
     /** The account of each case-insensitive handle, or an error. */
-    findByHandles: (handles: readonly string[], caller?: Caller): Promise<(SocialAccount | Error)[]> =>
-      find(handles.map(toHandleKey), caller),
+    findByHandles: (
+      handles: readonly string[],
+      caller?: Caller,
+    ): Promise<(SocialAccount | Error)[]> => find(handles.map(toHandleKey), caller),
 
     /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
     async findByIds(
@@ -130,7 +139,9 @@ export function createAccountLookup(needs: {
     ): Promise<(SocialAccount | Error)[]> {
       const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
       const found = (await find(ids.filter(canExist), caller, startedAt)).values();
-      return ids.map((id) => (canExist(id) ? found.next().value! : new SocialError({ kind: "not-found" })));
+      return ids.map((id) =>
+        canExist(id) ? found.next().value! : new SocialError({ kind: "not-found" }),
+      );
     },
   };
 }

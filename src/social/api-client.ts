@@ -3,7 +3,13 @@ import { toSocialId } from "../contract/social-id.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { parseJson } from "../contract/parse-json.ts";
-import { isHandleKey, nameOf, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
+import {
+  isHandleKey,
+  nameOf,
+  toHandleKey,
+  type AccountKey,
+  type SocialAccount,
+} from "./account.ts";
 import { secondsUntilReset, type CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
@@ -28,7 +34,9 @@ const MAX_EXTRA_CALLS = 16;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
-/** The subjects of warnings: the network does not answer, or refuses this service's token or app. */
+/**
+ * The subjects of warnings: the network does not answer, or refuses this service's token or app.
+ */
 export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const;
 const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
 const REFUSALS = {
@@ -38,15 +46,22 @@ const REFUSALS = {
     "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
 };
 
-const USERS = z.object({ data: z.array(z.unknown()).optional(), errors: z.array(z.unknown()).optional() });
+const USERS = z.object({
+  data: z.array(z.unknown()).optional(),
+  errors: z.array(z.unknown()).optional(),
+});
 /**
- * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the Kelvin sign does.
+ * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the
+ * Kelvin sign does.
  */
 const USER = z.object({
   id: z.string().refine((id) => toSocialId(id) === id),
   username: z.string().regex(/^\w+$/),
 });
-/** An account that the network does not have or show. Matches only the end of the `type` URL: its host has changed. */
+/**
+ * An account that the network does not have or show. Matches only the end of the `type` URL: its
+ * host has changed.
+ */
 const MISSING = z
   .object({
     // The network may omit `value`; `resource_id` then names the account.
@@ -54,14 +69,17 @@ const MISSING = z
     resource_id: z.string().optional(),
     type: z
       .string()
-      .regex(/\/(resource-not-found|resource-unavailable|not-authorized-for-resource|disallowed-resource)$/),
+      .regex(
+        /\/(resource-not-found|resource-unavailable|not-authorized-for-resource|disallowed-resource)$/,
+      ),
   })
   .transform(({ value, resource_id }) => value ?? resource_id);
 const PROBLEM = z.object({ type: z.string() });
 
 /**
- * A client for v2 of the network's API, with an app-only bearer token. A lookup makes one call, or a few more when the
- * network rejects the format of a key. A failed call throws {@link SocialError}.
+ * A client for v2 of the network's API, with an app-only bearer token. A lookup makes one call, or
+ * a few more when the network rejects the format of a key. A failed call throws {@link
+ * SocialError}.
  */
 export function createSocialClient(needs: {
   socialApiUrl: URL;
@@ -79,7 +97,10 @@ export function createSocialClient(needs: {
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
   const away = `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`;
 
-  /** Keeps only the last part of the problem's type, because the rest of the body must not reach the log. */
+  /**
+   * Keeps only the last part of the problem's type, because the rest of the body must not reach the
+   * log.
+   */
   function toError({ status, headers }: UpstreamAnswer, body: unknown): SocialError {
     const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
     const failure: SocialFailure = { kind: "refused", status, problem };
@@ -94,7 +115,13 @@ export function createSocialClient(needs: {
   ): Promise<z.infer<typeof USERS>> {
     const by = isHandleKey(keys[0]!) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
-    const call = { upstream: "social", method: method ?? `users by ${by}`, url, headers, signal } as const;
+    const call = {
+      upstream: "social",
+      method: method ?? `users by ${by}`,
+      url,
+      headers,
+      signal,
+    } as const;
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
@@ -109,7 +136,10 @@ export function createSocialClient(needs: {
     });
   }
 
-  /** Looks up `keys`. If the network rejects the format of a key, splits the batch in half to isolate that key. */
+  /**
+   * Looks up `keys`. If the network rejects the format of a key, splits the batch in half to
+   * isolate that key.
+   */
   async function find(
     keys: readonly AccountKey[],
     limits = { deadline: newDeadline(), extraCalls: MAX_EXTRA_CALLS },
@@ -123,13 +153,17 @@ export function createSocialClient(needs: {
       const answers = new Map<AccountKey, SocialAccount | SocialError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
         const found = await find(half, limits).catch((reason: unknown) => reason as SocialError);
-        for (const key of half) answers.set(key, found instanceof SocialError ? found : found.get(key)!);
+        for (const key of half)
+          answers.set(key, found instanceof SocialError ? found : found.get(key)!);
       }
       return answers;
     }
   }
 
-  /** Makes a call through the circuit breaker. Raises or clears the warnings according to the outcome. */
+  /**
+   * Makes a call through the circuit breaker. Raises or clears the warnings according to the
+   * outcome.
+   */
   async function call<T>(get: () => Promise<T>): Promise<T> {
     try {
       const result = await circuitBreaker.call(get);
@@ -143,7 +177,10 @@ export function createSocialClient(needs: {
         clear(AWAY);
         const { status, problem } = failure;
         const subject = status === 401 ? TOKEN : APP;
-        warnings.raise(subject, REFUSALS[subject], { level: "error", details: { status, type: problem } });
+        warnings.raise(subject, REFUSALS[subject], {
+          level: "error",
+          details: { status, type: problem },
+        });
       } else if (isOutage(error)) warnings.raise(AWAY, away);
       else if (failure.kind === "rate-limited") clear(AWAY);
       throw error;
@@ -155,13 +192,18 @@ export function createSocialClient(needs: {
   };
 
   return {
-    /** Resolves when the call quota allows the next call; undefined if there is nothing to wait for. */
+    /**
+     * Resolves when the call quota allows the next call; undefined if there is nothing to wait for.
+     */
     turn: () => (circuitBreaker.refusal() ? undefined : quota.turn()),
 
     /** The accounts of up to 100 keys, which are all handles or all ids. */
     find: (keys: readonly AccountKey[]) => find(keys),
 
-    /** Why the network refuses calls, if it does. Asks for an invalid name: the network charges only for accounts. */
+    /**
+     * Why the network refuses calls, if it does. Asks for an invalid name: the network charges only
+     * for accounts.
+     */
     async check(): Promise<SocialFailure | undefined> {
       try {
         await call(() => get(["@-"], newDeadline(), "check"));
@@ -181,7 +223,10 @@ function match(
   const areHandles = isHandleKey(keys[0]!);
   const answers = new Map<AccountKey, SocialAccount | SocialError>();
   const add = (key: AccountKey, answer: SocialAccount | SocialError) =>
-    answers.set(key, answers.has(key) ? unreadable(new Error("two answers for one account")) : answer);
+    answers.set(
+      key,
+      answers.has(key) ? unreadable(new Error("two answers for one account")) : answer,
+    );
 
   for (const row of errors) {
     const missing = MISSING.safeParse(row).data;

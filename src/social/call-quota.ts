@@ -7,17 +7,25 @@ export type CallQuota = ReturnType<typeof createCallQuota>;
 
 /** Calls are not delayed while more than this fraction of the network's limit is left. */
 const PLENTY = 0.8;
-/** The network's documented limit of calls in a window, for responses that do not state the limit. */
+/**
+ * The network's documented limit of calls in a window, for responses that do not state the limit.
+ */
 const CALLS_PER_WINDOW = 300;
 /** 15 minutes. A header that names a later reset is wrong. */
 const WINDOW_MS = 900_000;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
-/** The fraction of `socialTimeoutMs` that a lookup may wait for its call. The rest is for the call itself. */
+/**
+ * The fraction of `socialTimeoutMs` that a lookup may wait for its call. The rest is for the call
+ * itself.
+ */
 const WAIT_FRACTION = 0.8;
 
-/** The spacing of calls until the network's reset, according to one response. Times in `performance.now()` time. */
+/**
+ * The spacing of calls until the network's reset, according to one response. Times in
+ * `performance.now()` time.
+ */
 interface Pace {
   readonly intervalMs: number;
   readonly remaining: number;
@@ -26,10 +34,11 @@ interface Pace {
 }
 
 /**
- * Spreads the calls that the network allows (300 in 15 minutes) over the time until its reset. While more than four
- * fifths are left, no call waits. Later calls are spaced evenly over the rest of the window, so each gathers more keys.
- * Replicas share the spacing while Redis is available; otherwise each spaces only its own calls. A call waits for at
- * most 5 s, and at most four fifths of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
+ * Spreads the calls that the network allows (300 in 15 minutes) over the time until its reset.
+ * While more than four fifths are left, no call waits. Later calls are spaced evenly over the rest
+ * of the window, so each gathers more keys. Replicas share the spacing while Redis is available;
+ * otherwise each spaces only its own calls. A call waits for at most 5 s, and at most four fifths
+ * of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
  */
 export function createCallQuota(needs: {
   socialApiUrl: URL;
@@ -40,9 +49,14 @@ export function createCallQuota(needs: {
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
   /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
-  const buckets = createBuckets({ name: `calls:${socialApiUrl.host}`, redis, fractionWithoutRedis: 1 });
+  const buckets = createBuckets({
+    name: `calls:${socialApiUrl.host}`,
+    redis,
+    fractionWithoutRedis: 1,
+  });
 
-  const currentPaces = () => [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
+  const currentPaces = () =>
+    [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
 
   return {
     /** Reads the rate limit headers of a response. */
@@ -56,7 +70,10 @@ export function createCallQuota(needs: {
       paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
     },
 
-    /** Reserves the next call, and resolves when it may be made; undefined if it may be made at once. */
+    /**
+     * Reserves the next call, and resolves when it may be made; undefined if it may be made at
+     * once.
+     */
     turn(): Promise<unknown> | undefined {
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
       return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
@@ -67,7 +84,10 @@ export function createCallQuota(needs: {
 
     /** The fraction of the network's limit that is used, 0 to 1. */
     usedRatio: (): number =>
-      Math.max(0, ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit))),
+      Math.max(
+        0,
+        ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit)),
+      ),
   };
 
   async function takeTurn(turn: Bucket): Promise<void> {

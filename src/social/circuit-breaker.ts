@@ -10,14 +10,18 @@ const RETRY_MS = 200;
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
- * Refuses calls after a 429 until the reset, and while the circuit is open. Five outages in a row open it for a second;
- * then a single trial call closes it, or opens it for longer, up to 30 s. Retries a broken connection or a 5xx once.
+ * Refuses calls after a 429 until the reset, and while the circuit is open. Five outages in a row
+ * open it for a second; then a single trial call closes it, or opens it for longer, up to 30 s.
+ * Retries a broken connection or a 5xx once.
  */
 export function createCircuitBreaker({ log }: { log: Logger }) {
   /** Outages in a row. */
   let outages = 0;
   let isTrying = false;
-  /** Until these times no call is made: while the circuit is open, and after a 429. In `performance.now()` time. */
+  /**
+   * Until these times no call is made: while the circuit is open, and after a 429. In
+   * `performance.now()` time.
+   */
   let openUntil = 0;
   let limitedUntil = 0;
 

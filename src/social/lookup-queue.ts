@@ -5,13 +5,19 @@ import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 
 type Answer = SocialAccount | Error;
 
-/** When `signal` aborts, a load resolves to the abort reason, or, if the quota held it too long, to `refuse()`. */
+/**
+ * When `signal` aborts, a load resolves to the abort reason, or, if the quota held it too long, to
+ * `refuse()`.
+ */
 export interface Queuer extends Caller {
   /** After this time accounts are refused instead of requested. In `performance.now()` time. */
   readonly sendBefore: number;
 }
 
-/** Called once for a load: with the answer if this load caused the call to the network, else without. */
+/**
+ * Called once for a load: with the answer if this load caused the call to the network, else
+ * without.
+ */
 export type OnEnd = (answer?: Answer) => void;
 
 /** A key that waits or is in flight. */
@@ -24,19 +30,22 @@ interface Entry extends PromiseWithResolvers<Answer> {
 }
 
 /**
- * How long a key waits for its call to fill while calls are in flight: long, because calls are few (300 in 15 minutes).
+ * How long a key waits for its call to fill while calls are in flight: long, because calls are few
+ * (300 in 15 minutes).
  */
 const MAX_WAIT_MS = 150;
 
 /**
- * Merges the keys of concurrent callers into few calls, at most `socialConcurrency` in flight. While no call is in
- * flight, a key is sent at the end of the event-loop turn, with the other keys of that turn. Otherwise keys gather
- * until they fill a call or the first has waited for 150 ms. Every call also waits for the call quota. Callers who load
- * a pending key share its answer. If they have all left, a new load requests the key again, because the call in flight
- * is probably failing.
+ * Merges the keys of concurrent callers into few calls, at most `socialConcurrency` in flight.
+ * While no call is in flight, a key is sent at the end of the event-loop turn, with the other keys
+ * of that turn. Otherwise keys gather until they fill a call or the first has waited for 150 ms.
+ * Every call also waits for the call quota. Callers who load a pending key share its answer. If
+ * they have all left, a new load requests the key again, because the call in flight is probably
+ * failing.
  *
- * If more keys wait than fit into a call, the call takes equally many of each address block. Beyond `socialQueueMax`,
- * the queue refuses the newest keys of the blocks with the most keys. Calls for handles and for ids take turns.
+ * If more keys wait than fit into a call, the call takes equally many of each address block. Beyond
+ * `socialQueueMax`, the queue refuses the newest keys of the blocks with the most keys. Calls for
+ * handles and for ids take turns.
  */
 export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
@@ -96,7 +105,12 @@ export function createLookupQueue(needs: {
 
   function send(): void {
     endOfTurn = undefined;
-    while (waiting.size > 0 && calls < socialConcurrency && millisecondsUntilDue() <= 0 && hasTurn())
+    while (
+      waiting.size > 0 &&
+      calls < socialConcurrency &&
+      millisecondsUntilDue() <= 0 &&
+      hasTurn()
+    )
       void sendOne();
     if (waiting.size > socialQueueMax)
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(socialQueueMax))
@@ -138,7 +152,9 @@ export function createLookupQueue(needs: {
       waiting.delete(entry.key);
       inFlight.set(entry.key, entry);
     }
-    const answers = await ask(batch.map(({ key }) => key)).catch((error: unknown) => error as Error);
+    const answers = await ask(batch.map(({ key }) => key)).catch(
+      (error: unknown) => error as Error,
+    );
     calls--;
     for (const entry of batch) {
       const none = () => new Error(`no answer for ${entry.key}`);
@@ -155,7 +171,9 @@ export function createLookupQueue(needs: {
     const inOrder = inFairOrder([...waiting.values()], blocksOf);
     const other = inOrder.find(({ key }) => isHandleKey(key) !== lastWereHandles);
     if (other) lastWereHandles = isHandleKey(other.key);
-    return inOrder.filter(({ key }) => isHandleKey(key) === lastWereHandles).slice(0, MAX_USERS_PER_CALL);
+    return inOrder
+      .filter(({ key }) => isHandleKey(key) === lastWereHandles)
+      .slice(0, MAX_USERS_PER_CALL);
   }
 
   function end(entry: Entry, answer: Answer): void {

@@ -30,9 +30,17 @@ const FIELDS = z.object({ name, verified, followers, pictureUrl });
 /** The public profile of an account. A field is null if the network gives no usable value. */
 export type Profile = Readonly<z.infer<typeof FIELDS>>;
 
-export const NO_PROFILE: Profile = { name: null, verified: null, followers: null, pictureUrl: null };
+export const NO_PROFILE: Profile = {
+  name: null,
+  verified: null,
+  followers: null,
+  pictureUrl: null,
+};
 
-/** A user's profile in a response. Never fails, because lookups do not need it: a field of the wrong type is null. */
+/**
+ * A user's profile in a response. Never fails, because lookups do not need it: a field of the wrong
+ * type is null.
+ */
 export const PROFILE = z
   .object({
     name,
@@ -44,5 +52,8 @@ export const PROFILE = z
     return { ...same, followers: public_metrics.followers_count, pictureUrl: profile_image_url };
   });
 
-/** A profile in a cache entry in Redis. Entries of earlier versions have none: then all fields are null. */
+/**
+ * A profile in a cache entry in Redis. Entries of earlier versions have none: then all fields are
+ * null.
+ */
 export const CACHED_PROFILE = FIELDS.catch(NO_PROFILE);

@@ -4,9 +4,15 @@ import type { Redis } from "../store/redis.ts";
 import type { SocialAccount } from "./account.ts";
 import { SocialError } from "./social-error.ts";
 
-/** Fractions of the budget. By default, an IPv4 /24 may read at most 416 names at once, then one every 1.7 seconds. */
+/**
+ * Fractions of the budget. By default, an IPv4 /24 may read at most 416 names at once, then one
+ * every 1.7 seconds.
+ */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 8, trusted: 1 };
-/** The fewer names a block reads, the more of the budget it may use. People read a few names, bots a few hundred. */
+/**
+ * The fewer names a block reads, the more of the budget it may use. People read a few names, bots a
+ * few hundred.
+ */
 const TIERS = [
   { first: 3, mayUse: 1 },
   { first: 200, mayUse: 2 / 3 },
@@ -16,14 +22,17 @@ const TIERS = [
 interface PaidReads {
   readonly paid: number;
   readonly refusal?: SocialError;
-  /** Call it once for each paid read, with the answer if this read caused the call to the network. */
+  /**
+   * Call it once for each paid read, with the answer if this read caused the call to the network.
+   */
   readonly onEnd: (answer?: SocialAccount | Error) => void;
 }
 
 export type ReadBudget = ReturnType<typeof createReadBudget>;
 
 /**
- * Limits account reads to `socialReadsPerHour` (0: unlimited) over all replicas. Accounts that do not exist are free.
+ * Limits account reads to `socialReadsPerHour` (0: unlimited) over all replicas. Accounts that do
+ * not exist are free.
  */
 export function createReadBudget(needs: {
   socialReadsPerHour: number;
@@ -44,7 +53,11 @@ export function createReadBudget(needs: {
   /** Reserves the wanted reads for an address block, or as many of them as fit. */
   return async (wanted: number, addressBlock: string): Promise<PaidReads> => {
     if (socialReadsPerHour === 0 || wanted === 0) return { paid: wanted, onEnd: () => undefined };
-    const { amount: paid, shortage, giveBack } = await budget.take(addressBlock, wanted, { least: 1 });
+    const {
+      amount: paid,
+      shortage,
+      giveBack,
+    } = await budget.take(addressBlock, wanted, { least: 1 });
     let unread = 0;
     const onEnd: PaidReads["onEnd"] = (answer) => {
       if (isCharged(answer)) return;
@@ -63,7 +76,10 @@ export function createReadBudget(needs: {
   };
 }
 
-/** Whether the network charges for an answer. It charges for each account that it returns, readable or not. */
+/**
+ * Whether the network charges for an answer. It charges for each account that it returns, readable
+ * or not.
+ */
 function isCharged(answer: SocialAccount | Error | undefined): boolean {
   if (answer instanceof SocialError) return answer.failure.kind === "unreadable";
   return answer !== undefined && !(answer instanceof Error);

@@ -14,7 +14,10 @@ export type SocialFailure =
   | { readonly kind: "lookup-timeout" }
   /** The circuit breaker is open after repeated failures: no call was made. */
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
-  /** A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's path, or empty. */
+  /**
+   * A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's
+   * path, or empty.
+   */
   | { readonly kind: "refused"; readonly status: number; readonly problem: string }
   | { readonly kind: "unreachable" }
   | { readonly kind: "timeout" }
@@ -27,7 +30,8 @@ export class SocialError extends Error {
   readonly failure: SocialFailure;
 
   constructor(failure: SocialFailure, cause?: unknown) {
-    const details = failure.kind === "refused" ? ` ${failure.status} ${failure.problem}`.trimEnd() : "";
+    const details =
+      failure.kind === "refused" ? ` ${failure.status} ${failure.problem}`.trimEnd() : "";
     super(`the social network: ${failure.kind}${details}`, { cause });
     this.failure = failure;
   }
@@ -35,10 +39,15 @@ export class SocialError extends Error {
 
 /** Whether the network rejected the format of a call: one invalid name fails a whole batch. */
 export function isBadRequest(error: unknown): boolean {
-  return error instanceof SocialError && error.failure.kind === "refused" && error.failure.status === 400;
+  return (
+    error instanceof SocialError && error.failure.kind === "refused" && error.failure.status === 400
+  );
 }
 
-/** Whether only the operator can help: the network rejects the token, or the app's credit is used up. */
+/**
+ * Whether only the operator can help: the network rejects the token, or the app's credit is used
+ * up.
+ */
 export function isOperatorProblem(
   failure: SocialFailure,
 ): failure is Extract<SocialFailure, { kind: "refused" }> {
@@ -51,10 +60,15 @@ export function isOperatorProblem(
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof SocialError) || isBadRequest(error)) return false;
   const { kind } = error.failure;
-  return kind === "refused" || kind === "unreachable" || kind === "timeout" || kind === "unreadable";
+  return (
+    kind === "refused" || kind === "unreachable" || kind === "timeout" || kind === "unreadable"
+  );
 }
 
-/** Whether the same call may succeed a moment later: the connection broke, or the network answered 5xx. */
+/**
+ * Whether the same call may succeed a moment later: the connection broke, or the network answered
+ * 5xx.
+ */
 export function isTransient(error: unknown): boolean {
   if (!(error instanceof SocialError)) return false;
   const { failure } = error;

@@ -10,7 +10,10 @@ const BUDGET_USED = {
   SERVICE: "The service has used its budget for reading accounts from the social network.",
 };
 
-/** Converts a SocialError to SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or SOCIAL_API_UNAVAILABLE. */
+/**
+ * Converts a SocialError to SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or
+ * SOCIAL_API_UNAVAILABLE.
+ */
 export function toContractError(error: Error): Error {
   if (!(error instanceof SocialError)) return error;
   const { failure } = error;

@@ -1,8 +1,9 @@
 /**
- * Token buckets, the rule of all budgets. A bucket holds at most `burst` units, starts full, and refills evenly, one
- * unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour refills. The state of a bucket is one
- * number: the time at which the bucket is full again. A call takes the same amount from several buckets. The rule is
- * implemented twice: in TypeScript for the memory of one process, and in Lua for all replicas.
+ * Token buckets, the rule of all budgets. A bucket holds at most `burst` units, starts full, and
+ * refills evenly, one unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour
+ * refills. The state of a bucket is one number: the time at which the bucket is full again. A call
+ * takes the same amount from several buckets. The rule is implemented twice: in TypeScript for the
+ * memory of one process, and in Lua for all replicas.
  */
 import { z } from "zod";
 import { createLruCache } from "./lru-cache.ts";
@@ -27,7 +28,10 @@ interface Wanted {
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /** If all of `wanted` is taken: the time until it is available. Otherwise the time until `least` more is. */
+  /**
+   * If all of `wanted` is taken: the time until it is available. Otherwise the time until `least`
+   * more is.
+   */
   readonly waitMs: number;
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
@@ -38,16 +42,25 @@ interface Answer {
 
 /** Tolerates rounding errors, which are far smaller. */
 const ROUNDING_MS = 1;
-/** A second more than an hour, so that {@link ROUNDING_MS} never lets an hour give one unit too much. */
+/**
+ * A second more than an hour, so that {@link ROUNDING_MS} never lets an hour give one unit too
+ * much.
+ */
 const HOUR_MS = 3_601_000;
 /** A process keeps at most this many buckets in memory. Each takes about 200 bytes. */
 const MAX_BUCKETS = 50_000;
-/** Without Redis, a replica takes at most this fraction of a bucket: four replicas then stay within the limit. */
+/**
+ * Without Redis, a replica takes at most this fraction of a bucket: four replicas then stay within
+ * the limit.
+ */
 const FRACTION_WITHOUT_REDIS = 1 / 4;
 /** When to retry an amount that is larger than the reduced bucket: Redis may be back by then. */
 const RETRY_WITHOUT_REDIS_MS = 30_000;
 
-/** Creates a bucket that gives at most `perHour` units in any hour. If `perHour` is 1, a unit refills in two hours. */
+/**
+ * Creates a bucket that gives at most `perHour` units in any hour. If `perHour` is 1, a unit
+ * refills in two hours.
+ */
 export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
   return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
 }
@@ -76,8 +89,9 @@ export function createMemoryBuckets() {
     },
 
     /**
-     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call that took the units.
-     * Units that have refilled since that call are not returned: otherwise an hour could give them twice.
+     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call
+     * that took the units. Units that have refilled since that call are not returned: otherwise an
+     * hour could give them twice.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
@@ -93,8 +107,8 @@ export function createMemoryBuckets() {
 }
 
 /**
- * KEYS: the buckets. ARGV: wanted, least, aheadMs, then burst and msPerUnit of each bucket. Returns taken, waitMs,
- * slowest, now, and fullAt of each bucket. Times are those of Redis's clock.
+ * KEYS: the buckets. ARGV: wanted, least, aheadMs, then burst and msPerUnit of each bucket. Returns
+ * taken, waitMs, slowest, now, and fullAt of each bucket. Times are those of Redis's clock.
  */
 const TAKE: Script<[number, number, number, number, ...number[]]> = {
   answer: z.tuple([z.int(), z.int(), z.int(), z.int()], z.int()),
@@ -143,11 +157,15 @@ return true
 };
 
 export function createRedisBuckets(redis: Redis, budget: string) {
-  const keysOf = (buckets: readonly Bucket[]) => buckets.map(({ name }) => redisKeys.bucket(budget, name));
+  const keysOf = (buckets: readonly Bucket[]) =>
+    buckets.map(({ name }) => redisKeys.bucket(budget, name));
 
   return {
     /** Returns undefined if Redis is unavailable. */
-    async take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Promise<Answer | undefined> {
+    async take(
+      buckets: readonly Bucket[],
+      { wanted, least, aheadMs }: Wanted,
+    ): Promise<Answer | undefined> {
       const sizes = buckets.flatMap(({ burst, msPerUnit }) => [burst, msPerUnit]);
       const answer = await redis.run(TAKE, keysOf(buckets), [wanted, least, aheadMs, ...sizes]);
       if (!answer) return undefined;
@@ -157,7 +175,8 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const times = buckets.flatMap(({ msPerUnit }, i) => [msPerUnit, fullAt[i]!]);
-      // Not retried: a lost return makes the budget too small, but a repeated one would make it too large.
+      // Not retried: a lost return makes the budget too small, but a repeated one would make it too
+      // large.
       void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
     },
   };
@@ -165,7 +184,10 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
 export interface Taken {
   readonly amount: number;
-  /** If all is taken: the time until it is available. Otherwise the time until `least` more is; Infinity if never. */
+  /**
+   * If all is taken: the time until it is available. Otherwise the time until `least` more is;
+   * Infinity if never.
+   */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
@@ -174,9 +196,10 @@ export interface Taken {
 }
 
 /**
- * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While a replica cannot
- * reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each bucket allows, minus what it has taken
- * before. Units taken in Redis also count in the replica's memory: if Redis loses its data, no replica takes too much.
+ * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While
+ * a replica cannot reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each
+ * bucket allows, minus what it has taken before. Units taken in Redis also count in the replica's
+ * memory: if Redis loses its data, no replica takes too much.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
@@ -194,12 +217,18 @@ export function createBuckets(needs: {
   });
 
   return {
-    /** Takes the units that every bucket has, up to `wanted`; none if that is less than `least`. See {@link Wanted}. */
+    /**
+     * Takes the units that every bucket has, up to `wanted`; none if that is less than `least`. See
+     * {@link Wanted}.
+     */
     async take(
       buckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
     ): Promise<Taken> {
-      const toTaken = (amount: number, { waitMs, slowest }: Pick<Answer, "waitMs" | "slowest">): Taken => ({
+      const toTaken = (
+        amount: number,
+        { waitMs, slowest }: Pick<Answer, "waitMs" | "slowest">,
+      ): Taken => ({
         amount,
         waitMs,
         slowest: buckets[slowest]!,
@@ -219,7 +248,8 @@ export function createBuckets(needs: {
         least: Math.min(least, localWanted),
         aheadMs,
       });
-      if (all && local.taken < all.taken) inRedis!.giveBack(buckets, all.taken - local.taken, all.fullAt);
+      if (all && local.taken < all.taken)
+        inRedis!.giveBack(buckets, all.taken - local.taken, all.fullAt);
       if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
         return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
       return {

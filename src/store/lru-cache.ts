@@ -1,9 +1,19 @@
 import { LRUCache } from "lru-cache";
 
-/** Limits entries by `maxSize`: with LRUCache's `max`, each cache would at once allocate several MB for all entries. */
-export function createLruCache<Key extends string, Value extends object | string | number | boolean>(
+/**
+ * Limits entries by `maxSize`: with LRUCache's `max`, each cache would at once allocate several MB
+ * for all entries.
+ */
+export function createLruCache<
+  Key extends string,
+  Value extends object | string | number | boolean,
+>(
   maxEntries: number,
   options: Pick<LRUCache.OptionsBase<Key, Value, undefined>, "ttl" | "perf" | "memoMethod"> = {},
 ): LRUCache<Key, Value, undefined> {
-  return new LRUCache<Key, Value, undefined>({ maxSize: maxEntries, sizeCalculation: () => 1, ...options });
+  return new LRUCache<Key, Value, undefined>({
+    maxSize: maxEntries,
+    sizeCalculation: () => 1,
+    ...options,
+  });
 }

@@ -1,12 +1,18 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
 import { KEY_PREFIX } from "./redis-keys.ts";
 
-/** A connection is replaced when a reply is pending and nothing arrives for this long (`answerTimeoutMs` if longer). */
+/**
+ * A connection is replaced when a reply is pending and nothing arrives for this long
+ * (`answerTimeoutMs` if longer).
+ */
 export const SILENT_CONNECTION_MS = 3_000;
 const RECONNECT_MAX_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
 
-/** Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. Reconnects automatically. */
+/**
+ * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. Reconnects
+ * automatically.
+ */
 export function createConnection(needs: {
   urls: readonly URL[];
   answerTimeoutMs: number;
@@ -22,7 +28,8 @@ export function createConnection(needs: {
     autoResendUnfulfilledCommands: false,
     socketTimeout: Math.max(SILENT_CONNECTION_MS, answerTimeoutMs),
     connectTimeout: SILENT_CONNECTION_MS,
-    // READONLY: a failover moved the host name to another server, but this connection still goes to the old one.
+    // READONLY: a failover moved the host name to another server, but this connection still goes to
+    // the old one.
     reconnectOnError: ({ message }: Error) => message.startsWith("READONLY"),
   };
   const client = urls.length > 1 ? connectToCluster() : connectToServer();
@@ -76,15 +83,23 @@ export function createConnection(needs: {
     isCluster: client.isCluster,
     database: toOptions(urls[0]!).db,
 
-    /** Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never rejects. */
-    evaluate(script: string, keys: readonly string[], args: readonly (string | number)[]): Promise<unknown> {
+    /**
+     * Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never
+     * rejects.
+     */
+    evaluate(
+      script: string,
+      keys: readonly string[],
+      args: readonly (string | number)[],
+    ): Promise<unknown> {
       const { promise, resolve } = Promise.withResolvers<unknown>();
       const prefixed = keys.map((key) => KEY_PREFIX + key);
       const command = new Command("eval", [script, keys.length, ...prefixed, ...args], {
         replyEncoding: "utf8",
       });
       const timer = setTimeout(() => {
-        // If this process was busy, the answer is already in the socket and is read before this runs.
+        // If this process was busy, the answer is already in the socket and is read before this
+        // runs.
         setImmediate(() => {
           // A cluster node may still answer that the keys have moved. Ignore that redirect.
           command.reject = () => undefined;
@@ -97,7 +112,10 @@ export function createConnection(needs: {
       });
     },
 
-    /** Returns one key for each master, made by `keyOf`; no keys while some slots of the cluster have no master. */
+    /**
+     * Returns one key for each master, made by `keyOf`; no keys while some slots of the cluster
+     * have no master.
+     */
     keyOnEachMaster(keyOf: (index: number) => string): string[] {
       if (!(client instanceof Cluster)) return [keyOf(0)];
       const { slots } = client;

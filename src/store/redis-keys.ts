@@ -2,8 +2,9 @@
 export const KEY_PREFIX = "tributary:";
 
 /**
- * The keys and channels in Redis, without the prefix. Change a key's version when the format of its value changes. Keys
- * with the same hash tag (in braces) are on one cluster node, so that one script may use them.
+ * The keys and channels in Redis, without the prefix. Change a key's version when the format of its
+ * value changes. Keys with the same hash tag (in braces) are on one cluster node, so that one
+ * script may use them.
  */
 export const redisKeys = {
   /** The times of a caller's last requests. */
@@ -12,7 +13,10 @@ export const redisKeys = {
   bucket: (budget: string, bucket: string) => `v2:bucket:{${budget}}:${bucket}`,
   account: (network: string, handle: string) => `v2:account:{${network}}:${handle}`,
   accountById: (network: string, id: string) => `v2:account-by-id:{${network}}:${id}`,
-  /** `claim`: who collects for an address, and with which transaction. `known`: what is known about the address. */
+  /**
+   * `claim`: who collects for an address, and with which transaction. `known`: what is known about
+   * the address.
+   */
   claim: (feePayer: string, address: string) => `v3:claim:{${feePayer}:${address}}`,
   known: (feePayer: string, address: string) => `v3:known:{${feePayer}:${address}}`,
   /** The names of `claim` and `known` in releases before `v3:`. */
@@ -20,6 +24,9 @@ export const redisKeys = {
   earlierKnown: (feePayer: string, address: string) => `v2:last-collect:{${feePayer}:${address}}`,
   /** The slot of the newest landed collect; also the channel on which replicas announce it. */
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
-  /** Written to check that Redis answers. In a cluster, each master is checked with a different `index`. */
+  /**
+   * Written to check that Redis answers. In a cluster, each master is checked with a different
+   * `index`.
+   */
   probe: (index = 0) => `v2:probe:${index}`,
 };

@@ -6,8 +6,9 @@ const RECONNECT_MS = 500;
 const PING_MS = 1_000;
 
 /**
- * Receives a channel's messages on a separate connection. Messages sent during a disconnection are lost. Reconnects
- * automatically, in a cluster to the next of `urls`: every node receives all messages.
+ * Receives a channel's messages on a separate connection. Messages sent during a disconnection are
+ * lost. Reconnects automatically, in a cluster to the next of `urls`: every node receives all
+ * messages.
  */
 export function createSubscription(needs: {
   urls: readonly URL[];

@@ -8,7 +8,10 @@ import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 
-/** A Lua script and its result's schema. In a cluster, a script's keys must share one hash tag, to be on one node. */
+/**
+ * A Lua script and its result's schema. In a cluster, a script's keys must share one hash tag, to
+ * be on one node.
+ */
 export interface Script<Answer> {
   readonly text: string;
   readonly answer: z.ZodType<Answer>;
@@ -16,7 +19,10 @@ export interface Script<Answer> {
 
 type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
 
-/** A script of `runLater` that waits until Redis is up; dropped at `endsAt`, a `performance.now()` time. */
+/**
+ * A script of `runLater` that waits until Redis is up; dropped at `endsAt`, a `performance.now()`
+ * time.
+ */
 interface Queued {
   readonly call: [Script<unknown>, ...Arguments];
   readonly endsAt: number;
@@ -25,15 +31,17 @@ interface Queued {
 /** The state that all replicas share, in one Redis server or in a Redis Cluster. */
 export interface Redis {
   /**
-   * Runs a script in one round trip. Returns undefined if the script fails, if its result does not match the schema, or
-   * if Redis is unavailable: at once if Redis is marked as down, otherwise after at most `answerTimeoutMs`. A script
-   * without a result may have run, or may still run, but never twice.
+   * Runs a script in one round trip. Returns undefined if the script fails, if its result does not
+   * match the schema, or if Redis is unavailable: at once if Redis is marked as down, otherwise
+   * after at most `answerTimeoutMs`. A script without a result may have run, or may still run, but
+   * never twice.
    */
   run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
   /**
-   * Runs a script without waiting for its result, or queues it while Redis is unavailable. The script may run twice, so
-   * it must be idempotent. A failure is logged and not retried. With `keptMs`, the script is dropped after that time,
-   * never displaces a script without `keptMs`, and does not count in `unwritten`.
+   * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
+   * script may run twice, so it must be idempotent. A failure is logged and not retried. With
+   * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`, and
+   * does not count in `unwritten`.
    */
   runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
   /** The number of `runLater` scripts without `keptMs` that have not run. */
@@ -41,34 +49,48 @@ export interface Redis {
   /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`. A script whose first key is `name` can publish to KEYS[1].
-   * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
+   * Receives messages on the channel `name`. A script whose first key is `name` can publish to
+   * KEYS[1]. Calls `onReconnect` whenever messages may have been missed: at first, and after each
+   * outage.
    */
-  subscribe(name: string, handlers: { onMessage: (message: string) => void; onReconnect: () => void }): void;
-  /** Resolves when Redis first answers, or after a second: to a reason if Redis can never be used with these URLs. */
+  subscribe(
+    name: string,
+    handlers: { onMessage: (message: string) => void; onReconnect: () => void },
+  ): void;
+  /**
+   * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
+   * with these URLs.
+   */
   readonly ready: Promise<string | undefined>;
   close(): void;
 }
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/** A full queue drops the oldest script with `keptMs`; without any, the oldest script, which stays `unwritten`. */
+/**
+ * A full queue drops the oldest script with `keptMs`; without any, the oldest script, which stays
+ * `unwritten`.
+ */
 const MAX_QUEUED_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 /** A failing script fails on every request, so failures are logged only this often. */
 const LOG_FAILURES_EVERY_MS = 10_000;
 
-/** Errors of one script or its keys. All other errors concern Redis itself: full, read-only, loading, forbidden. */
+/**
+ * Errors of one script or its keys. All other errors concern Redis itself: full, read-only,
+ * loading, forbidden.
+ */
 const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 
 /** The subject of the warning while Redis is down. */
 export const REDIS_SUBJECT = "redis";
 
 /**
- * Connects to the Redis server at one URL, or to the Redis Cluster with nodes at several URLs. Redis may become
- * unavailable at any time. The first script without a timely answer marks all of Redis as down. From then on, no script
- * waits for Redis until the server, or each master of the cluster, answers a probe.
+ * Connects to the Redis server at one URL, or to the Redis Cluster with nodes at several URLs.
+ * Redis may become unavailable at any time. The first script without a timely answer marks all of
+ * Redis as down. From then on, no script waits for Redis until the server, or each master of the
+ * cluster, answers a probe.
  */
 export function createRedis(needs: {
   urls: readonly URL[];
@@ -146,7 +168,8 @@ export function createRedis(needs: {
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    if (!isUp && problem === undefined) warn("Redis is not available yet", refusal ?? connection.lastError());
+    if (!isUp && problem === undefined)
+      warn("Redis is not available yet", refusal ?? connection.lastError());
     return problem;
   }
 
@@ -176,7 +199,9 @@ export function createRedis(needs: {
     log.warn({ reason }, message);
   }
 
-  /** Scripts with the same keys run in order: they are sent on one connection, queued scripts first. */
+  /**
+   * Scripts with the same keys run in order: they are sent on one connection, queued scripts first.
+   */
   function send(script: Queued): void {
     if (performance.now() >= script.endsAt) return;
     void attempt(...script.call).then((result) => {

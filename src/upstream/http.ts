@@ -32,7 +32,10 @@ const DURATION_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2
 
 export type CallUpstream = ReturnType<typeof createCallUpstream>;
 
-/** Calls upstreams over HTTP, with a span and metrics for each call. Follows no redirects: they could leak credentials. */
+/**
+ * Calls upstreams over HTTP, with a span and metrics for each call. Follows no redirects: they
+ * could leak credentials.
+ */
 export function createCallUpstream(registry: Registry) {
   const calls = new Counter({
     name: "tributary_upstream_calls_total",
@@ -49,7 +52,10 @@ export function createCallUpstream(registry: Registry) {
   });
   const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
 
-  /** Avoids undici's `request`: its streams keep the results of many calls alive until a full garbage collection. */
+  /**
+   * Avoids undici's `request`: its streams keep the results of many calls alive until a full
+   * garbage collection.
+   */
   function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     const { origin, pathname, search } = new URL(url);
     const method = body === undefined ? "GET" : "POST";
@@ -59,7 +65,8 @@ export function createCallUpstream(registry: Registry) {
       let abortCall: ((reason: Error) => void) | undefined;
       const abort = () => {
         const reason = signal.reason as Error;
-        // Reject first: `abortCall` calls `onResponseError` at once, which would reject with another error.
+        // Reject first: `abortCall` calls `onResponseError` at once, which would reject with
+        // another error.
         reject(reason);
         abortCall?.(reason);
       };
@@ -98,7 +105,8 @@ export function createCallUpstream(registry: Registry) {
   }
 
   /**
-   * Returns the result of `read`, for any status. Throws the error of `read`, the signal's reason, or BrokenConnection.
+   * Returns the result of `read`, for any status. Throws the error of `read`, the signal's reason,
+   * or BrokenConnection.
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;
@@ -126,7 +134,10 @@ export function createCallUpstream(registry: Registry) {
   };
 }
 
-/** The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, except the URL, which may hold a key. */
+/**
+ * The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, except the URL, which
+ * may hold a key.
+ */
 const describe =
   ({ upstream, method, url, body }: UpstreamRequest) =>
   (): SpanDescription => {

@@ -7,7 +7,12 @@ it("with NODE_ENV=development no internal error detail reaches a caller", async 
   const detail = "Error: a secret of the provider at /srv/provider.js:1:1";
   const upstream = await startJsonServer(() => ({
     status: 500,
-    body: { message: detail, stack: detail, errors: [{ message: detail }], error: { message: detail } },
+    body: {
+      message: detail,
+      stack: detail,
+      errors: [{ message: detail }],
+      error: { message: detail },
+    },
   }));
   const program = startProgram({
     NODE_ENV: "development",

@@ -22,7 +22,10 @@ const callsTo = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name))
 const artists = (count: number) =>
   world.sandbox.accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, count);
 
-/** Puts `lamports` of collectable fees into the vault of each account, and makes its address rent-exempt. */
+/**
+ * Puts `lamports` of collectable fees into the vault of each account, and makes its address
+ * rent-exempt.
+ */
 function refill(accounts: ReturnType<typeof artists>, lamports: bigint): void {
   const { chain } = world.sandbox;
   for (const { address, creatorVault } of accounts) {
@@ -44,12 +47,16 @@ const expectLowFees = (count: number) => {
   for (const fee of fees()) expect(fee).toBeLessThan(LOW_FEE);
 };
 const sum = (amounts: bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
-const codes = (answers: { body: any }[]) => answers.map(({ body }) => body.error as string | undefined);
+const codes = (answers: { body: any }[]) =>
+  answers.map(({ body }) => body.error as string | undefined);
 /** An address of another block than any other `i`. */
 const blockOf = (i: number) => from(`198.${18 + (i >> 8)}.${i & 255}.1`);
 const repeat = <T>(count: number, value: T) => Array.from({ length: count }, () => value);
 
-/** Makes the next collect of an account fail on chain, as its owner can by withdrawing at the same moment. */
+/**
+ * Makes the next collect of an account fail on chain, as its owner can by withdrawing at the same
+ * moment.
+ */
 async function collectAndFail(
   { id, address, creatorVault }: ReturnType<typeof artists>[number],
   caller = blockOf(0),
@@ -74,14 +81,20 @@ describe("an attacker", () => {
     refill(accounts, MIN_LAMPORTS - 1n);
     const answers = await Promise.all(accounts.map(({ id }) => world.collect(id)));
     expect(codes(answers)).toEqual(repeat(50, "NOTHING_TO_COLLECT"));
-    expect([fees(), callsTo("simulateTransaction"), callsTo("sendTransaction")]).toEqual([[], 0, 0]);
+    expect([fees(), callsTo("simulateTransaction"), callsTo("sendTransaction")]).toEqual([
+      [],
+      0,
+      0,
+    ]);
   });
 
   it("costs one fee by collecting one account from many addresses as fast as the rate limit allows", async () => {
     world = await startWorld();
     const { id } = world.account("creator");
     const answers = await Promise.all(
-      Array.from({ length: 210 }, (_, i) => world.collect(id, { "x-forwarded-for": `192.0.2.${i % 10}` })),
+      Array.from({ length: 210 }, (_, i) =>
+        world.collect(id, { "x-forwarded-for": `192.0.2.${i % 10}` }),
+      ),
     );
     const later = await Promise.all(repeat(50, id).map((again) => world.collect(again)));
     // Each address sends 21 requests; one is refused.
@@ -95,8 +108,12 @@ describe("an attacker", () => {
     world.sandbox.chain.setPriorityFee(1_000_000_000);
     const answers: Answer[] = [];
     // One after the other, so that none share a transaction.
-    for (const [i, { id }] of artists(6).entries()) answers.push(await world.collect(id, blockOf(i)));
-    expect(codes(answers).toSorted()).toEqual([...repeat(4, "COLLECT_FAILED"), ...repeat(2, undefined)]);
+    for (const [i, { id }] of artists(6).entries())
+      answers.push(await world.collect(id, blockOf(i)));
+    expect(codes(answers).toSorted()).toEqual([
+      ...repeat(4, "COLLECT_FAILED"),
+      ...repeat(2, undefined),
+    ]);
     for (const fee of fees()) expect(fee).toBeLessThanOrEqual(BASE_FEE + 50_000n);
     expect(sum(fees())).toBeGreaterThan(109_000n);
     expect(sum(fees())).toBeLessThanOrEqual(120_000n);
@@ -149,8 +166,8 @@ describe("an attacker", () => {
 
 describe("attackers who refill vaults", () => {
   /**
-   * At once 300 fees, of which those who have collected leave half, and 75 for each block; of small collects 50, of which
-   * those who have collected leave half, and five for each block.
+   * At once 300 fees, of which those who have collected leave half, and 75 for each block; of small
+   * collects 50, of which those who have collected leave half, and five for each block.
    */
   beforeEach(async () => {
     world = await startWorld({
@@ -159,7 +176,10 @@ describe("attackers who refill vaults", () => {
     });
     failSharedSimulations();
   });
-  /** Makes every collect pay a whole fee, which is the most that attackers can cost: accounts share no transaction. */
+  /**
+   * Makes every collect pay a whole fee, which is the most that attackers can cost: accounts share
+   * no transaction.
+   */
   function failSharedSimulations(): void {
     const { chain, rpc } = world.sandbox;
     const value = { err: "AccountInUse", logs: [] };
@@ -171,7 +191,10 @@ describe("attackers who refill vaults", () => {
   }
   const MANY = 160;
   const isCollected = ({ status }: Answer) => status === 200;
-  /** What `blocks` addresses of different blocks get, when each collects `collects` accounts at once. */
+  /**
+   * What `blocks` addresses of different blocks get, when each collects `collects` accounts at
+   * once.
+   */
   const attack = (blocks: number, collects: number, first = 0, accounts = artists(MANY)) =>
     atOnce(blocks * collects, (i) =>
       world.collect(accounts[i % accounts.length]!.id, blockOf(first + Math.floor(i / collects))),
@@ -196,7 +219,8 @@ describe("attackers who refill vaults", () => {
     refill(artists(MANY), MIN_LAMPORTS);
     const ofOne = await attack(1, 20);
     expect(ofOne.filter(isCollected)).toHaveLength(5);
-    for (const answer of ofOne.filter((answer) => !isCollected(answer))) expectRefusal(answer, SHARE_USED);
+    for (const answer of ofOne.filter((answer) => !isCollected(answer)))
+      expectRefusal(answer, SHARE_USED);
 
     refill(artists(MANY), MIN_LAMPORTS);
     expect((await attack(8, 20, 1)).filter(isCollected).length).toBeLessThanOrEqual(30);
@@ -293,10 +317,15 @@ describe("SECURITY.md", () => {
     const min = (a: bigint, b: bigint) => (a < b ? a : b);
     /** What addresses in 1, 9 and 1,000 blocks cost, with these limits for a block and for all. */
     const cost = (fee: bigint, share: bigint, limit: bigint) =>
-      [1n, 9n, 1_000n].map((blocks) => min(blocks * min(share / fee, perAddress), limit / fee) * fee);
+      [1n, 9n, 1_000n].map(
+        (blocks) => min(blocks * min(share / fee, perAddress), limit / fee) * fee,
+      );
     const small = (fee: bigint) => cost(fee, budget / 20n, budget / 2n);
     const large = (fee: bigint) => cost(fee, budget / 4n, budget);
-    /** Failures of one account in an hour: the first, and after backoffs of 1, 2, 4, 8 and 16 minutes. */
+    /**
+     * Failures of one account in an hour: the first, and after backoffs of 1, 2, 4, 8 and 16
+     * minutes.
+     */
     const failures = 6n;
     // The numbers of each row in order: lamports by number of addresses, then those in its text.
     const expected = [

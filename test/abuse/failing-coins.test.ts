@@ -8,7 +8,14 @@ import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
-import { hold, isMethod, NEVER_MS, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import {
+  hold,
+  isMethod,
+  NEVER_MS,
+  onNext,
+  startTestSandbox,
+  type TestSandbox,
+} from "../support/sandbox.ts";
 import { startWorld } from "../support/world.ts";
 
 const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", import.meta.url));
@@ -38,8 +45,8 @@ function launch(fees = SOL): CoinAddresses {
   return sandbox.coins.addressesOf(mint);
 }
 /**
- * A new coin on which a SOL waits, and of which an address or a handle has `bps` ten-thousandths. By default what arrives
- * there is less than an empty account's rent-exempt minimum.
+ * A new coin on which a SOL waits, and of which an address or a handle has `bps` ten-thousandths.
+ * By default what arrives there is less than an empty account's rent-exempt minimum.
  */
 function share(other: string, bps = 1): CoinAddresses {
   const mint = newMint();
@@ -48,7 +55,13 @@ function share(other: string, bps = 1): CoinAddresses {
     { address: account().address, bps: 10_000 - bps },
     { address: known?.address ?? other, bps },
   ];
-  sandbox.coins.launch({ mint, creator: account().address, kind: "shared", shareholders, fees: SOL });
+  sandbox.coins.launch({
+    mint,
+    creator: account().address,
+    kind: "shared",
+    shareholders,
+    fees: SOL,
+  });
   return sandbox.coins.addressesOf(mint);
 }
 const newAddress = () => PublicKey.unique().toBase58();
@@ -60,7 +73,10 @@ const collect = (block: string, coins: readonly CoinAddresses[] = []) =>
       if (error instanceof CollectError) return error.failure;
       throw error;
     });
-/** The owner's plain collect joins the stranger's collect of the coin before it is simulated. Returns both outcomes. */
+/**
+ * The owner's plain collect joins the stranger's collect of the coin before it is simulated.
+ * Returns both outcomes.
+ */
 async function collectTogether(coin: CoinAddresses) {
   const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
   const stranger = collect(STRANGER, [coin]);
@@ -100,7 +116,8 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     const value = { err: "CallChainTooDeep", logs: [], unitsConsumed: 1_000, accounts: null };
     sandbox.rpc.faults.add({
       when: isMethod("simulateTransaction"),
-      then: (request) => rpcResult({ context: { slot: sandbox.chain.slot("confirmed") }, value })(request),
+      then: (request) =>
+        rpcResult({ context: { slot: sandbox.chain.slot("confirmed") }, value })(request),
     });
     expect(await collect(STRANGER, coins)).toMatchObject({ kind: "simulation-failed" });
     expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(13);
@@ -112,7 +129,10 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     await collect(STRANGER, [bad]);
     repair(bad);
     expect(await collect(OWNER)).toMatchObject({ kind: "collected" });
-    expect(await collect(OWNER, [bad])).toEqual({ kind: "coins-backing-off", leftMs: expect.any(Number) });
+    expect(await collect(OWNER, [bad])).toEqual({
+      kind: "coins-backing-off",
+      leftMs: expect.any(Number),
+    });
     expect(await collect(OWNER)).toMatchObject({ kind: "nothing" });
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
@@ -173,7 +193,9 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     const good = launch();
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
     const stranger = collect(STRANGER, [good]);
-    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length).toBe(4);
+    await expect
+      .poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length)
+      .toBe(4);
     const owner = collect(OWNER, [good]);
     release();
     expect(await stranger).toMatchObject({ collected: 3_100_000_000n });
@@ -261,7 +283,10 @@ describe("a transaction with coins that fails at none of them", () => {
     overchargeWhenSent(bad);
     expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins.slice(2)));
     repair(bad);
-    expect(await collect(OWNER, coins)).toMatchObject({ collected: SOL, remaining: [{ mint: bad.mint }] });
+    expect(await collect(OWNER, coins)).toMatchObject({
+      collected: SOL,
+      remaining: [{ mint: bad.mint }],
+    });
     overchargeWhenSent(bad);
     expect(mintsOf(await collect(STRANGER, coins))).toEqual([bad.mint]);
     repair(bad);
@@ -272,7 +297,10 @@ describe("a transaction with coins that fails at none of them", () => {
     const [bad, other, good] = [launch(), launch(), launch(2n * SOL)];
     overchargeWhenSent(bad);
     expect(await collect(STRANGER, [bad, other])).toMatchObject({ kind: "failed-on-chain" });
-    expect(await collect(OWNER, [bad, good])).toMatchObject({ collected: 5_100_000_000n, remaining: [] });
+    expect(await collect(OWNER, [bad, good])).toMatchObject({
+      collected: 5_100_000_000n,
+      remaining: [],
+    });
   });
 });
 
@@ -324,7 +352,10 @@ describe("over REST", () => {
         body: JSON.stringify({ socialId: id, mints: [bad.mint] }),
       });
     const failed = await name();
-    expect([failed.body.error, failed.headers.get("retry-after")]).toEqual(["COLLECT_FAILED", null]);
+    expect([failed.body.error, failed.headers.get("retry-after")]).toEqual([
+      "COLLECT_FAILED",
+      null,
+    ]);
     repair(bad);
     expect((await world.collect(id)).body.collected).toBe("3.1000");
     const refused = await name();

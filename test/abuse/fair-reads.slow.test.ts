@@ -9,7 +9,10 @@ const HOUR_SECONDS = 3_600;
 const LINK_VIEWS = 5_000;
 const CREATOR = "1523400000000000123";
 
-/** Lets requests and their batches go on, and calls be answered, in real turns of the event loop and simulated time. */
+/**
+ * Lets requests and their batches go on, and calls be answered, in real turns of the event loop and
+ * simulated time.
+ */
 async function passTime(ms: number): Promise<void> {
   await setImmediate();
   await vi.advanceTimersByTimeAsync(ms);
@@ -116,11 +119,12 @@ describe("SECURITY.md", () => {
   const COUNTS_OF_BLOCKS = [5, 50, 250, 500];
 
   /**
-   * An hour of the rule at the default settings. `attackers` blocks request more names than they can get: all the time,
-   * or for ten seconds in every ten minutes. Right after them come honest callers: a person every ten seconds, who asks
-   * once for three names, five bots with 200 names and an indexer with 5,000, who ask again for what they did not get.
-   * With `isWide`, the people and the attackers are in one IPv6 /32. Returns the part of the people who got all names, the parts of their names that bots and the indexer got, and what all
-   * together were charged.
+   * An hour of the rule at the default settings. `attackers` blocks request more names than they
+   * can get: all the time, or for ten seconds in every ten minutes. Right after them come honest
+   * callers: a person every ten seconds, who asks once for three names, five bots with 200 names
+   * and an indexer with 5,000, who ask again for what they did not get. With `isWide`, the people
+   * and the attackers are in one IPv6 /32. Returns the part of the people who got all names, the
+   * parts of their names that bots and the indexer got, and what all together were charged.
    */
   async function simulate(
     attackers: number,
@@ -134,10 +138,16 @@ describe("SECURITY.md", () => {
       return got;
     };
     const toBlock = (kind: string, i: number) =>
-      isWide ? `2001:db8:${kind === "person" ? 1 : 2}${i.toString(16).padStart(3, "0")}::/48` : `${kind}${i}`;
+      isWide
+        ? `2001:db8:${kind === "person" ? 1 : 2}${i.toString(16).padStart(3, "0")}::/48`
+        : `${kind}${i}`;
     const blocks = Array.from({ length: attackers }, (_, i) => toBlock("attacker", i));
     const people: number[] = [];
-    const bots = Array.from({ length: 5 }, (_, i) => ({ block: `bot${i}`, from: 600 * i, missing: 200 }));
+    const bots = Array.from({ length: 5 }, (_, i) => ({
+      block: `bot${i}`,
+      from: 600 * i,
+      missing: 200,
+    }));
     const indexer = { block: "indexer", from: 0, missing: 5_000 };
     for (let time = 0; time < HOUR_SECONDS; time += STEP_SECONDS) {
       // Each time another of them is first.
@@ -172,15 +182,24 @@ describe("SECURITY.md", () => {
     for (const attackers of COUNTS_OF_BLOCKS)
       results.push(await simulate(attackers), await simulate(attackers, { isInBursts: true }));
     const people = results.filter((_, i) => i % 2 === 0).map(({ parts }) => parts[0]);
-    expect(people.map((part, i) => part >= [0.99, 0.99, 0.92, 0.85][i]!)).toEqual([true, true, true, true]);
-    for (const { charged } of results) expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
+    expect(people.map((part, i) => part >= [0.99, 0.99, 0.92, 0.85][i]!)).toEqual([
+      true,
+      true,
+      true,
+      true,
+    ]);
+    for (const { charged } of results)
+      expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
     const percents = ({ parts }: { parts: readonly number[] }) =>
       parts.map((part) => `${Math.floor(part * 100)}%`);
     expect(numbersIn("|Blocks|")).toEqual(["3", "200", "5,000"]);
     expect(COUNTS_OF_BLOCKS.map((attackers) => numbersIn(`|${attackers}|`))).toEqual(
       COUNTS_OF_BLOCKS.map((attackers, i) => {
         const [always, inBursts] = [percents(results[2 * i]!), percents(results[2 * i + 1]!)];
-        return [String(attackers), ...always.flatMap((percent, kind) => [percent, inBursts[kind]!])];
+        return [
+          String(attackers),
+          ...always.flatMap((percent, kind) => [percent, inBursts[kind]!]),
+        ];
       }),
     );
   });
@@ -189,7 +208,9 @@ describe("SECURITY.md", () => {
     const parts = [];
     for (const attackers of [5, 50])
       parts.push(`${Math.floor(100 * (await simulate(attackers, { isWide: true })).parts[0])}%`);
-    expect(page.match(/If 5 of its \/48s attack, (\d+%).*if 50 do, (\d+%)/)?.slice(1)).toEqual(parts);
+    expect(page.match(/If 5 of its \/48s attack, (\d+%).*if 50 do, (\d+%)/)?.slice(1)).toEqual(
+      parts,
+    );
   });
 
   it("states what attackers in 1, 9 and 1,000 blocks can make the network charge in an hour", async () => {
@@ -198,7 +219,8 @@ describe("SECURITY.md", () => {
       charged.push((await simulate(attackers, { areHonestCallersHere: false })).charged);
     for (const count of charged) expect(count).toBeLessThanOrEqual(config.socialReadsPerHour);
     // All but a part of what it holds, half of which is left in the end.
-    for (const count of charged.slice(1)) expect(count).toBeGreaterThan(0.9 * config.socialReadsPerHour);
+    for (const count of charged.slice(1))
+      expect(count).toBeGreaterThan(0.9 * config.socialReadsPerHour);
     const limit = config.socialReadsPerHour;
     const dollars = [limit / 4, limit, limit].map((accounts) => String(Math.ceil(accounts / 100)));
     expect(charged[0]).toBeGreaterThan(0.95 * (limit / 4));

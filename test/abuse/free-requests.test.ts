@@ -36,7 +36,9 @@ describe("a body in chunks of one byte", () => {
     const { hostname, port } = new URL(world.url);
     const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
     let received = "";
-    socket.on("data", (bytes: Buffer) => (received += bytes.toString())).on("error", () => undefined);
+    socket
+      .on("data", (bytes: Buffer) => (received += bytes.toString()))
+      .on("error", () => undefined);
     const closed = new Promise((resolve) => socket.once("close", resolve));
     const lines = Object.entries({ ...headers, "Content-Type": "application/json" });
     socket.write(
@@ -44,7 +46,8 @@ describe("a body in chunks of one byte", () => {
     );
     let sent = 0;
     for (; sent < FLOOD && !socket.closed; sent += CHUNKS.length)
-      if (!socket.write(CHUNKS)) await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
+      if (!socket.write(CHUNKS))
+        await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
     socket.destroy();
     expect(expected).toContain(Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]));
     expect(received).toMatch(/^connection: close\r$/im);
@@ -66,7 +69,8 @@ describe("a client that sends 10 MB", () => {
 });
 
 describe("an `Accept` header", () => {
-  const page = async (accept: string) => (await world.request("/graphql", { headers: { accept } })).headers;
+  const page = async (accept: string) =>
+    (await world.request("/graphql", { headers: { accept } })).headers;
 
   it("that is longer than any client's is ignored", async () => {
     const types = "text/html,".repeat(50);
@@ -109,7 +113,10 @@ describe("a file whose response is above 400 kB", () => {
   });
 
   it("is not one that is smaller when it is compressed", async () => {
-    const { status, headers } = await get("/openapi.json", { ...REFUSED, "accept-encoding": "gzip" });
+    const { status, headers } = await get("/openapi.json", {
+      ...REFUSED,
+      "accept-encoding": "gzip",
+    });
     expect([status, headers.has("ratelimit")]).toEqual([200, false]);
   });
 });
@@ -132,7 +139,9 @@ describe("a page", () => {
     // `fetch` decompresses, which would count, too.
     const { hostname, port } = new URL(world.url);
     const socket = connect(Number(port), hostname);
-    socket.write(`GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`);
+    socket.write(
+      `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`,
+    );
     let received = "";
     for await (const bytes of socket) received += (bytes as Buffer).toString("latin1");
     expect(received).toMatch(/^content-encoding: gzip\r$/im);
@@ -151,9 +160,9 @@ describe("a page", () => {
 
   it("of a name that nobody asked for lately is compressed again", async () => {
     const others = Array.from({ length: 101 }, (_, i) => get(`/?handle=other${i}`));
-    expect(await compressions(() => others.reduce((last, run) => last.then(run), Promise.resolve()))).toBe(
-      101,
-    );
+    expect(
+      await compressions(() => others.reduce((last, run) => last.then(run), Promise.resolve())),
+    ).toBe(101);
     expect(await compressions(get("/?handle=other100"))).toBe(0);
     expect(await compressions(get("/?handle=other0"))).toBe(1);
   });

@@ -41,10 +41,13 @@ const tooMany = (max: number, words: string, count?: number | string) =>
 
 const TOO_MANY_VALUES = /^Too many values in `variables`: the maximum is 1000\.$/;
 const tooManyMembers = (count: number) =>
-  new RegExp(`^Too many members of an object in \`variables\`: ${count} given, the maximum is 5\\.$`);
+  new RegExp(
+    `^Too many members of an object in \`variables\`: ${count} given, the maximum is 5\\.$`,
+  );
 const membersOf = (count: number, value: unknown = 1) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`a${i}`, value]));
-const nestedObjects = (depth: number): object => membersOf(5, depth > 1 ? nestedObjects(depth - 1) : 1);
+const nestedObjects = (depth: number): object =>
+  membersOf(5, depth > 1 ? nestedObjects(depth - 1) : 1);
 
 const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
@@ -54,7 +57,11 @@ const REFUSED: readonly Refused[] = [
     query: `{ ${"a ".repeat(45_000)} }`,
     message: tooMany(4_000, "tokens"),
   },
-  { name: "tokens without an end", query: "query ".repeat(16_000), message: tooMany(4_000, "tokens") },
+  {
+    name: "tokens without an end",
+    query: "query ".repeat(16_000),
+    message: tooMany(4_000, "tokens"),
+  },
   {
     name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
@@ -71,7 +78,11 @@ const REFUSED: readonly Refused[] = [
     query: `query ($a: ${"[".repeat(90_000)}`,
     message: tooMany(20, "levels of brackets"),
   },
-  { name: "nested fragments", query: "{ ... ".repeat(15_000), message: tooMany(20, "levels of brackets") },
+  {
+    name: "nested fragments",
+    query: "{ ... ".repeat(15_000),
+    message: tooMany(20, "levels of brackets"),
+  },
   {
     name: "directives",
     query: `{ __typename ${"@skip(if: false) ".repeat(201)} }`,
@@ -265,7 +276,12 @@ const REFUSED: readonly Refused[] = [
     variables: { handles: new Array(20_000).fill(5) },
     message: TOO_MANY_VALUES,
   },
-  { name: "variables", query: "{ __typename }", variables: membersOf(1_001), message: TOO_MANY_VALUES },
+  {
+    name: "variables",
+    query: "{ __typename }",
+    variables: membersOf(1_001),
+    message: TOO_MANY_VALUES,
+  },
 ];
 
 describe("an operation above a limit is refused with 400 and the limit, without upstream calls:", () => {
@@ -280,16 +296,26 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     const text = typeof query === "string" ? query : query();
     // Twice: a refused operation is not cached.
     for (let i = 0; i < 2; i++) {
-      const { status, body } = await world.post("/graphql", { query: text, variables, operationName });
+      const { status, body } = await world.post("/graphql", {
+        query: text,
+        variables,
+        operationName,
+      });
       expect({ status, body }).toEqual({
         status: 400,
-        body: { errors: [{ message: expect.stringMatching(message), extensions: { code: "BAD_REQUEST" } }] },
+        body: {
+          errors: [
+            { message: expect.stringMatching(message), extensions: { code: "BAD_REQUEST" } },
+          ],
+        },
       });
     }
   });
 
   it.each(
-    REFUSED.filter(({ query }) => typeof query === "string" && query.startsWith("{") && query.length < 5_000),
+    REFUSED.filter(
+      ({ query }) => typeof query === "string" && query.startsWith("{") && query.length < 5_000,
+    ),
   )("$name, by GET", async ({ query, variables, message }) => {
     const search = new URLSearchParams({
       query: query as string,
@@ -356,10 +382,14 @@ describe("an operation above a limit is refused with 400 and the limit, without 
         110,
       ],
     ] as const) {
-      for (let i = 0; i < 2; i++) expect((await world.graphql(query, few)).body.errors).toBeUndefined();
+      for (let i = 0; i < 2; i++)
+        expect((await world.graphql(query, few)).body.errors).toBeUndefined();
       world.forgetCalls();
       const { status, body } = await world.graphql(query, many);
-      const error = { code: "INVALID_MINT", message: expect.stringMatching(tooMany(100, "mints", count)) };
+      const error = {
+        code: "INVALID_MINT",
+        message: expect.stringMatching(tooMany(100, "mints", count)),
+      };
       expect([status, { ...body.errors[0].extensions, message: body.errors[0].message }]).toEqual([
         400,
         error,
@@ -370,7 +400,8 @@ describe("an operation above a limit is refused with 400 and the limit, without 
   it("too many collects in a mutation, which cost one request", async () => {
     const caller = { "x-forwarded-for": "192.0.2.200" };
     const before = await world.graphql("{ __typename }", {}, caller);
-    const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+    const left = ({ headers }: { headers: Headers }) =>
+      Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
     const refused = await world.graphql(collects(11), {}, caller);
     expect(left(before) - left(refused)).toBe(1);
   });
@@ -382,7 +413,9 @@ describe("an operation above a limit is refused with 400 and the limit, without 
       "{ ...F } fragment F on Query { ...F }",
     ]) {
       const { body } = await world.graphql(query);
-      expect(body).toMatchObject({ errors: [{ message: expect.stringContaining("within itself") }] });
+      expect(body).toMatchObject({
+        errors: [{ message: expect.stringContaining("within itself") }],
+      });
       expect(body.data).toBeUndefined();
     }
   });
@@ -393,14 +426,20 @@ describe("an ordinary request passes:", () => {
     const { status, body } = await world.graphql(
       `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(900)} } }`,
     );
-    expect([status, body]).toEqual([200, { data: { wallet: { balance: { vault: expect.any(String) } } } }]);
+    expect([status, body]).toEqual([
+      200,
+      { data: { wallet: { balance: { vault: expect.any(String) } } } },
+    ]);
   });
 
   it("a hundred aliased wallets with all their fields", async () => {
     const { status, body } = await world.graphql(`{ ${wallets(100, WALLET)} }`);
     expect([status, body.errors]).toEqual([200, undefined]);
     expect(Object.keys(body.data)).toHaveLength(100);
-    expect(body.data.w99).toMatchObject({ handle: "artist100", balance: { vault: expect.any(String) } });
+    expect(body.data.w99).toMatchObject({
+      handle: "artist100",
+      balance: { vault: expect.any(String) },
+    });
   });
 
   it("a hundred aliased wallets, each with a variable, a directive, an alias and a fragment", async () => {
@@ -430,7 +469,10 @@ describe("an ordinary request passes:", () => {
   });
 
   it("a hundred entries to collect in one variable, with a coin each", async () => {
-    const c = Array.from({ length: 100 }, (_, i) => ({ socialId: String(10 ** 6 + i), mints: [newMint()] }));
+    const c = Array.from({ length: 100 }, (_, i) => ({
+      socialId: String(10 ** 6 + i),
+      mints: [newMint()],
+    }));
     const { status, body } = await world.graphql(MANY, { c });
     expect([status, body.errors, body.data.collectMany.length]).toEqual([200, undefined, 100]);
   });
@@ -443,7 +485,10 @@ describe("an ordinary request passes:", () => {
         `query ($handles: [String!]!) { wallets(handles: $handles) { ${WALLET} } }`,
         { handles: artists(100) },
       ],
-      [`query ($handles: [String!]! = ${written}) { wallets(handles: $handles) { ${WALLET} } }`, undefined],
+      [
+        `query ($handles: [String!]! = ${written}) { wallets(handles: $handles) { ${WALLET} } }`,
+        undefined,
+      ],
     ] as const) {
       const { status, body } = await world.graphql(query, variables);
       expect([status, body.errors, body.data.wallets.length]).toEqual([200, undefined, 100]);

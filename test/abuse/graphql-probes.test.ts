@@ -20,7 +20,9 @@ const post = (body: unknown, type = "application/json") =>
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
 const get = (query: string) =>
-  world.request(`/graphql?${new URLSearchParams({ query })}`, { headers: { accept: "application/json" } });
+  world.request(`/graphql?${new URLSearchParams({ query })}`, {
+    headers: { accept: "application/json" },
+  });
 
 /** Expects one BAD_REQUEST error with this status, and no upstream calls. */
 function expectRefused({ status, body }: Answer, expected: number, message?: string): void {
@@ -157,12 +159,16 @@ describe("an attack on OWASP's list", () => {
     expectRefused(await post([{ query }, { query }]), 400);
     expectRefused(await post({ query: [query, query] }), 400);
     expectRefused(await post({ 0: { query }, 1: { query }, length: 2 }), 400);
-    expectRefused(await post(`{"query":${JSON.stringify(query)}}\n{"query":${JSON.stringify(query)}}`), 400);
+    expectRefused(
+      await post(`{"query":${JSON.stringify(query)}}\n{"query":${JSON.stringify(query)}}`),
+      400,
+    );
   });
 
   it("denial of service: variables nested to the body's limit are refused", async () => {
     const TOO_MANY_VALUES = "Too many values in `variables`: the maximum is 1000.";
-    const deep = (open: string, close: string, count: number) => open.repeat(count) + close.repeat(count);
+    const deep = (open: string, close: string, count: number) =>
+      open.repeat(count) + close.repeat(count);
     for (const value of [deep("[", "]", 49_000), deep('{"a":[', "]}", 12_000)]) {
       const query = "query ($handle: String!) { wallet(handle: $handle) { address } }";
       const { status, body } = await post(
@@ -180,7 +186,9 @@ describe("an attack on OWASP's list", () => {
     const bodies = [
       { query: `query ${long} { ${"nothing ".repeat(50)} }` },
       { query: `{ ${long} }` },
-      { query: `query ${long} { a: wallet(handle: $a) { handle } b: wallet(handle: $b) { handle } }` },
+      {
+        query: `query ${long} { a: wallet(handle: $a) { handle } b: wallet(handle: $b) { handle } }`,
+      },
       { query: `{ wallet(handle: ${"1".repeat(45_000)}) { handle } }` },
       { query: `{ wallet(${long}: 1) { handle } }` },
       { query: "{ __typename }", operationName: long },
@@ -224,7 +232,11 @@ describe("a mutation", () => {
     const form = new FormData();
     form.set("operations", JSON.stringify({ query }));
     form.set("map", "{}");
-    expectRefused(await world.request("/graphql", { method: "POST", body: form }), 415, "application/json");
+    expectRefused(
+      await world.request("/graphql", { method: "POST", body: form }),
+      415,
+      "application/json",
+    );
     for (const type of [
       "text/plain",
       "application/x-www-form-urlencoded",
@@ -237,7 +249,10 @@ describe("a mutation", () => {
     ]) {
       expectRefused(await post({ query }, type), 415, "application/json");
     }
-    expectRefused(await world.request(`/graphql?${new URLSearchParams({ query })}`, { method: "POST" }), 415);
+    expectRefused(
+      await world.request(`/graphql?${new URLSearchParams({ query })}`, { method: "POST" }),
+      415,
+    );
   });
 });
 
@@ -252,7 +267,11 @@ describe("an error", () => {
     ["a type", '{ wallet(handle: "creator") { ... on Walet { address } } }'],
     ["a type of a variable", "query ($a: Strin!) { wallet(handle: $a) { address } }"],
     ["an enum", "query ($a: __TypeKind = SCALR) { __typename }"],
-    ["an enum in a variable", "query ($a: __TypeKind) { __typename @include(if: $a) }", { a: "SCALR" }],
+    [
+      "an enum in a variable",
+      "query ($a: __TypeKind) { __typename @include(if: $a) }",
+      { a: "SCALR" },
+    ],
     ["a boolean", '{ __type(name: "Wallet") { fields(includeDeprecated: tru) { name } } }'],
     ["a mutation", 'mutation { colect(socialId: "1") { success } }'],
     ["an operation", "query creator { __typename } query dusty { __typename }"],

@@ -31,7 +31,10 @@ function setGreed(lamports: bigint): void {
 const whenSent = (act: () => void) => {
   onNext(sandbox.rpc, isMethod("sendTransaction"), act);
 };
-/** Makes sweeps use as many compute units in the simulation as later, when they take more than this lamport. */
+/**
+ * Makes sweeps use as many compute units in the simulation as later, when they take more than this
+ * lamport.
+ */
 const TAKES_LITTLE = 1n;
 const lost = () => BALANCE - sandbox.chain.balance(sandbox.feePayer);
 
@@ -41,18 +44,21 @@ describe("a program that takes more than it did in the simulation", () => {
     ["all but a little", BALANCE - 1_000_000n],
     ["a little more than the budget of an hour", 50_700_000n],
     ["ownership of the fee payer's account", TAKES_OWNERSHIP],
-  ])("fails its transaction when it takes %s, and the fee payer loses only the fee", async (_, greed) => {
-    setGreed(TAKES_LITTLE);
-    whenSent(() => {
-      setGreed(greed);
-    });
-    expect(await create().collect("launcher")).toMatchObject({ kind: "failed-on-chain" });
-    const [{ err, message }] = sandbox.landedCollects() as [any];
-    expect(err.InstructionError[0]).toBe(message.instructions.length - 1);
-    expect(lost()).toBeLessThan(A_FEE + 100n);
-    const { owner } = sandbox.chain.account(sandbox.feePayer)!;
-    expect(owner).toBe("11111111111111111111111111111111");
-  });
+  ])(
+    "fails its transaction when it takes %s, and the fee payer loses only the fee",
+    async (_, greed) => {
+      setGreed(TAKES_LITTLE);
+      whenSent(() => {
+        setGreed(greed);
+      });
+      expect(await create().collect("launcher")).toMatchObject({ kind: "failed-on-chain" });
+      const [{ err, message }] = sandbox.landedCollects() as [any];
+      expect(err.InstructionError[0]).toBe(message.instructions.length - 1);
+      expect(lost()).toBeLessThan(A_FEE + 100n);
+      const { owner } = sandbox.chain.account(sandbox.feePayer)!;
+      expect(owner).toBe("11111111111111111111111111111111");
+    },
+  );
 
   it("takes at most the budget of an hour, and then no more is signed", async () => {
     const collector = create({ FEE_BUDGET_LAMPORTS_PER_HOUR: "10000000" });
@@ -87,7 +93,9 @@ describe("a program that takes rent in the simulation", () => {
     const { coins } = sandbox.account("launcher");
     expect(await create(env).collect("launcher")).toMatchObject({ kind: "collected" });
     expect(lost()).toBeLessThan(A_FEE);
-    expect(sandbox.chain.account(curveOf(mint))!.data.subarray(125, 133)).not.toEqual(new Uint8Array(8));
+    expect(sandbox.chain.account(curveOf(mint))!.data.subarray(125, 133)).not.toEqual(
+      new Uint8Array(8),
+    );
     expect(coins[0]!.mint).toBe(mint);
   });
 
@@ -103,7 +111,10 @@ describe("a program that takes rent in the simulation", () => {
     });
     expect(lost()).toBeGreaterThanOrEqual(2_005_000n);
     expect(await collector.collect("creator")).toMatchObject({ kind: "collected" });
-    expect(await collector.collect("artist001")).toMatchObject({ kind: "budget-spent", scope: "CALLER" });
+    expect(await collector.collect("artist001")).toMatchObject({
+      kind: "budget-spent",
+      scope: "CALLER",
+    });
   });
 });
 

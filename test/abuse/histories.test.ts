@@ -68,7 +68,9 @@ it("when all blocks have used the budget, histories are refused and balances are
   expect(callsOf("getTransaction") + callsOf("getSignaturesForAddress")).toBeLessThanOrEqual(165);
   expect((await world.lookup("artist008")).status).toBe(200);
   const metrics = (await world.request("/metrics")).body as string;
-  expect(metrics).toMatch(/tributary_budget_refusals_total\{budget="history_calls",scope="SERVICE"\} [1-9]/);
+  expect(metrics).toMatch(
+    /tributary_budget_refusals_total\{budget="history_calls",scope="SERVICE"\} [1-9]/,
+  );
   expect(metrics).toMatch(/tributary_budget_used_ratio\{budget="history_calls"\} (1|0\.9\d*)\n/);
 });
 

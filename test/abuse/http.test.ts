@@ -20,7 +20,10 @@ afterAll(async () => {
 });
 
 /** Runs a test in a world of its own, and closes it. */
-async function inWorld(limits: Parameters<typeof startWorld>[1], run: () => Promise<void>): Promise<void> {
+async function inWorld(
+  limits: Parameters<typeof startWorld>[1],
+  run: () => Promise<void>,
+): Promise<void> {
   const shared = world;
   const own = await startWorld({ RATE_LIMIT_MAX: "100000" }, limits);
   world = own;
@@ -47,13 +50,16 @@ async function dial() {
   return {
     socket,
     received: () => received,
-    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
+    statuses: () =>
+      [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
     isClosed: () => isClosed,
     closed: () => closed,
   };
 }
 
-/** Sends a text on a new connection, and resolves with what it receives until the connection closes. */
+/**
+ * Sends a text on a new connection, and resolves with what it receives until the connection closes.
+ */
 async function send(text: string | Buffer) {
   const { socket, closed, received, statuses } = await dial();
   socket.write(text);
@@ -87,11 +93,16 @@ describe("a connection that", () => {
     ["sends nothing", ""],
     ["does not finish its headers", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
     ["does not finish its body", post("/collect", "Content-Length: 40", '{"socialId"')],
-    ["does not finish its chunked body", post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n')],
+    [
+      "does not finish its chunked body",
+      post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n'),
+    ],
   ] as const)("%s is closed, and other clients are served", async ([, text], { expect }) => {
     const clients = await Promise.all(Array.from({ length: 20 }, dial));
     for (const { socket } of clients) socket.write(text);
-    await expect.poll(() => world.lookup("creator").catch(() => undefined)).toMatchObject({ status: 200 });
+    await expect
+      .poll(() => world.lookup("creator").catch(() => undefined))
+      .toMatchObject({ status: 200 });
     await Promise.all(clients.map(({ closed }) => closed()));
     for (const { statuses } of clients) expect(statuses()[0] ?? 408).toBe(408);
   });
@@ -102,9 +113,13 @@ describe("a connection", () => {
     inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 300 }, async () => {
       await expectServing();
       const clients = await Promise.all(Array.from({ length: 350 }, dial));
-      await expect.poll(() => clients.filter(({ isClosed }) => isClosed()).length).toBeGreaterThanOrEqual(50);
+      await expect
+        .poll(() => clients.filter(({ isClosed }) => isClosed()).length)
+        .toBeGreaterThanOrEqual(50);
       for (const { socket } of clients) socket.destroy();
-      await expect.poll(async () => (await world.request("/livez").catch(() => undefined))?.status).toBe(200);
+      await expect
+        .poll(async () => (await world.request("/livez").catch(() => undefined))?.status)
+        .toBe(200);
     }));
 
   it("that is reset in the middle of a request has no effect", async () => {
@@ -133,7 +148,8 @@ describe("a connection", () => {
   });
 
   it("whose client stops reading is dropped, and one whose client reads slowly is not", async () => {
-    // The system takes a few megabytes at once, so the slow client reads for several times `stalledMs`.
+    // The system takes a few megabytes at once, so the slow client reads for several times
+    // `stalledMs`.
     const body = Buffer.alloc(64_000_000);
     const responder = {
       handle: ({ url }: IncomingMessage, response: ServerResponse) => {
@@ -175,7 +191,11 @@ describe("a connection", () => {
 
   it("with an incomplete request does not delay shutdown, and one with a request in flight does", async () => {
     const shared = world;
-    const limits = { requestTimeout: 500, headersTimeout: 500, connectionsCheckingInterval: 600_000 };
+    const limits = {
+      requestTimeout: 500,
+      headersTimeout: 500,
+      connectionsCheckingInterval: 600_000,
+    };
     world = await startWorld({}, limits);
     try {
       const release = hold(world.sandbox.social);
@@ -280,7 +300,11 @@ describe("a malformed request", () => {
     ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
     ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
     ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
-    ["an upgrade", get("/livez", "Upgrade: websocket\r\n").replace("close", "upgrade, close"), [200]],
+    [
+      "an upgrade",
+      get("/livez", "Upgrade: websocket\r\n").replace("close", "upgrade, close"),
+      [200],
+    ],
     ["HTTP/1.0", "GET /livez HTTP/1.0\r\n\r\n", [200]],
     ["an absolute URL as the target", get("http://elsewhere/livez"), [200]],
     ["a path named __proto__", get("/__proto__"), [404]],
@@ -345,12 +369,21 @@ describe("a body", () => {
     ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ["overlong UTF-8", Buffer.from([0xc0, 0xaf])],
     ["a number as the id", Buffer.from('{"socialId":1}')],
-    ["names of prototypes", Buffer.from('{"__proto__":{"socialId":"1"},"constructor":{"socialId":"1"}}')],
+    [
+      "names of prototypes",
+      Buffer.from('{"__proto__":{"socialId":"1"},"constructor":{"socialId":"1"}}'),
+    ],
     ["no bytes", Buffer.alloc(0)],
     ["deep nesting", Buffer.from("[".repeat(8_000))],
-    ["a duplicate member whose last value is wrong", Buffer.from('{"socialId":"1","socialId":null}')],
+    [
+      "a duplicate member whose last value is wrong",
+      Buffer.from('{"socialId":"1","socialId":null}'),
+    ],
   ])("of %s is INVALID_SOCIAL_ID for collect", async (_name, bytes) => {
-    const { status, body } = await world.request("/collect", { method: "POST", body: new Uint8Array(bytes) });
+    const { status, body } = await world.request("/collect", {
+      method: "POST",
+      body: new Uint8Array(bytes),
+    });
     expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
     expect(Object.keys(body).sort()).toEqual(["error", "message", "success"]);
   });
@@ -408,9 +441,13 @@ describe("a handle in a query string", () => {
     expect((await world.request("/wallet/lookup?handle=creator&handle=dusty")).body.error).toBe(
       "INVALID_HANDLE",
     );
-    expect((await world.request("/wallet/lookup?handle[]=creator")).body.error).toBe("HANDLE_REQUIRED");
+    expect((await world.request("/wallet/lookup?handle[]=creator")).body.error).toBe(
+      "HANDLE_REQUIRED",
+    );
     expect((await world.request("/wallet/lookup?%68andle=creator")).body.handle).toBe("creator");
-    expect((await world.request("/wallet/lookup?handle=creator#&handle=dusty")).body.handle).toBe("creator");
+    expect((await world.request("/wallet/lookup?handle=creator#&handle=dusty")).body.handle).toBe(
+      "creator",
+    );
   });
 });
 
@@ -433,14 +470,17 @@ describe("every response", () => {
     ["GraphiQL", () => world.request("/graphql", { headers: { accept: "text/html" } })],
     ["an asset", () => world.request("/assets/page.css")],
   ];
-  it.each(answers)("to %s has security headers, and reveals nothing about the server", async (_name, ask) => {
-    const { headers } = await ask();
-    expect(headers.get("x-content-type-options")).toBe("nosniff");
-    expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'/);
-    expect(headers.get("content-security-policy")).toMatch(/frame-ancestors 'none'/);
-    expect(headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
-    for (const name of ["server", "x-powered-by", "via", "x-runtime"])
-      expect(headers.get(name), name).toBeNull();
-    expect(JSON.stringify([...headers])).not.toMatch(/yoga|node|express|fastify/i);
-  });
+  it.each(answers)(
+    "to %s has security headers, and reveals nothing about the server",
+    async (_name, ask) => {
+      const { headers } = await ask();
+      expect(headers.get("x-content-type-options")).toBe("nosniff");
+      expect(headers.get("content-security-policy")).toMatch(/^default-src 'none'/);
+      expect(headers.get("content-security-policy")).toMatch(/frame-ancestors 'none'/);
+      expect(headers.get("x-request-id")).toMatch(/^[\da-f-]{36}$/);
+      for (const name of ["server", "x-powered-by", "via", "x-runtime"])
+        expect(headers.get(name), name).toBeNull();
+      expect(JSON.stringify([...headers])).not.toMatch(/yoga|node|express|fastify/i);
+    },
+  );
 });

@@ -6,11 +6,17 @@ const SECOND = 1_000;
 const MINUTE = 60 * SECOND;
 const HANDLES_PER_REQUEST = 100;
 
-/** Lets batches be sent, at the end of a real turn of the event loop, before simulated time goes on. */
+/**
+ * Lets batches be sent, at the end of a real turn of the event loop, before simulated time goes on.
+ */
 const sent = (): Promise<void> => setImmediate();
 
 /** Calls `act` every `everyMs` of simulated time, and waits for what is then in flight. */
-async function repeat(durationMs: number, everyMs: number, act: (timeMs: number) => void): Promise<void> {
+async function repeat(
+  durationMs: number,
+  everyMs: number,
+  act: (timeMs: number) => void,
+): Promise<void> {
   for (let timeMs = 0; timeMs < durationMs; timeMs += everyMs) {
     act(timeMs);
     await sent();

@@ -5,7 +5,8 @@ import { startWorld, type World } from "../support/world.ts";
 /** 24 reads at once, of which a block gets six; one flows in every 30 seconds. */
 const FEW_READS = { SOCIAL_READS_PER_HOUR: "144" };
 const handle = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
-const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+const passed = (answers: readonly Answer[]) =>
+  answers.filter(({ status }) => status === 200).length;
 /** An address of another block than any other `i`. */
 const blockOf = (i: number) => from(`198.18.${i}.1`);
 
@@ -57,13 +58,17 @@ describe("a lookup beyond the budget", () => {
     });
     for (const block of [1, 2, 3, 4, 5]) await lookUp(block, block);
     const { body: late } = await lookUp(6, 6);
-    expect(late.errors[0]).toMatchObject({ message: BUDGET_USED, extensions: { scope: "SERVICE" } });
+    expect(late.errors[0]).toMatchObject({
+      message: BUDGET_USED,
+      extensions: { scope: "SERVICE" },
+    });
   });
 
   it("still finds cached handles and ids, and handles that do not exist never use up the budget", async () => {
     const caller = from("192.0.2.1");
     await world.lookup(handle(30), blockOf(30));
-    for (let i = 0; i < 10; i++) expect((await world.lookup(`nobody${i}`, caller)).status).toBe(404);
+    for (let i = 0; i < 10; i++)
+      expect((await world.lookup(`nobody${i}`, caller)).status).toBe(404);
     for (let i = 0; i < 6; i++) expect((await world.lookup(handle(i), caller)).status).toBe(200);
     expect((await world.lookup(handle(6), caller)).status).toBe(503);
     expect((await world.lookup(handle(5), caller)).status).toBe(200);
@@ -71,7 +76,8 @@ describe("a lookup beyond the budget", () => {
     expect((await world.lookup(handle(6), caller)).status).toBe(200);
 
     const { id } = world.account(handle(0));
-    const byId = () => world.graphql(`{ walletById(socialId: "${id}") { handle } }`, {}, blockOf(2));
+    const byId = () =>
+      world.graphql(`{ walletById(socialId: "${id}") { handle } }`, {}, blockOf(2));
     await byId();
     await atOnce(17, (i) => world.lookup(handle(10 + i), blockOf(10 + i)));
     expect((await world.lookup(handle(50), blockOf(50))).status).toBe(503);
@@ -83,7 +89,11 @@ describe("a lookup beyond the budget", () => {
     const { body } = await world.request("/metrics");
     expect(body).toMatch(/^tributary_budget_used_ratio\{budget="social_reads"\} 0\.2/m);
     expect(body).toContain('tributary_budget_used_ratio{budget="social_calls"} 0.00');
-    expect(body).toContain('tributary_budget_refusals_total{budget="social_reads",scope="CALLER"} 4\n');
-    expect(body).toContain('tributary_budget_refusals_total{budget="social_reads",scope="SERVICE"} 0\n');
+    expect(body).toContain(
+      'tributary_budget_refusals_total{budget="social_reads",scope="CALLER"} 4\n',
+    );
+    expect(body).toContain(
+      'tributary_budget_refusals_total{budget="social_reads",scope="SERVICE"} 0\n',
+    );
   });
 });

@@ -32,7 +32,9 @@ async function openAt(address: string): Promise<EventStream> {
 async function attack(addresses: readonly string[]): Promise<number> {
   let refused = 0;
   for (const address of addresses) {
-    const streams = await Promise.all(Array.from({ length: STREAMS_PER_ADDRESS }, () => openAt(address)));
+    const streams = await Promise.all(
+      Array.from({ length: STREAMS_PER_ADDRESS }, () => openAt(address)),
+    );
     refused += streams.filter(({ status }) => status === 429).length;
   }
   return refused;

@@ -54,7 +54,10 @@ it("trusted callers leave half of the fee budget to others", async () => {
   let collected = 0;
   let last;
   do {
-    last = await world.collect(world.account(artist(collected)).id, collected % 2 ? APP : SECOND_APP);
+    last = await world.collect(
+      world.account(artist(collected)).id,
+      collected % 2 ? APP : SECOND_APP,
+    );
     if (last.status === 200) collected++;
   } while (last.status === 200);
   // A stranger's share would be an eighth: one fee.
@@ -64,7 +67,8 @@ it("trusted callers leave half of the fee budget to others", async () => {
 });
 
 it("trusted callers leave half of the calls for histories to others", async () => {
-  for (let i = 0; i < 8; i++) world.sandbox.chain.transfer(world.account(artist(i)).address, 10n ** 9n);
+  for (let i = 0; i < 8; i++)
+    world.sandbox.chain.transfer(world.account(artist(i)).address, 10n ** 9n);
   world.sandbox.chain.advanceSlots(32);
   const read = async (i: number, headers: Record<string, string>) => {
     const { body } = await world.graphql(HISTORY, { id: world.account(artist(i % 8)).id }, headers);

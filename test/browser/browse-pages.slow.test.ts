@@ -65,7 +65,9 @@ describeWithBrowser("in a browser", (visit) => {
       expect(stops).toBeLessThan(15);
       await page.getByRole("button", { name: "Show Documentation Explorer" }).click();
       await page.getByText("requests from one IP address are limited").waitFor();
-      expect(await page.getByRole("link", { name: "REST" }).first().getAttribute("href")).toBe("docs");
+      expect(await page.getByRole("link", { name: "REST" }).first().getAttribute("href")).toBe(
+        "docs",
+      );
       expect(await page.getByRole("button", { name: "Headers" }).count()).toBe(0);
       for (const [name, shown] of [
         ["Wallet", '"withdrawable"'],

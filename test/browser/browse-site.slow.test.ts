@@ -8,7 +8,10 @@ const VIEWS = [
   { width: 390, height: 844, colorScheme: "dark" },
 ] as const;
 
-/** The violations that axe calls serious or critical. Swagger UI's headings and landmarks have moderate ones. */
+/**
+ * The violations that axe calls serious or critical. Swagger UI's headings and landmarks have
+ * moderate ones.
+ */
 const seriousViolations = async (page: WatchedPage) =>
   (await violationsOn(page)).filter(({ impact }) => impact === "serious" || impact === "critical");
 
@@ -32,7 +35,9 @@ describeWithBrowser("the pages for programs", (visit) => {
   afterAll(() => world.close());
 
   describe("the API reference", () => {
-    /** Opens the second operation too and looks up an account, so that the page shows all it can. */
+    /**
+     * Opens the second operation too and looks up an account, so that the page shows all it can.
+     */
     async function openAll(): Promise<WatchedPage> {
       const page = await visit(`${world.url}/docs`);
       await page.getByPlaceholder("handle").waitFor();

@@ -15,7 +15,8 @@ function partsOf(page: WatchedPage) {
   return {
     card,
     name: card.getByRole("heading", { level: 1 }),
-    amount: (label: string) => card.locator(".figures > div", { hasText: label }).locator("dd").first(),
+    amount: (label: string) =>
+      card.locator(".figures > div", { hasText: label }).locator("dd").first(),
     collect: page.locator("#collect"),
     outcome: page.locator("#outcome"),
     history: page.getByRole("region", { name: "What arrived" }),
@@ -33,7 +34,8 @@ async function waitForAll(page: WatchedPage): Promise<void> {
   await page.locator("#history :is(.rows, .hint)").first().waitFor();
 }
 
-const consoleErrors = (page: WatchedPage) => page.offences.filter((offence) => !REFUSED.test(offence));
+const consoleErrors = (page: WatchedPage) =>
+  page.offences.filter((offence) => !REFUSED.test(offence));
 
 describeWithBrowser("the page of a creator", (visit) => {
   let world: World;
@@ -228,7 +230,9 @@ describeWithBrowser("the page of a creator", (visit) => {
       await page.setViewportSize({ width: 390, height: 844 });
       await page.getByText("@artist003").first().waitFor();
       const boxes = () =>
-        Promise.all(["#collect", ".address", "#add-coin"].map((id) => page.locator(id).boundingBox()));
+        Promise.all(
+          ["#collect", ".address", "#add-coin"].map((id) => page.locator(id).boundingBox()),
+        );
       const before = await boxes();
       expect(await violationsOn(page)).toEqual([]);
       release();
@@ -256,7 +260,10 @@ describeWithBrowser("the page of a creator", (visit) => {
     const shown = history.getByRole("link");
     expect(await shown.getAttribute("href")).toBe(toUrl(signature));
     await page.setViewportSize({ width: 390, height: 844 });
-    const [transfer, list] = [await shown.boundingBox(), await history.locator(".rows").boundingBox()];
+    const [transfer, list] = [
+      await shown.boundingBox(),
+      await history.locator(".rows").boundingBox(),
+    ];
     expect(transfer!.x + transfer!.width).toBeLessThanOrEqual(list!.x + list!.width);
     expect(await violationsOn(page)).toEqual([]);
   });
@@ -267,7 +274,9 @@ describeWithBrowser("the page of a creator", (visit) => {
       const page = await visit(`${world.url}/?handle=artist006`);
       const { collect, outcome } = partsOf(page);
       await page.getByRole("button", { name: /^Collect 2/ }).click();
-      await page.getByRole("button", { name: /^Collecting… [1-9]\d* s$/, disabled: true }).waitFor();
+      await page
+        .getByRole("button", { name: /^Collecting… [1-9]\d* s$/, disabled: true })
+        .waitFor();
       expect(await collect.locator(".spinner").count()).toBe(1);
       expect(await violationsOn(page)).toEqual([]);
       release();
@@ -381,20 +390,23 @@ describeWithBrowser("the page of a creator", (visit) => {
   it.each([
     ["light", 1280],
     ["dark", 390],
-  ] as const)("has no violation that axe finds, in %s mode at %d pixels", async (colorScheme, width) => {
-    const { coins } = world.account("variety");
-    const mints = coins.map(({ mint }) => `&mint=${mint}`).join("");
-    const page = await visit(`${world.url}/`);
-    await page.emulateMedia({ colorScheme });
-    await page.setViewportSize({ width, height: 844 });
-    expect(await violationsOn(page)).toEqual([]);
-    for (const query of ["handle=creator", "handle=artist010", `handle=variety${mints}`]) {
-      await page.goto(`${world.url}/?${query}`);
-      await waitForAll(page);
+  ] as const)(
+    "has no violation that axe finds, in %s mode at %d pixels",
+    async (colorScheme, width) => {
+      const { coins } = world.account("variety");
+      const mints = coins.map(({ mint }) => `&mint=${mint}`).join("");
+      const page = await visit(`${world.url}/`);
+      await page.emulateMedia({ colorScheme });
+      await page.setViewportSize({ width, height: 844 });
       expect(await violationsOn(page)).toEqual([]);
-      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
-    }
-  });
+      for (const query of ["handle=creator", "handle=artist010", `handle=variety${mints}`]) {
+        await page.goto(`${world.url}/?${query}`);
+        await waitForAll(page);
+        expect(await violationsOn(page)).toEqual([]);
+        expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+      }
+    },
+  );
 
   describe("with the default rate limit", () => {
     let limited: World;
@@ -443,7 +455,9 @@ describeWithBrowser("the page of a creator", (visit) => {
       for (let left = 17; left > 0; left--) await limited.lookup("graduate", address);
       const { collect, outcome } = partsOf(page);
       await collect.click();
-      await page.getByRole("button", { name: /^Collect again in \d+ s$/, disabled: true }).waitFor();
+      await page
+        .getByRole("button", { name: /^Collect again in \d+ s$/, disabled: true })
+        .waitFor();
       await outcome.getByText("Wait for the countdown").waitFor();
       expect(await outcome.getAttribute("class")).toContain("refused");
       expect(await violationsOn(page)).toEqual([]);

@@ -14,7 +14,8 @@ async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
-const keys = (count: number, prefix = "k") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const keys = (count: number, prefix = "k") =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
 type Options = Parameters<typeof createBatcher<string, string>>[0];
 const defaults = { idOf: (key: string) => key, maxKeys: 10, maxCalls: 3, maxWaitMs: 50 };
@@ -166,8 +167,15 @@ describe("a batcher", () => {
       },
     });
     const messages = async (...requested: string[]) =>
-      (await batcher.load(requested)).map((answer) => (answer instanceof Error ? answer.message : answer));
-    expect(await messages("a", "b", "c", "a")).toEqual(["value", "only b", "no answer for c", "value"]);
+      (await batcher.load(requested)).map((answer) =>
+        answer instanceof Error ? answer.message : answer,
+      );
+    expect(await messages("a", "b", "c", "a")).toEqual([
+      "value",
+      "only b",
+      "no answer for c",
+      "value",
+    ]);
     expect(await messages("a", "b")).toEqual(["all", "all"]);
     expect(await messages()).toEqual([]);
   });

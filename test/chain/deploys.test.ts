@@ -40,7 +40,9 @@ function deploy(program: keyof typeof PROGRAMS, slot: number): void {
 
 const redeployments = () =>
   world.logLines
-    .map((line) => JSON.parse(line) as { level: number; msg: string; program?: string; slot?: number })
+    .map(
+      (line) => JSON.parse(line) as { level: number; msg: string; program?: string; slot?: number },
+    )
     .filter(({ msg }) => msg.includes("deployed a program again"));
 
 it("shows in which slot each program of the platform was deployed, and logs once when that changes", async () => {

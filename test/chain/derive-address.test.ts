@@ -28,9 +28,16 @@ it("an address is what web3.js derives, for hundreds of ids and of keys, whichev
 });
 
 it("seeds may be empty, absent, or up to 32 bytes long, as in web3.js", () => {
-  const seeds = [[], [Buffer.alloc(0)], [Buffer.alloc(32, 1)], [Buffer.alloc(0), social, Buffer.alloc(0)]];
+  const seeds = [
+    [],
+    [Buffer.alloc(0)],
+    [Buffer.alloc(32, 1)],
+    [Buffer.alloc(0), social, Buffer.alloc(0)],
+  ];
   for (const each of seeds)
-    expect(deriveAddress(each, PROGRAM)).toBe(PublicKey.findProgramAddressSync(each, program)[0].toBase58());
+    expect(deriveAddress(each, PROGRAM)).toBe(
+      PublicKey.findProgramAddressSync(each, program)[0].toBase58(),
+    );
   const tooLong = [Buffer.alloc(33)];
   expect(() => PublicKey.findProgramAddressSync(tooLong, program)).toThrow(TypeError);
   expect(() => deriveAddress(tooLong, PROGRAM)).toThrow(TypeError);

@@ -6,10 +6,12 @@ import { isOnCurve, isSquare } from "../../src/chain/derive-address.ts";
 const P = 2n ** 255n - 19n;
 const SIGN = 2n ** 255n;
 
-const times = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+const times = <T>(count: number, make: (i: number) => T) =>
+  Array.from({ length: count }, (_, i) => make(i));
 
 /** 32 bytes, the least significant first. */
-const toBytes = (value: bigint) => Buffer.from(value.toString(16).padStart(64, "0"), "hex").reverse();
+const toBytes = (value: bigint) =>
+  Buffer.from(value.toString(16).padStart(64, "0"), "hex").reverse();
 const sha256 = (text: string) => createHash("sha256").update(text).digest();
 
 /** The inputs for which web3.js decides otherwise. */

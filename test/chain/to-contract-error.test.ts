@@ -1,7 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
 import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
-import { toCollectContractError, toLookupContractError } from "../../src/chain/to-contract-error.ts";
+import {
+  toCollectContractError,
+  toLookupContractError,
+} from "../../src/chain/to-contract-error.ts";
 import { ContractError } from "../../src/contract/contract-error.ts";
 import { rowOf } from "../../src/contract/error-codes.ts";
 
@@ -19,11 +22,23 @@ interface Expected {
 
 /** By kind: a new kind does not compile without a case. */
 const CASES: {
-  [Kind in CollectFailure["kind"]]: [Omit<Extract<CollectFailure, { kind: Kind }>, "kind">, Expected];
+  [Kind in CollectFailure["kind"]]: [
+    Omit<Extract<CollectFailure, { kind: Kind }>, "kind">,
+    Expected,
+  ];
 } = {
-  "not-started": [{}, { message: "The request timed out before this collect started. Request it again." }],
-  "too-many-in-flight": [{}, { message: "Too many collects are in flight. Try again in a minute." }],
-  "lease-not-acquired": [{}, { message: COLLECT_FAILED, hint: "another replica did not sign in time" }],
+  "not-started": [
+    {},
+    { message: "The request timed out before this collect started. Request it again." },
+  ],
+  "too-many-in-flight": [
+    {},
+    { message: "Too many collects are in flight. Try again in a minute." },
+  ],
+  "lease-not-acquired": [
+    {},
+    { message: COLLECT_FAILED, hint: "another replica did not sign in time" },
+  ],
   "distribution-in-flight": [
     {},
     {
@@ -60,7 +75,8 @@ const CASES: {
   "timed-out": [
     {},
     {
-      message: "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
+      message:
+        "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
       hint: "COLLECT_TIMEOUT_MS",
     },
   ],
@@ -122,7 +138,9 @@ describe("a CollectError", () => {
       const converted = toCollectContractError(error);
       expect(converted).toBeInstanceOf(ContractError);
       // For the log: the caller's message, unless that is the code's default.
-      expect(error.message === message).toBe(![COLLECT_FAILED, INSUFFICIENT_FUNDS].includes(message));
+      expect(error.message === message).toBe(
+        ![COLLECT_FAILED, INSUFFICIENT_FUNDS].includes(message),
+      );
       expect(error.message).not.toBe("");
       expect([error.code, converted.code, converted.status, converted.message]).toEqual([
         code,
@@ -142,14 +160,22 @@ describe("a CollectError", () => {
     ["CALLER", false, "You have used your share of the service's fee budget"],
     ["CALLER", true, "You have used your share of the service's fee budget for small collects"],
     ["SERVICE", true, "The service has used its fee budget for small collects"],
-  ] as const)("of kind budget-spent says whose budget is used: %s, small: %s", (scope, isSmall, message) => {
-    const error = new CollectError({ kind: "budget-spent", scope, isSmall, retryAfterSeconds: 312 });
-    expect(toCollectContractError(error)).toMatchObject({
-      message: `${message} for now. Try again in 312 seconds.`,
-      retryAfterSeconds: 312,
-      extensions: { scope },
-    });
-  });
+  ] as const)(
+    "of kind budget-spent says whose budget is used: %s, small: %s",
+    (scope, isSmall, message) => {
+      const error = new CollectError({
+        kind: "budget-spent",
+        scope,
+        isSmall,
+        retryAfterSeconds: 312,
+      });
+      expect(toCollectContractError(error)).toMatchObject({
+        message: `${message} for now. Try again in 312 seconds.`,
+        retryAfterSeconds: 312,
+        extensions: { scope },
+      });
+    },
+  );
 
   it.each([
     [false, "The service's fee budget does not allow this collect."],

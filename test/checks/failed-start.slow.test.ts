@@ -15,13 +15,22 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-const envWith = (env: Record<string, string>) => ({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
+const envWith = (env: Record<string, string>) => ({
+  ...sandbox.env,
+  ...AMPLE_DEADLINES,
+  PORT: "0",
+  ...env,
+});
 
 it("a start that fails ends the process with code 1 and the reason", async () => {
   sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(MAINNET) });
-  const program = startProgram(envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }));
+  const program = startProgram(
+    envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }),
+  );
   expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain("Tributary cannot start: ESCROW_PROGRAM_ID: there is no program");
+  expect(program.output()).toContain(
+    "Tributary cannot start: ESCROW_PROGRAM_ID: there is no program",
+  );
 });
 
 describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
@@ -37,7 +46,9 @@ describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
         .toBe(true);
       if (program.child.exitCode === null) continue;
       expect(program.child.exitCode).toBe(1);
-      expect(program.output()).toMatch(/Tributary cannot start: REDIS_URL: .*list the URLs of several nodes/);
+      expect(program.output()).toMatch(
+        /Tributary cannot start: REDIS_URL: .*list the URLs of several nodes/,
+      );
       expect(program.output()).not.toContain("pass-that-is-secret");
       break;
     }

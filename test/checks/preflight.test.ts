@@ -23,8 +23,16 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-const envWith = (env: Record<string, string>) => ({ ...sandbox.env, ...AMPLE_DEADLINES, PORT: "0", ...env });
-/** A gateway before its startup checks, with its log output. `changes` replace values of the configuration. */
+const envWith = (env: Record<string, string>) => ({
+  ...sandbox.env,
+  ...AMPLE_DEADLINES,
+  PORT: "0",
+  ...env,
+});
+/**
+ * A gateway before its startup checks, with its log output. `changes` replace values of the
+ * configuration.
+ */
 function createGatewayWith(env: Record<string, string> = {}, changes: Partial<Config> = {}) {
   const lines: string[] = [];
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
@@ -102,7 +110,9 @@ describe("a start", () => {
     await sandbox.social.close();
     await started;
     expect(output()).toMatch(/"level":40.*SOLANA_RPC_URL: \S+ does not answer/);
-    expect(output()).toMatch(/"level":40.*social network does not answer at .*check .*SOCIAL_API_URL/);
+    expect(output()).toMatch(
+      /"level":40.*social network does not answer at .*check .*SOCIAL_API_URL/,
+    );
     const ready = await inject(api.handle, "/readyz");
     expect([ready.status, JSON.parse(ready.body)]).toEqual([
       503,

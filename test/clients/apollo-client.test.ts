@@ -79,7 +79,10 @@ let clients = 0;
 function createClient(...links: ApolloLink[]) {
   const { exchanges, fetch } = recordFetch(`192.0.2.${++clients}`);
   const http = new HttpLink({ uri: `${world.url}/graphql`, fetch });
-  const client = new ApolloClient({ cache: new InMemoryCache(), link: ApolloLink.from([...links, http]) });
+  const client = new ApolloClient({
+    cache: new InMemoryCache(),
+    link: ApolloLink.from([...links, http]),
+  });
   return { client, exchanges };
 }
 
@@ -116,7 +119,9 @@ describe("Apollo Client", () => {
 
   it("rejects with the code of an unknown handle", async () => {
     const { client } = createClient();
-    const errors = await errorsOf(client.query({ query: WALLET, variables: { handle: "nobodyatall" } }));
+    const errors = await errorsOf(
+      client.query({ query: WALLET, variables: { handle: "nobodyatall" } }),
+    );
     expect(errors).toMatchObject([{ path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
   });
 
@@ -128,7 +133,11 @@ describe("Apollo Client", () => {
       variables: { handles },
       errorPolicy: "all",
     });
-    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual(["creator", undefined, "newcomer"]);
+    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual([
+      "creator",
+      undefined,
+      "newcomer",
+    ]);
     expect(CombinedGraphQLErrors.is(error) && error.errors).toMatchObject([
       { path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND", handle: "nobodyatall" } },
     ]);
@@ -144,7 +153,11 @@ describe("Apollo Client", () => {
     expect(await errorsOf(client.query({ query: invalid }))).toMatchObject([
       { extensions: { code: "GRAPHQL_VALIDATION_FAILED" } },
     ]);
-    const query = { query: WALLET, variables: { handle: "newcomer" }, fetchPolicy: "network-only" } as const;
+    const query = {
+      query: WALLET,
+      variables: { handle: "newcomer" },
+      fetchPolicy: "network-only",
+    } as const;
     for (let i = 1; i < 10; i++) await client.query(query);
     expect(await errorsOf(client.query(query))).toMatchObject([
       { extensions: { code: "RATE_LIMITED", retryAfterSeconds: expect.any(Number) } },
@@ -156,7 +169,9 @@ describe("Apollo Client", () => {
     "sends the text of a persisted query after one refusal (useGETForHashedQueries: %s)",
     async (useGETForHashedQueries) => {
       const sha256 = (text: string) => createHash("sha256").update(text).digest("hex");
-      const { client, exchanges } = createClient(new PersistedQueryLink({ sha256, useGETForHashedQueries }));
+      const { client, exchanges } = createClient(
+        new PersistedQueryLink({ sha256, useGETForHashedQueries }),
+      );
       for (const handle of ["creator", "newcomer"]) {
         const { data } = await client.query({ query: WALLET, variables: { handle } });
         expect(data.wallet.handle).toBe(handle);
@@ -167,7 +182,11 @@ describe("Apollo Client", () => {
         { method: "POST", status: 200 },
         { method: "POST", status: 200 },
       ]);
-      expect(exchanges.map(({ sent }) => typeof sent?.query)).toEqual(["undefined", "string", "string"]);
+      expect(exchanges.map(({ sent }) => typeof sent?.query)).toEqual([
+        "undefined",
+        "string",
+        "string",
+      ]);
     },
   );
 

@@ -73,15 +73,24 @@ describe("graphql-request", () => {
     });
     for (let i = 1; i < 10; i++) await client.request(WALLET, { handle: "newcomer" });
     const refused = await responseOf(client.request(WALLET, { handle: "newcomer" }));
-    expect(refused).toMatchObject({ status: 429, errors: [{ extensions: { code: "RATE_LIMITED" } }] });
-    expect(refused.headers.get("retry-after")).toBe(String(refused.errors![0]!.extensions.retryAfterSeconds));
+    expect(refused).toMatchObject({
+      status: 429,
+      errors: [{ extensions: { code: "RATE_LIMITED" } }],
+    });
+    expect(refused.headers.get("retry-after")).toBe(
+      String(refused.errors![0]!.extensions.retryAfterSeconds),
+    );
   });
 
   it("collects, and finds the vault empty", async () => {
     const { client } = createClient();
     const { socialId, balance } = (await world.lookup("artist001")).body;
     expect(await client.request(COLLECT, { socialId })).toEqual({
-      collect: { success: true, collected: balance.vault, wallet: { balance: { vault: "0.0000" } } },
+      collect: {
+        success: true,
+        collected: balance.vault,
+        wallet: { balance: { vault: "0.0000" } },
+      },
     });
     expect(await client.request(COLLECT, { socialId })).toMatchObject({
       collect: { success: false, collected: "0.0000" },

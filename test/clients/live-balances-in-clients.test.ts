@@ -37,7 +37,8 @@ it("graphql-sse gets the wallet and its changes, and connects again when the str
   const stop = client.subscribe<any>(
     { query: WATCH, variables: { handle: "artist001" } },
     {
-      next: ({ data, errors }) => seen.push(errors ? JSON.stringify(errors) : data.wallet.balance.vault),
+      next: ({ data, errors }) =>
+        seen.push(errors ? JSON.stringify(errors) : data.wallet.balance.vault),
       error: () => (isOver = true),
       complete: () => (isOver = true),
     },
@@ -150,7 +151,10 @@ it("Apollo Client gets streams through graphql-sse, updates its cache with them,
   const streams = new ApolloLink(
     (operation) =>
       new Observable((sink) =>
-        sse.subscribe<any>({ query: print(operation.query), variables: operation.variables }, sink as never),
+        sse.subscribe<any>(
+          { query: print(operation.query), variables: operation.variables },
+          sink as never,
+        ),
       ),
   );
   const http = new HttpLink({ uri: `${world.url}/graphql`, headers: from("192.0.2.6") });
@@ -160,7 +164,9 @@ it("Apollo Client gets streams through graphql-sse, updates its cache with them,
       streams,
       http,
     ),
-    cache: new InMemoryCache({ typePolicies: { Wallet: { fields: { history: relayStylePagination() } } } }),
+    cache: new InMemoryCache({
+      typePolicies: { Wallet: { fields: { history: relayStylePagination() } } },
+    }),
   });
   const BALANCE = gql`
     query Balance($id: String!) {
@@ -180,7 +186,9 @@ it("Apollo Client gets streams through graphql-sse, updates its cache with them,
   await eventually(() => {
     expect(shown).toEqual(["1.0000"]);
   });
-  const watching = client.subscribe({ query: gql(WATCH), variables: { handle: "artist006" } }).subscribe({});
+  const watching = client
+    .subscribe({ query: gql(WATCH), variables: { handle: "artist006" } })
+    .subscribe({});
   setFees("artist006", 2n * 10n ** 9n);
   await eventually(() => {
     expect(shown).toEqual(["1.0000", "2.0000"]);

@@ -19,16 +19,24 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** Starts the bridge as examples/mcp.json does, and speaks MCP with it: lines of JSON-RPC on standard input and output. */
+/**
+ * Starts the bridge as examples/mcp.json does, and speaks MCP with it: lines of JSON-RPC on
+ * standard input and output.
+ */
 async function connect(overrides: Partial<typeof env> = {}) {
-  const { child, output } = spawnNode([BRIDGE], { ...env, ENDPOINT: `${world.url}/graphql`, ...overrides });
+  const { child, output } = spawnNode([BRIDGE], {
+    ...env,
+    ENDPOINT: `${world.url}/graphql`,
+    ...overrides,
+  });
   onTestFinished(() => void child.kill("SIGKILL"));
   const answers = new Map<number, (answer: { result: unknown }) => void>();
   createInterface({ input: child.stdout }).on("line", (line) => {
     const answer = JSON.parse(line) as { id: number; result: unknown };
     answers.get(answer.id)?.(answer);
   });
-  const send = (message: object) => child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
+  const send = (message: object) =>
+    child.stdin.write(`${JSON.stringify({ jsonrpc: "2.0", ...message })}\n`);
 
   let lastId = 0;
   async function request<T>(method: string, params: object = {}): Promise<T> {
@@ -68,12 +76,16 @@ it("an agent behind the bridge of examples/mcp.json lists its tools, looks up a 
   const schema = await callTool("introspect-schema");
   expect(schema.content[0].text).toMatch(/wallet\([^)]*handle: String!/);
 
-  const lookup = await query(`{ wallet(handle: "creator") { socialId address balance { vault } } }`);
+  const lookup = await query(
+    `{ wallet(handle: "creator") { socialId address balance { vault } } }`,
+  );
   const { id, address } = world.account("creator");
   expect(JSON.parse(lookup.text)).toEqual({
     data: { wallet: { socialId: id, address, balance: { vault: "3.1000" } } },
   });
-  const collect = await query(`mutation { collect(socialId: "${id}") { success collected txSignature } }`);
+  const collect = await query(
+    `mutation { collect(socialId: "${id}") { success collected txSignature } }`,
+  );
   const { data } = JSON.parse(collect.text) as { data: { collect: { txSignature: string } } };
   expect(data.collect).toMatchObject({ success: true, collected: "3.1000" });
   expect(world.sandbox.chain.landed(data.collect.txSignature)?.err).toBeNull();

@@ -43,7 +43,9 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
 
   it("gets an error with its code and status", async () => {
     const query = { handle: "nobodyatall" };
-    const { data, error, response } = await openClient().GET("/wallet/lookup", { params: { query } });
+    const { data, error, response } = await openClient().GET("/wallet/lookup", {
+      params: { query },
+    });
     expectTypeOf(error).toEqualTypeOf<Schemas["Error"] | undefined>();
     expect(data).toBeUndefined();
     expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);

@@ -26,7 +26,10 @@ describe("the types generated for clients", () => {
     );
     const problems = ts
       .getPreEmitDiagnostics(program)
-      .map(({ file, messageText }) => [file?.fileName, ts.flattenDiagnosticMessageText(messageText, "\n")]);
+      .map(({ file, messageText }) => [
+        file?.fileName,
+        ts.flattenDiagnosticMessageText(messageText, "\n"),
+      ]);
     expect(problems).toEqual([]);
   });
 });

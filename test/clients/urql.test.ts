@@ -1,4 +1,11 @@
-import { cacheExchange, Client, fetchExchange, gql, type CombinedError, type Exchange } from "@urql/core";
+import {
+  cacheExchange,
+  Client,
+  fetchExchange,
+  gql,
+  type CombinedError,
+  type Exchange,
+} from "@urql/core";
 import { cacheExchange as graphcache } from "@urql/exchange-graphcache";
 import { getIntrospectionQuery } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
@@ -85,7 +92,10 @@ const errorsIn = (error: CombinedError | undefined) =>
     ? expect.fail(String(error.networkError))
     : error?.graphQLErrors.map(({ path, extensions }) => ({ path, extensions }));
 
-/** The cache that identifies objects, as its documentation sets it up: with the schema, it knows what may be null. */
+/**
+ * The cache that identifies objects, as its documentation sets it up: with the schema, it knows
+ * what may be null.
+ */
 async function createGraphcache(): Promise<Exchange> {
   const { data } = (await world.graphql(getIntrospectionQuery())).body;
   return graphcache({
@@ -121,14 +131,20 @@ describe.each([
   it("gets the code of an unknown handle", async () => {
     const { client } = createClient(await createCache());
     const { error } = await client.query(WALLET, { handle: "nobodyatall" });
-    expect(errorsIn(error)).toMatchObject([{ path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
+    expect(errorsIn(error)).toMatchObject([
+      { path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } },
+    ]);
   });
 
   it("keeps the other wallets when one fails", async () => {
     const { client } = createClient(await createCache());
     const handles = ["creator", "nobodyatall", "newcomer"];
     const { data, error } = await client.query(WALLETS, { handles });
-    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual(["creator", undefined, "newcomer"]);
+    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual([
+      "creator",
+      undefined,
+      "newcomer",
+    ]);
     expect(errorsIn(error)).toMatchObject([
       { path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND", handle: "nobodyatall" } },
     ]);
@@ -138,7 +154,8 @@ describe.each([
     const { client, exchanges } = createClient(await createCache());
     const invalid = await client.query(WALLET, { handle: 5 as never });
     expect(errorsIn(invalid.error)).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
-    const query = () => client.query(WALLET, { handle: "newcomer" }, { requestPolicy: "network-only" });
+    const query = () =>
+      client.query(WALLET, { handle: "newcomer" }, { requestPolicy: "network-only" });
     for (let i = 1; i < 10; i++) await query();
     expect(errorsIn((await query()).error)).toMatchObject([
       { extensions: { code: "RATE_LIMITED", retryAfterSeconds: expect.any(Number) } },
@@ -159,7 +176,10 @@ describe.each([
     });
     const { data } = await client.query(COINS, { handle, mints: [mint] });
     expect(data.wallet).toMatchObject({ balance: { vault: "6.2500" }, coins: [{ mint }] });
-    const cached = [client.readQuery(WALLET, { handle }), client.readQuery(COINS, { handle, mints: [mint] })];
+    const cached = [
+      client.readQuery(WALLET, { handle }),
+      client.readQuery(COINS, { handle, mints: [mint] }),
+    ];
     expect(cached.map((result) => result!.data.wallet.balance.vault)).toEqual(["1.2500", "6.2500"]);
     expect(new Set(shown)).toEqual(new Set(["1.2500"]));
     unsubscribe();
@@ -169,9 +189,11 @@ describe.each([
     const { socialId, balance } = (await world.lookup(artist)).body;
     const { client, exchanges } = createClient(await createCache());
     const shown: string[] = [];
-    const { unsubscribe } = client.query(WALLET, { handle: artist }).subscribe(({ data, stale }) => {
-      if (data && !stale) shown.push(data.wallet.balance.vault);
-    });
+    const { unsubscribe } = client
+      .query(WALLET, { handle: artist })
+      .subscribe(({ data, stale }) => {
+        if (data && !stale) shown.push(data.wallet.balance.vault);
+      });
     await eventually(() => {
       expect(shown).toEqual([balance.vault]);
     });

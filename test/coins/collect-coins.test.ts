@@ -36,7 +36,10 @@ const rentPaid = () =>
   chain.balance(feePayer()) -
   world.sandbox.landedCollects().reduce((sum, { feeLamports }) => sum + feeLamports, 0n);
 
-function launch(handle: string, coin: Partial<Parameters<World["sandbox"]["coins"]["launch"]>[0]> = {}) {
+function launch(
+  handle: string,
+  coin: Partial<Parameters<World["sandbox"]["coins"]["launch"]>[0]> = {},
+) {
   const mint = newMint();
   world.sandbox.coins.launch({ mint, creator: world.account(handle).address, ...coin });
   return mint;
@@ -135,7 +138,10 @@ describe("a collect that names a coin", () => {
   it("lands although fees arrive in its pools after its simulation saw them empty", async () => {
     const { rpc } = world.sandbox;
     const mints = Array.from({ length: 4 }, () => launchInPool("launcher", SOL));
-    const pools = mints.map((mint) => ({ pool: poolOf(mint), account: chain.account(poolOf(mint))! }));
+    const pools = mints.map((mint) => ({
+      pool: poolOf(mint),
+      account: chain.account(poolOf(mint))!,
+    }));
     onNext(rpc, isMethod("simulateTransaction"), () => {
       for (const { pool, account } of pools) {
         const data = Buffer.from(account.data);
@@ -146,7 +152,10 @@ describe("a collect that names a coin", () => {
     onNext(rpc, isMethod("getLatestBlockhash"), () => {
       for (const { pool, account } of pools) chain.setAccount(pool, account);
     });
-    expect((await collect("launcher", mints)).body).toMatchObject({ success: true, remaining: "0.0000" });
+    expect((await collect("launcher", mints)).body).toMatchObject({
+      success: true,
+      remaining: "0.0000",
+    });
     for (const mint of mints) expect(waitingOn(mint)).toEqual({ curve: 0n, pool: 0n });
   });
 
@@ -234,7 +243,10 @@ describe("a collect that names a coin", () => {
       data.writeBigUInt64LE(SOL, 125);
       chain.setAccount(curveOf(mint), { ...curve, lamports: curve.lamports + SOL, data });
     });
-    expect((await collect("creator", [mint])).body).toMatchObject({ success: true, collected: "1.0000" });
+    expect((await collect("creator", [mint])).body).toMatchObject({
+      success: true,
+      collected: "1.0000",
+    });
   });
 
   it("has nothing to collect below MIN_COLLECT_LAMPORTS, vault and coins together", async () => {
@@ -244,7 +256,10 @@ describe("a collect that names a coin", () => {
     const mint = launch("newcomer", { fees: 59_999n });
     expect((await collect("newcomer", [mint])).body.error).toBe("NOTHING_TO_COLLECT");
     world.sandbox.coins.addFees(mint, 1n);
-    expect((await collect("newcomer", [mint])).body).toMatchObject({ success: true, collected: "0.0001" });
+    expect((await collect("newcomer", [mint])).body).toMatchObject({
+      success: true,
+      collected: "0.0001",
+    });
   });
 
   it("without coins moves only the vaults, and shows no `remaining` over REST", async () => {
@@ -297,7 +312,10 @@ describe("vaults that are missing", () => {
   });
 
   it("are not paid for with more than 2% of the fees", async () => {
-    const mints = [launch("newcomer", { fees: 30_000_000n }), launchInPool("newcomer", 70_000_000n)];
+    const mints = [
+      launch("newcomer", { fees: 30_000_000n }),
+      launchInPool("newcomer", 70_000_000n),
+    ];
     const { body } = await collect("newcomer", mints);
     expect(body.error).toBe("NOTHING_TO_COLLECT");
     expect(world.sandbox.landedCollects()).toEqual([]);

@@ -1,7 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { UNCOLLECTABLE } from "../../src/chain/launchpad/coin-fees.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
-import { ata, creatorVaultOf, curveOf, vaultAuthorityOf, WSOL } from "../support/launchpad-instructions.ts";
+import {
+  ata,
+  creatorVaultOf,
+  curveOf,
+  vaultAuthorityOf,
+  WSOL,
+} from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -25,7 +31,10 @@ const see = async (handle: string, mints: readonly string[]) => (await lookup(ha
 const accountReads = () => world.sandbox.rpc.calls.filter(isMethod("getMultipleAccounts"));
 
 /** Launches a coin for `creator`, with fees on its curve. */
-function launch(creator: string, coin: Partial<Parameters<World["sandbox"]["coins"]["launch"]>[0]> = {}) {
+function launch(
+  creator: string,
+  coin: Partial<Parameters<World["sandbox"]["coins"]["launch"]>[0]> = {},
+) {
   const mint = newMint();
   world.sandbox.coins.launch({ mint, creator, ...coin });
   return mint;
@@ -87,14 +96,18 @@ describe("a lookup that names a coin", () => {
   it("may call the parameter `mints`, as a collect does", async () => {
     const [curveCoin, poolCoin] = mintsOf("launcher");
     const path = `/wallet/lookup?handle=launcher&mints=${poolCoin}&mint=${curveCoin}`;
-    expect((await world.request(path)).body).toEqual(await see("launcher", [curveCoin!, poolCoin!]));
+    expect((await world.request(path)).body).toEqual(
+      await see("launcher", [curveCoin!, poolCoin!]),
+    );
     const { status, body } = await world.request("/wallet/lookup?handle=launcher&mints=nonsense");
     expect([status, body.error]).toEqual([400, "INVALID_MINT"]);
   });
 
   it("has no `coins` if it names none", async () => {
     expect((await world.lookup("launcher")).body).not.toHaveProperty("coins");
-    const { body } = await world.graphql(`{ wallet(handle: "launcher") { coins(mints: []) { mint } } }`);
+    const { body } = await world.graphql(
+      `{ wallet(handle: "launcher") { coins(mints: []) { mint } } }`,
+    );
     expect(body.data.wallet.coins).toEqual([]);
   });
 
@@ -127,10 +140,29 @@ describe("a lookup that names a coin", () => {
         amount: "400000000",
         shareBps: 0,
       },
-      { mint: holders, reason: "HOLDER_REWARDS", ...onCurve, waiting: "0.7000", amount: "700000000" },
-      { mint: cashback, reason: "CASHBACK", ...onCurve, shareBps: 10_000, waiting: "0.0000", amount: "0" },
+      {
+        mint: holders,
+        reason: "HOLDER_REWARDS",
+        ...onCurve,
+        waiting: "0.7000",
+        amount: "700000000",
+      },
+      {
+        mint: cashback,
+        reason: "CASHBACK",
+        ...onCurve,
+        shareBps: 10_000,
+        waiting: "0.0000",
+        amount: "0",
+      },
       { mint: unknown, reason: "NO_SUCH_COIN", ...nowhere },
-      { mint: others, reason: "OTHER_CREATOR", ...onCurve, waiting: "5.0000", amount: "5000000000" },
+      {
+        mint: others,
+        reason: "OTHER_CREATOR",
+        ...onCurve,
+        waiting: "5.0000",
+        amount: "5000000000",
+      },
     ];
     expect(coins).toEqual(expected.map((coin) => ({ ...coin, collectable: false })));
     expect((await see("variety", [sol!, ...mints])).balance.vault).toBe("0.8500");
@@ -182,7 +214,8 @@ describe("a lookup that names a coin", () => {
 });
 
 describe("the rent of a sweep", () => {
-  const reasonOf = async (handle: string, mint: string) => (await see(handle, [mint])).coins.at(-1).reason;
+  const reasonOf = async (handle: string, mint: string) =>
+    (await see(handle, [mint])).coins.at(-1).reason;
 
   it("may be at most 2% of what it moves from a curve that grows", async () => {
     const { chain } = world.sandbox;
@@ -233,7 +266,9 @@ describe("the rent of a sweep", () => {
       const creator = stingy.account("creator").address;
       coins.launch({ mint: free, creator, fees: SOL });
       coins.launch({ mint: growing, creator, fees: SOL, curveBytes: 151 });
-      const { body } = await stingy.request(`/wallet/lookup?handle=creator&mint=${free}&mint=${growing}`);
+      const { body } = await stingy.request(
+        `/wallet/lookup?handle=creator&mint=${free}&mint=${growing}`,
+      );
       expect(body.balance.vault).toBe("4.1000");
       expect(body.coins.map(({ reason }: any) => reason)).toEqual([null, "RENT_TOO_HIGH"]);
     } finally {
@@ -248,7 +283,9 @@ it("fees in pools count unless they are dust", async () => {
   const mint = launch(address);
   world.sandbox.coins.migrate(mint, { fees: 4_999n });
   const tooLittle = await see("graduate", [mint]);
-  expect(tooLittle.coins).toMatchObject([{ stage: "POOL", collectable: false, reason: "BELOW_AMM_MINIMUM" }]);
+  expect(tooLittle.coins).toMatchObject([
+    { stage: "POOL", collectable: false, reason: "BELOW_AMM_MINIMUM" },
+  ]);
   expect(tooLittle.balance.vault).toBe("1.0000");
   world.sandbox.coins.addFees(mint, 395_001n);
   const enough = await see("graduate", [mint]);
@@ -260,7 +297,13 @@ it("a coin in another currency that has migrated has no amount: its pool is not 
   const { address } = world.account("artist001");
   const mint = launch(address, { quoteMint: USDC, fees: 0n });
   world.sandbox.coins.migrate(mint, { fees: 7_000_000n });
-  const pool = { stage: "POOL", quoteMint: USDC, amount: null, waiting: null, reason: "OTHER_CURRENCY" };
+  const pool = {
+    stage: "POOL",
+    quoteMint: USDC,
+    amount: null,
+    waiting: null,
+    reason: "OTHER_CURRENCY",
+  };
   expect((await see("artist001", [mint])).coins).toMatchObject([pool]);
 });
 
@@ -288,7 +331,9 @@ describe("the chain is read", () => {
     );
     await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
     world.forgetCalls();
-    const { body } = await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
+    const { body } = await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, {
+      mints,
+    });
     expect(Object.keys(body.data)).toEqual(handles);
     const calls = accountReads().map(({ params }) => params[0] as string[]);
     expect(calls.length).toBeLessThanOrEqual(4);
@@ -373,7 +418,10 @@ describe("INVALID_MINT", () => {
     for (const field of ["balance(mints: $mints) { vault }", "coins(mints: $mints) { mint }"]) {
       const query = `query ($mints: [String!]!) { walletById(socialId: "${id}") { address ${field} } }`;
       const answer = await world.graphql(query, { mints });
-      expect([answer.status, answer.body.data.walletById.address]).toEqual([200, expect.any(String)]);
+      expect([answer.status, answer.body.data.walletById.address]).toEqual([
+        200,
+        expect.any(String),
+      ]);
       expect(answer.body.errors).toMatchObject([
         { path: ["walletById", expect.any(String)], extensions: { code: "INVALID_MINT" } },
       ]);
@@ -405,7 +453,9 @@ describe("INVALID_MINT", () => {
       world.account("launcher").address,
     ]);
     const message = "At most 19 mints are allowed for one wallet. Received 20.";
-    expect(body.errors).toMatchObject(Array(4).fill({ message, extensions: { code: "INVALID_MINT" } }));
+    expect(body.errors).toMatchObject(
+      Array(4).fill({ message, extensions: { code: "INVALID_MINT" } }),
+    );
     expect(accountReads()).toHaveLength(1);
   });
 
@@ -413,7 +463,8 @@ describe("INVALID_MINT", () => {
     const fields = (count: number) =>
       Array.from(
         { length: count },
-        (_, i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $mints) { mint } ...Balance }`,
+        (_, i) =>
+          `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $mints) { mint } ...Balance }`,
       );
     const ask = (count: number, more: string) =>
       world.graphql(
@@ -426,8 +477,13 @@ describe("INVALID_MINT", () => {
     expect([accepted.status, accepted.body.errors]).toEqual([200, undefined]);
     for (let i = 0; i < 3; i++) {
       const { status, body } = await ask(10, one);
-      expect([status, body.errors]).toMatchObject([400, [{ extensions: { code: "INVALID_MINT" } }]]);
-      expect(body.errors[0].message).toBe("Too many mints: 101 requested, the maximum is 100 per operation.");
+      expect([status, body.errors]).toMatchObject([
+        400,
+        [{ extensions: { code: "INVALID_MINT" } }],
+      ]);
+      expect(body.errors[0].message).toBe(
+        "Too many mints: 101 requested, the maximum is 100 per operation.",
+      );
     }
   });
 
@@ -449,6 +505,9 @@ it("every reason has a sentence for people in the schema", async () => {
   const { body } = await world.graphql(
     '{ __type(name: "UncollectableReason") { enumValues { name description } } }',
   );
-  const expected = Object.entries(UNCOLLECTABLE).map(([name, description]) => ({ name, description }));
+  const expected = Object.entries(UNCOLLECTABLE).map(([name, description]) => ({
+    name,
+    description,
+  }));
   expect(body.data.__type.enumValues).toEqual(expected);
 });

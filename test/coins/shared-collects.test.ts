@@ -22,10 +22,15 @@ describe("within one process", () => {
     return collector.collector.collect({ account, coins }, "caller", performance.now());
   };
   /** Holds the first collect until the others have joined it. */
-  async function whileFirstIsHeld<T>(first: () => Promise<T>, others: () => Promise<T>[]): Promise<T[]> {
+  async function whileFirstIsHeld<T>(
+    first: () => Promise<T>,
+    others: () => Promise<T>[],
+  ): Promise<T[]> {
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
     const collects = [first()];
-    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length).toBe(1);
+    await expect
+      .poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length)
+      .toBe(1);
     collects.push(...others());
     release();
     return Promise.all(collects);
@@ -58,7 +63,13 @@ describe("within one process", () => {
     const account = sandbox.account("launcher");
     const [first, second] = await whileFirstIsHeld(
       () => collect(),
-      () => [collector.collector.collect({ account, coins: coins.slice(0, 1) }, "caller", performance.now())],
+      () => [
+        collector.collector.collect(
+          { account, coins: coins.slice(0, 1) },
+          "caller",
+          performance.now(),
+        ),
+      ],
     );
     expect(first).toMatchObject(collected(1_250_000_000n));
     expect(second).toEqual(first);
@@ -75,7 +86,8 @@ describe("within one process", () => {
     const collects = Promise.all(handles.map((handle) => withCoins.collect(handle, handle)));
     await expect.poll(() => withCoins.openSignatures().length).toBe(12);
     release();
-    for (const outcome of await collects) expect(outcome).toMatchObject({ kind: "collected", remaining: [] });
+    for (const outcome of await collects)
+      expect(outcome).toMatchObject({ kind: "collected", remaining: [] });
     expect(sandbox.landedCollects().map(({ err }) => err)).toEqual(handles.map(() => null));
   });
 });
@@ -103,7 +115,11 @@ describeWithRedis("two replicas", () => {
     await replicas.takeUp();
     release();
     expect((await first).body).toMatchObject({ success: true, collected: "1.2500" });
-    expect((await second).body).toMatchObject({ success: true, collected: "8.5000", remaining: "0.0000" });
+    expect((await second).body).toMatchObject({
+      success: true,
+      collected: "8.5000",
+      remaining: "0.0000",
+    });
     expect(sandbox.landedCollectsOf("launcher")).toHaveLength(2);
   });
 

@@ -11,7 +11,10 @@ import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
-/** The least that a distribution pays out, in lamports: the config's vault must hold 1,781,760, rent included. */
+/**
+ * The least that a distribution pays out, in lamports: the config's vault must hold 1,781,760, rent
+ * included.
+ */
 const MINIMUM = 1_781_760n - 650_240n;
 /** An account that nothing can write to, and that reading does not tell from others. */
 const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
@@ -60,11 +63,17 @@ interface SharedCoin {
   quoteMint?: string;
 }
 
-/** The shares of `artist001` (by default as large as the others') and of new addresses, which have 1 SOL each. */
+/**
+ * The shares of `artist001` (by default as large as the others') and of new addresses, which have 1
+ * SOL each.
+ */
 function sharesWith(count: number, own = 10_000 / (count + 1)): Record<string, number> {
   const others = Array.from({ length: count }, newAddress);
   for (const other of others) chain.setBalance(other, SOL);
-  return { artist001: own, ...Object.fromEntries(others.map((other) => [other, (10_000 - own) / count])) };
+  return {
+    artist001: own,
+    ...Object.fromEntries(others.map((other) => [other, (10_000 - own) / count])),
+  };
 }
 
 /** A coin that `artist001` shares with a stranger, who has 1 SOL. */
@@ -84,7 +93,8 @@ function launch(coin: SharedCoin = {}): string {
   });
   coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: onCurve, quoteMint });
   if (inPool !== undefined) coins.migrate(mint, { fees: inPool });
-  if (inVault > 0n) chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0) + inVault);
+  if (inVault > 0n)
+    chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0) + inVault);
   return mint;
 }
 /** An account without fees of its own. */
@@ -191,7 +201,10 @@ describe("a collect that names a coin whose fees are shared", () => {
   it("moves what waits in all places, to the lamport as the balance said", async () => {
     const mint = launch({ onCurve: SOL + 1n, inPool: 2n * SOL + 3n, inVault: 3n * SOL + 5n });
     expect(await vaultOf("artist001", [mint])).toBe("3.6000");
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "3.6000", newBalance: "4.6000" });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      collected: "3.6000",
+      newBalance: "4.6000",
+    });
     expect(chain.balance(addressOf("artist001"))).toBe(SOL + ((6n * SOL + 9n) * 6n) / 10n);
     expect(collects()).toHaveLength(1);
   });
@@ -238,7 +251,10 @@ describe("a collect that names a coin whose fees are shared", () => {
     for (const each of [below, mint])
       chain.setBalance(configOf(each).creatorVault, chain.rentExemptMinimum(0));
     setAmmVault(chain, configOf(mint), 0n);
-    expect(await collect("artist001", [below, mint])).toMatchObject({ success: true, collected: "0.0008" });
+    expect(await collect("artist001", [below, mint])).toMatchObject({
+      success: true,
+      collected: "0.0008",
+    });
   });
 
   it("is nothing if its pool is not worth the rent of a vault, and the rest is below the minimum", async () => {
@@ -249,14 +265,20 @@ describe("a collect that names a coin whose fees are shared", () => {
     ]);
     expect(await vaultOf("artist001", [mint])).toBe("0.0000");
     chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000", remaining: "0.0000" });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      collected: "1.0000",
+      remaining: "0.0000",
+    });
     expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
   });
 
   it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {
     const mint = launch({ onCurve: SOL, inPool: 0n });
     chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES));
-    expect(await collect("artist001", [mint])).toMatchObject({ success: true, collected: "0.6000" });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      success: true,
+      collected: "0.6000",
+    });
   });
 
   it("is collected although a larger one, beside which it does not fit into the transaction, fails the simulation", async () => {
@@ -273,27 +295,45 @@ describe("a collect that names a coin whose fees are shared", () => {
   it("fits into a transaction with ten shareholders, also in a pool", async () => {
     const shares = sharesWith(9);
     const mint = launch({ shares, inPool: SOL });
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.0999", remaining: "0.0000" });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      collected: "0.0999",
+      remaining: "0.0000",
+    });
     const both = launch({ shares, onCurve: SOL, inPool: SOL });
     expect(await vaultOf("artist001", [both])).toBe("0.1999");
-    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1999", remaining: "0.0000" });
+    expect(await collect("artist001", [both])).toMatchObject({
+      collected: "0.1999",
+      remaining: "0.0000",
+    });
   });
 
   it("takes a second transaction if all coins together have too many instructions for the chain", async () => {
     const shares = sharesWith(9);
     const mints = Array.from({ length: 4 }, () => launch({ shares, onCurve: SOL, inPool: SOL }));
     for (const mint of mints) setAmmVault(chain, configOf(mint), 0n);
-    expect(await collect("artist001", mints)).toMatchObject({ collected: "0.3998", remaining: "0.3998" });
+    expect(await collect("artist001", mints)).toMatchObject({
+      collected: "0.3998",
+      remaining: "0.3998",
+    });
     expect(JSON.stringify(await coinsOf("artist001", mints))).not.toContain("SHAREHOLDER_BLOCKED");
-    expect(await collect("artist001", mints)).toMatchObject({ collected: "0.3998", remaining: "0.0000" });
+    expect(await collect("artist001", mints)).toMatchObject({
+      collected: "0.3998",
+      remaining: "0.0000",
+    });
   });
 
   it("takes two legacy transactions with ten shareholders, curve and pool", async () => {
     world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
     const shares = sharesWith(9);
     const both = launch({ shares, onCurve: SOL, inPool: SOL });
-    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0999" });
-    expect(await collect("artist001", [both])).toMatchObject({ collected: "0.1000", remaining: "0.0000" });
+    expect(await collect("artist001", [both])).toMatchObject({
+      collected: "0.1000",
+      remaining: "0.0999",
+    });
+    expect(await collect("artist001", [both])).toMatchObject({
+      collected: "0.1000",
+      remaining: "0.0000",
+    });
   });
 
   it("succeeds although trading happens after the simulation", async () => {
@@ -333,14 +373,23 @@ describe("a collect that names a coin whose fees are shared", () => {
     const mint = launch({ onCurve: SOL });
     chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
     const { rpc } = world.sandbox;
-    const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcError({ code: -32005 }) });
+    const lift = rpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: rpcError({ code: -32005 }),
+    });
     const lost = collect("artist001", [mint]);
     await expect.poll(() => world.chainCalls()).toContain("sendTransaction");
     chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
     expect(await lost).toMatchObject({ error: "COLLECT_FAILED" });
     lift();
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000", remaining: "0.6000" });
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.6000", remaining: "0.0000" });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      collected: "1.0000",
+      remaining: "0.6000",
+    });
+    expect(await collect("artist001", [mint])).toMatchObject({
+      collected: "0.6000",
+      remaining: "0.0000",
+    });
   });
 
   it("does not take what other collects cost the fee payer for rent", async () => {
@@ -379,7 +428,10 @@ describe("what a collect has found out about a shared coin", () => {
     (await lookUp("artist001", [mint])).coins[0].reason,
     await vaultOf("artist001", [mint]),
   ];
-  /** Answers the next simulation: it changes nothing, and shows the accounts only if they are `shown`. */
+  /**
+   * Answers the next simulation: it changes nothing, and shows the accounts only if they are
+   * `shown`.
+   */
   const simulateNothing = (shown: boolean) =>
     world.sandbox.rpc.faults.add({
       when: isMethod("simulateTransaction"),
@@ -444,7 +496,8 @@ describe("what a collect has found out about a shared coin", () => {
   it("is nothing if only one of its shareholders gets too little", async () => {
     const { creatorVault } = world.account("band");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
-    // The least of which the smaller share is worth a collect, before the platform rounds all parts down.
+    // The least of which the smaller share is worth a collect, before the platform rounds all parts
+    // down.
     const mint = launch({ shares: { artist001: 3, band: 9_997 }, inVault: 333_333_334n });
     expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
     expect(world.chainCalls()).toContain("simulateTransaction");

@@ -14,10 +14,13 @@ let callers = 0;
 /** Each caller has its own rate limit and share of the fee budget. */
 const newCaller = () => ({ "x-forwarded-for": `10.1.${callers++}.1` });
 /** The variables for these ids, without coins. */
-const toCollects = (ids: readonly string[]) => ({ collects: ids.map((socialId) => ({ socialId })) });
+const toCollects = (ids: readonly string[]) => ({
+  collects: ids.map((socialId) => ({ socialId })),
+});
 const toLiteral = (ids: readonly string[]) => `[${ids.map((id) => `{socialId: "${id}"}`).join()}]`;
 const idOf = (handle: string) => world.account(handle).id;
-const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+const left = ({ headers }: { headers: Headers }) =>
+  Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
 
 describe("collectMany", () => {
   it("collects every account and answers in the order of the entries", async () => {
@@ -37,7 +40,9 @@ describe("collectMany", () => {
       const ids = ["x", idOf("newcomer"), "1".repeat(21), "x"];
       const { body } = await world.graphql(QUERY, toCollects(ids), newCaller());
       expect(body.data.collectMany).toMatchObject([null, { success: false }, null, null]);
-      const errors = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions.code]).sort();
+      const errors = body.errors
+        .map(({ path, extensions }: any) => [path.join("."), extensions.code])
+        .sort();
       expect(errors).toEqual([
         ["collectMany.0", "INVALID_SOCIAL_ID"],
         ["collectMany.2", "INVALID_SOCIAL_ID"],
@@ -137,7 +142,11 @@ describe("collectMany", () => {
   });
 
   it("of more than 100 entries is refused", async () => {
-    const { status, body } = await world.graphql(QUERY, toCollects(Array(101).fill("1")), newCaller());
+    const { status, body } = await world.graphql(
+      QUERY,
+      toCollects(Array(101).fill("1")),
+      newCaller(),
+    );
     expect(status).toBe(400);
     expect(body.errors[0]).toMatchObject({
       message: "Too many entries to collect: 101 requested, the maximum is 100 per operation.",
@@ -155,7 +164,11 @@ describe("collectMany", () => {
         // Parsed, then cached.
         for (let i = 1; i <= 3; i++) {
           const { status, body, headers } = await limited.graphql(QUERY, toCollects(ids), caller);
-          expect([status, headers.get("retry-after"), left({ headers })]).toEqual([400, null, 20 - i]);
+          expect([status, headers.get("retry-after"), left({ headers })]).toEqual([
+            400,
+            null,
+            20 - i,
+          ]);
           expect(body.errors).toMatchObject([
             {
               message: "This request counts as 21 requests, and the rate limit is 20. Split it.",

@@ -25,8 +25,10 @@ const NOTHING = {
   message: `The vault is empty, or holds too little to be worth a transaction. Try again after more trading.${NAME_COINS}`,
   collected: "0.0000",
 };
-const post = (body: BodyInit, headers: Record<string, string> = { "content-type": "application/json" }) =>
-  world.request("/collect", { method: "POST", headers, body });
+const post = (
+  body: BodyInit,
+  headers: Record<string, string> = { "content-type": "application/json" },
+) => world.request("/collect", { method: "POST", headers, body });
 const sent = () => world.sandbox.rpc.calls.filter(isMethod("sendTransaction")).length;
 
 describe("POST /collect", () => {
@@ -46,7 +48,9 @@ describe("POST /collect", () => {
     expect(landed.feeLamports).toBeGreaterThanOrEqual(5_000n);
     expect(landed.feeLamports).toBeLessThan(5_100n);
     expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
-    expect(world.sandbox.chain.balance(creatorVault)).toBe(world.sandbox.chain.rentExemptMinimum(0));
+    expect(world.sandbox.chain.balance(creatorVault)).toBe(
+      world.sandbox.chain.rentExemptMinimum(0),
+    );
     expect((await world.lookup("creator")).body.balance).toEqual({
       vault: "0.0000",
       pda: "8.3000",
@@ -56,7 +60,10 @@ describe("POST /collect", () => {
 
     world.forgetCalls();
     const again = await world.collect(id);
-    expect([again.status, again.body]).toEqual([400, { ...NOTHING, lastCollect: expect.any(Object) }]);
+    expect([again.status, again.body]).toEqual([
+      400,
+      { ...NOTHING, lastCollect: expect.any(Object) },
+    ]);
     expect(sent()).toBe(0);
   });
 
@@ -64,20 +71,31 @@ describe("POST /collect", () => {
     const { id, address } = world.account("artist010");
     await world.collect(id);
     const before = world.sandbox.chain.balance(address);
-    const fees = { jsonrpc: "2.0", id: 1, method: "sandboxAddCreatorFees", params: [address, 250_000_000] };
-    const added = await fetch(world.sandbox.rpc.url, { method: "POST", body: JSON.stringify(fees) });
+    const fees = {
+      jsonrpc: "2.0",
+      id: 1,
+      method: "sandboxAddCreatorFees",
+      params: [address, 250_000_000],
+    };
+    const added = await fetch(world.sandbox.rpc.url, {
+      method: "POST",
+      body: JSON.stringify(fees),
+    });
     expect(await added.json()).toMatchObject({ result: expect.any(String) });
     expect((await world.lookup("artist010")).body.balance.vault).toBe("0.2500");
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.2500" });
     expect(world.sandbox.chain.balance(address)).toBe(before + 250_000_000n);
   });
 
-  it.each(["newcomer", "dusty"])("answers NOTHING_TO_COLLECT for %s, and sends nothing", async (handle) => {
-    world.forgetCalls();
-    const { status, body } = await world.collect(world.account(handle).id);
-    expect([status, body]).toEqual([400, NOTHING]);
-    expect(sent()).toBe(0);
-  });
+  it.each(["newcomer", "dusty"])(
+    "answers NOTHING_TO_COLLECT for %s, and sends nothing",
+    async (handle) => {
+      world.forgetCalls();
+      const { status, body } = await world.collect(world.account(handle).id);
+      expect([status, body]).toEqual([400, NOTHING]);
+      expect(sent()).toBe(0);
+    },
+  );
 
   it("answers NOTHING_TO_COLLECT for an unknown id: its vault is empty", async () => {
     expect((await world.collect("18446744073709551615")).body).toEqual(NOTHING);
@@ -118,13 +136,20 @@ describe("POST /collect", () => {
   it("collects each of many accounts once, and reports its own amount, when all are requested at once", async () => {
     const handles = Array.from({ length: 9 }, (_, i) => `artist02${i + 1}`);
     const before = await Promise.all(handles.map((handle) => world.lookup(handle)));
-    const answers = await Promise.all(handles.map((handle) => world.collect(world.account(handle).id)));
-    expect(answers.map(({ body }) => body.collected)).toEqual(before.map(({ body }) => body.balance.vault));
+    const answers = await Promise.all(
+      handles.map((handle) => world.collect(world.account(handle).id)),
+    );
+    expect(answers.map(({ body }) => body.collected)).toEqual(
+      before.map(({ body }) => body.balance.vault),
+    );
     for (const handle of handles) expect(world.sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
   it("accepts any Content-Type and unknown fields", async () => {
-    const body = JSON.stringify({ socialId: world.account("newcomer").id, other: { __proto__: null } });
+    const body = JSON.stringify({
+      socialId: world.account("newcomer").id,
+      other: { __proto__: null },
+    });
     for (const headers of [{}, { "content-type": "text/plain" }]) {
       expect((await post(body, headers)).body).toEqual(NOTHING);
     }
@@ -253,7 +278,10 @@ describe("COLLECT_FAILED", () => {
 
   it("of one collect does not affect the next", async () => {
     const { id } = world.account("artist016");
-    const lift = world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
+    const lift = world.sandbox.rpc.faults.add({
+      when: isMethod("simulateTransaction"),
+      then: "reset",
+    });
     expect((await world.collect(id)).status).toBe(500);
     lift();
     expect((await world.collect(id)).status).toBe(200);
@@ -264,7 +292,8 @@ describe("COLLECT_FAILED", () => {
     try {
       const handles = ["artist001", "artist002", "artist003"];
       const answers = [];
-      for (const handle of handles) answers.push(await smallBudget.collect(smallBudget.account(handle).id));
+      for (const handle of handles)
+        answers.push(await smallBudget.collect(smallBudget.account(handle).id));
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
       expect(answers[2]!.body).toEqual(error("COLLECT_FAILED"));
     } finally {
@@ -285,7 +314,10 @@ describe("COLLECT_FAILED", () => {
         const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";
         const graphql = await tooSmall.graphql(mutation, { id });
         expect(graphql.body.errors).toEqual([
-          expect.objectContaining({ message, extensions: { code: "COLLECT_FAILED", scope: "SERVICE" } }),
+          expect.objectContaining({
+            message,
+            extensions: { code: "COLLECT_FAILED", scope: "SERVICE" },
+          }),
         ]);
         expect(tooSmall.sandbox.landedCollects()).toEqual([]);
       } finally {

@@ -70,8 +70,15 @@ describe("wallet(handle)", () => {
   });
 
   it("does not affect other fields when it fails", async () => {
-    const { body } = await world.graphql(aliased(["creator", "nobodyatall", "no good", "dusty"], "handle"));
-    expect(body.data).toEqual({ w0: { handle: "creator" }, w1: null, w2: null, w3: { handle: "dusty" } });
+    const { body } = await world.graphql(
+      aliased(["creator", "nobodyatall", "no good", "dusty"], "handle"),
+    );
+    expect(body.data).toEqual({
+      w0: { handle: "creator" },
+      w1: null,
+      w2: null,
+      w3: { handle: "dusty" },
+    });
     expect(body.errors.map(({ path, extensions }: any) => [path, extensions.code])).toEqual(
       expect.arrayContaining([
         [["w1"], "SOCIAL_NOT_FOUND"],
@@ -83,15 +90,22 @@ describe("wallet(handle)", () => {
   it("has retryAfterSeconds and status 200 when the network's rate limit is reached", async () => {
     const world = await startWorld();
     world.sandbox.social.faults.add({ then: { status: 429, body: "" } });
-    const { status, headers, body } = await world.graphql('{ wallet(handle: "creator") { address } }');
+    const { status, headers, body } = await world.graphql(
+      '{ wallet(handle: "creator") { address } }',
+    );
     expect([status, headers.get("retry-after")]).toEqual([200, null]);
-    expect(body.errors[0].extensions).toEqual({ code: "SOCIAL_RATE_LIMITED", retryAfterSeconds: 60 });
+    expect(body.errors[0].extensions).toEqual({
+      code: "SOCIAL_RATE_LIMITED",
+      retryAfterSeconds: 60,
+    });
     await world.close();
   });
 
   it("returns the other fields when the balance cannot be read", async () => {
     world.sandbox.rpc.faults.add({ then: "reset" });
-    const { body } = await world.graphql('{ wallet(handle: "creator") { handle balance { vault } } }');
+    const { body } = await world.graphql(
+      '{ wallet(handle: "creator") { handle balance { vault } } }',
+    );
     expect(body.data).toEqual({ wallet: { handle: "creator", balance: null } });
     expect(body.errors[0]).toMatchObject({
       path: ["wallet", "balance"],
@@ -113,7 +127,10 @@ describe("walletById(socialId)", () => {
       { social: 0, chain: 0 },
     ]);
     expect(await ask("handle")).toEqual([{ handle: "artist001" }, { social: 1, chain: 0 }]);
-    expect(await ask("balance { pda }")).toEqual([{ balance: { pda: "2.1000" } }, { social: 0, chain: 1 }]);
+    expect(await ask("balance { pda }")).toEqual([
+      { balance: { pda: "2.1000" } },
+      { social: 0, chain: 1 },
+    ]);
   });
 
   it("has no handle for an unknown id", async () => {
@@ -135,7 +152,9 @@ describe("walletById(socialId)", () => {
     expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([[ids[0], id]]);
     const none = { address: expect.any(String), handle: null, profile: null };
     expect(body.data.walletsById).toMatchObject([none, none, none, { handle: "creator" }]);
-    const failed = body.errors.map(({ path, extensions }: any) => [path.join("."), extensions.code]).sort();
+    const failed = body.errors
+      .map(({ path, extensions }: any) => [path.join("."), extensions.code])
+      .sort();
     expect(failed).toEqual(
       [0, 1, 2].flatMap((i) =>
         ["handle", "profile"].map((field) => [`walletsById.${i}.${field}`, "SOCIAL_NOT_FOUND"]),
@@ -223,9 +242,11 @@ describe("walletsById(socialIds)", () => {
 describe("upstream calls", () => {
   it("of 100 known ids are 4 to the chain, for one request of the rate limit", async () => {
     const ids = artists(100).map((handle) => world.account(handle).id);
-    const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId balance { vault } } }";
+    const query =
+      "query ($ids: [String!]!) { walletsById(socialIds: $ids) { socialId balance { vault } } }";
     const caller = { "x-forwarded-for": "192.0.2.77" };
-    const left = ({ headers }: { headers: Headers }) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
+    const left = ({ headers }: { headers: Headers }) =>
+      Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
     const before = left(await world.graphql("{ __typename }", {}, caller));
     world.forgetCalls();
     const { body, headers } = await world.graphql(query, { ids }, caller);
@@ -274,7 +295,8 @@ describe("upstream calls", () => {
 describe("collect(socialId)", () => {
   const FIELDS =
     "success collected collectedLamports newBalance newBalanceLamports txSignature error message";
-  const collect = (id: string) => world.graphql(`mutation { collect(socialId: "${id}") { ${FIELDS} } }`);
+  const collect = (id: string) =>
+    world.graphql(`mutation { collect(socialId: "${id}") { ${FIELDS} } }`);
 
   it("moves fees, and reports an empty vault as data", async () => {
     const { id } = world.account("creator");
@@ -331,14 +353,19 @@ describe("collect(socialId)", () => {
     const { id } = world.account("newcomer");
     const chainCallsFor = async (fields: string) => {
       world.forgetCalls();
-      const { body } = await world.graphql(`mutation { collect(socialId: "${id}") { error ${fields} } }`);
+      const { body } = await world.graphql(
+        `mutation { collect(socialId: "${id}") { error ${fields} } }`,
+      );
       expect(body.data.collect.error).toBe("NOTHING_TO_COLLECT");
       return upstreamCalls();
     };
     const { chain } = await chainCallsFor("");
     expect(await chainCallsFor("wallet { id socialId address }")).toEqual({ social: 0, chain });
     expect(await chainCallsFor("wallet { handle }")).toEqual({ social: 1, chain });
-    expect(await chainCallsFor("wallet { balance { total } }")).toEqual({ social: 0, chain: chain + 1 });
+    expect(await chainCallsFor("wallet { balance { total } }")).toEqual({
+      social: 0,
+      chain: chain + 1,
+    });
   });
 
   it("collects several accounts in one operation, and a failure does not affect the others", async () => {
@@ -346,20 +373,28 @@ describe("collect(socialId)", () => {
       `mutation { a: collect(socialId: "${world.account("artist001").id}") { success } b: collect(socialId: "x") { success } }`,
     );
     expect(body.data).toEqual({ a: { success: true }, b: null });
-    expect(body.errors[0]).toMatchObject({ path: ["b"], extensions: { code: "INVALID_SOCIAL_ID" } });
+    expect(body.errors[0]).toMatchObject({
+      path: ["b"],
+      extensions: { code: "INVALID_SOCIAL_ID" },
+    });
   });
 
   it("fails with COLLECT_FAILED when the chain cannot be read", async () => {
     world.sandbox.rpc.faults.add({ then: "reset" });
     const { body } = await collect(world.account("artist002").id);
     expect(body.data).toEqual({ collect: null });
-    expect(body.errors[0]).toMatchObject({ path: ["collect"], extensions: { code: "COLLECT_FAILED" } });
+    expect(body.errors[0]).toMatchObject({
+      path: ["collect"],
+      extensions: { code: "COLLECT_FAILED" },
+    });
   });
 });
 
 describe("the endpoint", () => {
   it("is GraphiQL in a browser", async () => {
-    const { status, headers, body } = await world.request("/graphql", { headers: { accept: "text/html" } });
+    const { status, headers, body } = await world.request("/graphql", {
+      headers: { accept: "text/html" },
+    });
     expect(status).toBe(200);
     expect(headers.get("content-type")).toMatch("text/html");
     expect(body).toContain("<title>GraphiQL");
@@ -369,24 +404,40 @@ describe("the endpoint", () => {
     const send = (body: string) =>
       world.request("/graphql", {
         method: "POST",
-        headers: { "content-type": "application/json", accept: "application/graphql-response+json" },
+        headers: {
+          "content-type": "application/json",
+          accept: "application/graphql-response+json",
+        },
         body,
       });
-    for (const body of ["", "{", "[]", "{}", '{"query":1}', '{"query":"{ nothing }"}', '{"query":"{"}']) {
+    for (const body of [
+      "",
+      "{",
+      "[]",
+      "{}",
+      '{"query":1}',
+      '{"query":"{ nothing }"}',
+      '{"query":"{"}',
+    ]) {
       const answer = await send(body);
       expect([body, answer.status, answer.body.errors?.length > 0]).toEqual([body, 400, true]);
     }
   });
 
   it("answers BAD_REQUEST with the reason for an invalid variable", async () => {
-    const number = await world.graphql("mutation ($id: String!) { collect(socialId: $id) { success } }", {
-      id: 1523400000000000123,
-    });
+    const number = await world.graphql(
+      "mutation ($id: String!) { collect(socialId: $id) { success } }",
+      {
+        id: 1523400000000000123,
+      },
+    );
     expect(number.body.errors[0]).toMatchObject({
       message: expect.stringContaining('Variable "$id" got invalid value'),
       extensions: { code: "BAD_REQUEST" },
     });
-    const missing = await world.graphql("query ($handle: String!) { wallet(handle: $handle) { address } }");
+    const missing = await world.graphql(
+      "query ($handle: String!) { wallet(handle: $handle) { address } }",
+    );
     expect(missing.body.errors[0].extensions.code).toBe("BAD_REQUEST");
     const { status, body } = await world.request("/graphql?query={__typename}&variables={", {
       headers: { accept: "application/json" },
@@ -445,7 +496,9 @@ describe("the endpoint", () => {
     ]) {
       const headers = { "content-type": "application/json", accept };
       const query = JSON.stringify({ query: "{ __typename }" });
-      expect((await world.request("/graphql", { method: "POST", headers, body: query })).status).toBe(200);
+      expect(
+        (await world.request("/graphql", { method: "POST", headers, body: query })).status,
+      ).toBe(200);
     }
   });
 
@@ -455,16 +508,25 @@ describe("the endpoint", () => {
     world.forgetCalls();
     const leaving = new AbortController();
     const body = JSON.stringify({
-      query: '{ a: wallet(handle: "artist051") { address } b: wallet(handle: "artist052") { address } }',
+      query:
+        '{ a: wallet(handle: "artist051") { address } b: wallet(handle: "artist052") { address } }',
     });
     const headers = { "content-type": "application/json" };
-    const left = world.request("/graphql", { method: "POST", headers, body, signal: leaving.signal });
+    const left = world.request("/graphql", {
+      method: "POST",
+      headers,
+      body,
+      signal: leaving.signal,
+    });
     await expect.poll(() => world.sandbox.social.calls.length).toBe(1);
     leaving.abort();
     await expect(left).rejects.toThrow();
-    const lines = () => world.logLines.map((line) => JSON.parse(line) as { level: number; msg: string });
+    const lines = () =>
+      world.logLines.map((line) => JSON.parse(line) as { level: number; msg: string });
     await expect.poll(() => lines().filter(({ msg }) => msg === "answered")).toHaveLength(1);
-    expect(lines().filter(({ level }) => level > 20)).toMatchObject([{ level: 30, msg: "answered" }]);
+    expect(lines().filter(({ level }) => level > 20)).toMatchObject([
+      { level: 30, msg: "answered" },
+    ]);
   });
 
   it("runs no mutation over GET", async () => {
@@ -476,7 +538,9 @@ describe("the endpoint", () => {
   });
 
   it("shows no internal error detail", async () => {
-    world.sandbox.rpc.faults.add({ then: { status: 500, body: "internal detail of the provider" } });
+    world.sandbox.rpc.faults.add({
+      then: { status: 500, body: "internal detail of the provider" },
+    });
     const { body } = await world.graphql('{ wallet(handle: "creator") { balance { vault } } }');
     expect(JSON.stringify(body)).not.toMatch(
       /internal detail|127\.0\.0\.1|\.ts|node_modules|stack|getMultiple/,

@@ -13,14 +13,18 @@ let accounts = 0;
 /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
 function newAccount() {
   const account = sandbox.account(`artist${String(++accounts).padStart(3, "0")}`);
-  sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n);
+  sandbox.chain.setBalance(
+    account.creatorVault,
+    sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n,
+  );
   sandbox.chain.setBalance(account.address, 5_200_000_000n);
   return account;
 }
 const nextCall = (method: string) =>
   expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
 /** The transactions sent to the chain since its calls were cleared, with repeats. */
-const sent = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
+const sent = () =>
+  sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("a replica that is killed", () => {
   beforeAll(async () => {
@@ -60,7 +64,11 @@ describeWithRedis("a replica that is killed", () => {
     // It landed before this request.
     expect(body).toMatchObject({
       error: "NOTHING_TO_COLLECT",
-      lastCollect: { collected: "3.1000", newBalance: "8.3000", txSignature: transaction!.signature },
+      lastCollect: {
+        collected: "3.1000",
+        newBalance: "8.3000",
+        txSignature: transaction!.signature,
+      },
     });
     // It may send the same bytes again, but only after checking their status.
     const calls = sandbox.rpc.calls.filter(isMethod("getSignatureStatuses", "sendTransaction"));
@@ -77,7 +85,10 @@ describeWithRedis("a replica that is killed", () => {
     await killAt("sendTransaction", id);
     lift();
 
-    expect((await replicas.at(1).collect(id)).body).toMatchObject({ success: true, collected: "3.1000" });
+    expect((await replicas.at(1).collect(id)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
     expect(new Set(sent()).size).toBe(1);
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });

@@ -51,7 +51,10 @@ describe("the log", () => {
     ],
     [
       "a GraphQL operation",
-      () => world.graphql('{ a: wallet(handle: "creator") { address } b: wallet(handle: "!") { address } }'),
+      () =>
+        world.graphql(
+          '{ a: wallet(handle: "creator") { address } b: wallet(handle: "!") { address } }',
+        ),
       { operation: "graphql", code: "INVALID_HANDLE", status: 200, cached: 1 },
     ],
     [
@@ -98,7 +101,12 @@ describe("the log", () => {
       "SOCIAL_API_UNAVAILABLE",
       "SOCIAL_API_URL",
     ],
-    ["the chain", () => world.sandbox.rpc.faults.add({ then: "reset" }), "LOOKUP_FAILED", "SOLANA_RPC_URL"],
+    [
+      "the chain",
+      () => world.sandbox.rpc.faults.add({ then: "reset" }),
+      "LOOKUP_FAILED",
+      "SOLANA_RPC_URL",
+    ],
   ])(
     "has one warning for an outage of %s, with the code, the cause and what to check",
     async (_name, fail, code, variable) => {

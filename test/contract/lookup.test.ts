@@ -143,18 +143,30 @@ describe("GET /wallet/lookup", () => {
 
   it.each([
     ["503 in JSON", problem(503, { title: "Service Unavailable", status: 503 })],
-    ["503 in a proxy's plain text", problem(503, "upstream connect error", { "content-type": "text/plain" })],
+    [
+      "503 in a proxy's plain text",
+      problem(503, "upstream connect error", { "content-type": "text/plain" }),
+    ],
     ["500", problem(500, "")],
     ["400", problem(400, { errors: [{ message: "invalid" }] })],
     ["401", problem(401, { title: "Unauthorized", status: 401 })],
-    ["402", problem(402, { title: "CreditsDepleted", type: "https://api.example/2/problems/credits" })],
+    [
+      "402",
+      problem(402, { title: "CreditsDepleted", type: "https://api.example/2/problems/credits" }),
+    ],
     ["403", problem(403, { title: "Forbidden", status: 403 })],
-    ["429 for used-up credit", problem(429, { type: "https://api.example/2/problems/usage-capped" })],
+    [
+      "429 for used-up credit",
+      problem(429, { type: "https://api.example/2/problems/usage-capped" }),
+    ],
     ["HTML", problem(200, "<html></html>", { "content-type": "text/html" })],
     ["JSON of another shape", problem(200, { data: { id: 1 } })],
     ["an id that is a number", problem(200, { data: [{ id: 12345, username: "creator" }] })],
     ["an id that is not numeric", problem(200, { data: [{ id: "12x", username: "creator" }] })],
-    ["an id past 64 bits", problem(200, { data: [{ id: "18446744073709551616", username: "creator" }] })],
+    [
+      "an id past 64 bits",
+      problem(200, { data: [{ id: "18446744073709551616", username: "creator" }] }),
+    ],
     ["another account", problem(200, { data: [{ id: "7", username: "newcomer" }] })],
     [
       "two accounts of one name",
@@ -175,7 +187,9 @@ describe("GET /wallet/lookup", () => {
     ["neither data nor errors", problem(200, {})],
     [
       "an error of another kind",
-      problem(200, { errors: [{ value: "creator", type: "https://api.example/2/problems/other" }] }),
+      problem(200, {
+        errors: [{ value: "creator", type: "https://api.example/2/problems/other" }],
+      }),
     ],
     ["a redirect", problem(302, "", { location: "https://elsewhere.example/" })],
     ["a truncated response", "cut" as const],
@@ -193,11 +207,16 @@ describe("GET /wallet/lookup", () => {
     try {
       outage.sandbox.social.faults.add({ then: problem(401, {}) });
       const { status, body, headers } = await outage.lookup("creator");
-      expect([status, body.error, headers.get("retry-after")]).toEqual([503, "SOCIAL_API_UNAVAILABLE", null]);
+      expect([status, body.error, headers.get("retry-after")]).toEqual([
+        503,
+        "SOCIAL_API_UNAVAILABLE",
+        null,
+      ]);
       const ask = async () => (await outage.lookup("creator")).headers.get("retry-after");
       await expect.poll(ask).toMatch(/^[1-9][0-9]?$/);
       const askGraphQL = async () =>
-        (await outage.graphql('{ wallet(handle: "creator") { handle } }')).body.errors[0].extensions;
+        (await outage.graphql('{ wallet(handle: "creator") { handle } }')).body.errors[0]
+          .extensions;
       const expected = { code: "SOCIAL_API_UNAVAILABLE", retryAfterSeconds: expect.any(Number) };
       await expect.poll(askGraphQL).toEqual(expected);
     } finally {
@@ -248,7 +267,9 @@ describe("a full queue", () => {
   /** The number of accounts that wait for a call. */
   const waiting = async () =>
     Number(
-      /^tributary_queue_length\{upstream="social"\} (\d+)$/m.exec((await busy.request("/metrics")).body)?.[1],
+      /^tributary_queue_length\{upstream="social"\} (\d+)$/m.exec(
+        (await busy.request("/metrics")).body,
+      )?.[1],
     );
   beforeEach(async () => {
     busy = await startWorld({ SOCIAL_CONCURRENCY: 1, SOCIAL_QUEUE_MAX: "1" });
@@ -279,7 +300,10 @@ describe("a full queue", () => {
     await expect.poll(waiting).toBe(1);
     release();
     expect([(await first).status, (await third).status]).toEqual([200, 200]);
-    expect(busy.sandbox.social.calls.flatMap(({ names }) => names)).toEqual(["artist001", "artist003"]);
+    expect(busy.sandbox.social.calls.flatMap(({ names }) => names)).toEqual([
+      "artist001",
+      "artist003",
+    ]);
   });
 });
 
@@ -288,7 +312,9 @@ describe("HANDLE_ALLOW_UNDERSCORE", () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
       wide.sandbox.social.rename("artist001", "with_underscore");
-      expect((await wide.lookup("with_underscore")).body.socialId).toBe(wide.account("artist001").id);
+      expect((await wide.lookup("with_underscore")).body.socialId).toBe(
+        wide.account("artist001").id,
+      );
       expect((await wide.lookup("with-hyphen")).body).toEqual(
         error(
           "INVALID_HANDLE",
@@ -312,7 +338,9 @@ describe("any other path or method", () => {
       "//collect",
     ]) {
       // Browsers get the same.
-      const { status, body } = await world.request(path, { headers: { accept: "text/html,*/*;q=0.8" } });
+      const { status, body } = await world.request(path, {
+        headers: { accept: "text/html,*/*;q=0.8" },
+      });
       expect([path, status, body]).toEqual([path, 404, error("NOT_FOUND")]);
     }
     const post = await world.request("/wallet/lookup?handle=creator", { method: "POST" });
@@ -340,12 +368,16 @@ describe("any other path or method", () => {
     };
     expect(await ask("/wallet/lookup?handle=creator", "a b")).toBe(200);
     expect(await ask("/wallet/lookup?handle=creator", "localhost:99999")).toBe(200);
-    expect(await ask("http://elsewhere.example/wallet/lookup?handle=creator", "elsewhere.example")).toBe(200);
+    expect(
+      await ask("http://elsewhere.example/wallet/lookup?handle=creator", "elsewhere.example"),
+    ).toBe(200);
     expect(await ask("/nothing", "localhost/wallet/lookup?handle=creator&x=")).toBe(404);
   });
 
   it("answers HEAD like GET, without the body", async () => {
-    const { status, body } = await world.request("/wallet/lookup?handle=creator", { method: "HEAD" });
+    const { status, body } = await world.request("/wallet/lookup?handle=creator", {
+      method: "HEAD",
+    });
     expect([status, body]).toEqual([200, ""]);
   });
 
@@ -363,7 +395,9 @@ describe("BASE_PATH", () => {
     try {
       expect(based.url).toMatch(/\/api\/v1$/);
       expect((await based.lookup("creator")).status).toBe(200);
-      expect((await based.graphql("{ __typename }")).body).toEqual({ data: { __typename: "Query" } });
+      expect((await based.graphql("{ __typename }")).body).toEqual({
+        data: { __typename: "Query" },
+      });
       expect((await based.request("/livez")).status).toBe(200);
       expect((await fetch(new URL("/wallet/lookup?handle=creator", based.url))).status).toBe(404);
     } finally {

@@ -60,7 +60,10 @@ describe("the media type of a GraphQL response", () => {
     ",",
   ])("cannot satisfy `Accept: %s`, which gets a 406", async (accept) => {
     await world.graphql(QUERY, VARIABLES); // From now on the operation is cached.
-    const { status, headers, body } = await post({ query: QUERY, variables: VARIABLES }, { accept });
+    const { status, headers, body } = await post(
+      { query: QUERY, variables: VARIABLES },
+      { accept },
+    );
     expect([status, headers.get("content-type")]).toEqual([406, JSON_TYPE]);
     expect(body).toEqual({
       errors: [
@@ -78,7 +81,12 @@ describe("the media type of a GraphQL response", () => {
     ["an invalid variable", { query: QUERY, variables: { handle: 5 } }, 200, 400],
     ["a missing variable", { query: QUERY }, 200, 400],
     ["an unknown operation name", { query: QUERY, operationName: "Other" }, 200, 400],
-    ["no operation name for several operations", { query: `${QUERY} query Other { __typename }` }, 200, 400],
+    [
+      "no operation name for several operations",
+      { query: `${QUERY} query Other { __typename }` },
+      200,
+      400,
+    ],
     ["a request without a query", {}, 400, 400],
     ["variables that are no object", { query: QUERY, variables: "x" }, 400, 400],
     [
@@ -98,7 +106,9 @@ describe("the media type of a GraphQL response", () => {
     ["a failed field", { query: QUERY, variables: { handle: "nobody" } }, 200, 200],
   ])("decides the status of %s", async (_name, body, asJson, asGraphQL) => {
     const headers = [{}, { accept: URQL }];
-    const statuses = await Promise.all(headers.map(async (each) => (await post(body, each)).status));
+    const statuses = await Promise.all(
+      headers.map(async (each) => (await post(body, each)).status),
+    );
     expect(statuses).toEqual([asJson, asGraphQL]);
   });
 
@@ -119,7 +129,8 @@ describe("the media type of a GraphQL response", () => {
 describe("an operation that the service has answered before", () => {
   it("is not parsed again, whatever headers and members a client sends", async () => {
     const query = `${QUERY} # another text`;
-    const parsed = () => world.logLines.filter((line) => line.includes("parsed and validated")).length;
+    const parsed = () =>
+      world.logLines.filter((line) => line.includes("parsed and validated")).length;
     world.logLines.length = 0;
     await post({ query, variables: VARIABLES, operationName: "Wallet" });
     expect(parsed()).toBe(1);
@@ -146,7 +157,10 @@ describe("a persisted query", () => {
   const extensions = { persistedQuery: { version: 1, sha256Hash: "ab".repeat(32) } };
   const NOT_SUPPORTED = {
     errors: [
-      { message: "PersistedQueryNotSupported", extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED" } },
+      {
+        message: "PersistedQueryNotSupported",
+        extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED" },
+      },
     ],
   };
 
@@ -180,11 +194,17 @@ describe("a persisted query", () => {
     expect((await post({ extensions }, caller)).headers.get("ratelimit")).toContain("r=0");
     expect((await post({ extensions }, caller)).status).toBe(429);
     const { body } = await world.request("/metrics");
-    expect(body).toMatch(/requests_total\{operation="graphql",code="PERSISTED_QUERY_NOT_SUPPORTED"\} \d/);
+    expect(body).toMatch(
+      /requests_total\{operation="graphql",code="PERSISTED_QUERY_NOT_SUPPORTED"\} \d/,
+    );
   });
 
   it("is refused only for that extension: any other request without a query is BAD_REQUEST", async () => {
-    for (const other of [{}, { persistedQuery: null }, { clientLibrary: { name: "a", version: "1" } }]) {
+    for (const other of [
+      {},
+      { persistedQuery: null },
+      { clientLibrary: { name: "a", version: "1" } },
+    ]) {
       const { status, body } = await post({ extensions: other });
       expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
     }

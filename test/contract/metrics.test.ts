@@ -55,9 +55,13 @@ describe("/metrics", () => {
     expect(Object.keys(growth).filter((name) => name.includes('operation="collect"'))).toEqual([]);
     // A scrape also reads the fee payer's balance.
     expect(
-      growth['tributary_upstream_calls_total{upstream="chain",method="getMultipleAccounts",result="ok"}'],
+      growth[
+        'tributary_upstream_calls_total{upstream="chain",method="getMultipleAccounts",result="ok"}'
+      ],
     ).toBeGreaterThanOrEqual(2);
-    const invalidOperations = Object.entries(growth).filter(([name]) => /graphql.*(BAD|GRAPHQL)/.test(name));
+    const invalidOperations = Object.entries(growth).filter(([name]) =>
+      /graphql.*(BAD|GRAPHQL)/.test(name),
+    );
     expect(invalidOperations.map(([, count]) => count)).toEqual([1]);
   });
 
@@ -116,7 +120,9 @@ describe("/metrics", () => {
   it("puts no text from a request into a label", async () => {
     await world.request("/a-path-of-a-stranger");
     await world.lookup("handleofstranger");
-    await world.graphql('query NameOfStranger { aliasOfStranger: wallet(handle: "creator") { address } }');
+    await world.graphql(
+      'query NameOfStranger { aliasOfStranger: wallet(handle: "creator") { address } }',
+    );
     const { body } = await world.request("/metrics");
     expect(body).not.toMatch(/stranger/i);
   });

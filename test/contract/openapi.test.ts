@@ -50,8 +50,12 @@ function problemsOf(value: unknown, schema: object) {
 function closed(value: any): any {
   if (Array.isArray(value)) return value.map(closed);
   if (value === null || typeof value !== "object") return value;
-  const copy = Object.fromEntries(Object.entries(value).map(([name, member]) => [name, closed(member)]));
-  return copy.type === "object" && copy.properties ? { ...copy, additionalProperties: false } : copy;
+  const copy = Object.fromEntries(
+    Object.entries(value).map(([name, member]) => [name, closed(member)]),
+  );
+  return copy.type === "object" && copy.properties
+    ? { ...copy, additionalProperties: false }
+    : copy;
 }
 
 /** What a value of a JSON Schema is, null aside: a type, a schema's name, or values. */
@@ -74,9 +78,11 @@ const examplesOf = (response: any): any[] =>
   Object.values<any>(response.content["application/json"].examples).map(({ value }) => value);
 
 /** The codes that a response may have; undefined stands for success. */
-const codesOf = (response: any): (string | undefined)[] => examplesOf(response).map(({ error }) => error);
+const codesOf = (response: any): (string | undefined)[] =>
+  examplesOf(response).map(({ error }) => error);
 
-const operations = (): any[] => Object.values(resolved.paths).flatMap((item: any) => Object.values(item));
+const operations = (): any[] =>
+  Object.values(resolved.paths).flatMap((item: any) => Object.values(item));
 const keyOf = (operationId: string, status: number | string, code: string | undefined) =>
   [operationId, status, code ?? "success"].join(" ");
 
@@ -95,7 +101,9 @@ function check(response: any, { headers, body }: Answer): void {
     else expect(problemsOf(schema.type === "integer" ? Number(text) : text, schema)).toEqual([]);
   }
   const known = Object.keys(response.headers).map((name) => name.toLowerCase());
-  const others = [...headers.keys()].filter((name) => !known.includes(name) && !GENERAL_HEADERS.test(name));
+  const others = [...headers.keys()].filter(
+    (name) => !known.includes(name) && !GENERAL_HEADERS.test(name),
+  );
   expect(others).toEqual([]);
 }
 
@@ -119,7 +127,10 @@ describe("/openapi.json", () => {
   it("revalidates by ETag, and is compressed", async () => {
     const { headers, body } = await world.request("/openapi.json");
     expect(body).toEqual(document);
-    expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual(["no-cache", "gzip"]);
+    expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual([
+      "no-cache",
+      "gzip",
+    ]);
     const etag = headers.get("etag")!;
     const again = await world.request("/openapi.json", { headers: { "if-none-match": etag } });
     expect([again.status, again.body]).toEqual([304, ""]);
@@ -176,7 +187,9 @@ describe("/openapi.json", () => {
         ]),
       ),
     );
-    const errors = names.filter(([, schemas]) => schemas.join().endsWith("Error")).map(([key]) => key);
+    const errors = names
+      .filter(([, schemas]) => schemas.join().endsWith("Error"))
+      .map(([key]) => key);
     expect(Object.fromEntries(names)).toEqual({
       ...Object.fromEntries(
         errors.map((key) => [key, [/collect (?!403|405)/.test(key) ? "CollectError" : "Error"]]),
@@ -195,8 +208,10 @@ describe("/openapi.json", () => {
   it("describes each code and has an example of each body, and every example matches its schema", () => {
     const bodies = operations().flatMap(({ responses }) => Object.values<any>(responses));
     for (const response of bodies) {
-      for (const code of codesOf(response)) if (code) expect(response.description).toContain(`\`${code}\`: `);
-      for (const value of examplesOf(response)) expect(problemsOf(value, bodySchema(response))).toEqual([]);
+      for (const code of codesOf(response))
+        if (code) expect(response.description).toContain(`\`${code}\`: `);
+      for (const value of examplesOf(response))
+        expect(problemsOf(value, bodySchema(response))).toEqual([]);
     }
     const parameters = operations().flatMap((operation) => operation.parameters ?? []);
     const requests = operations().flatMap(
@@ -231,7 +246,10 @@ describe("/openapi.json", () => {
       const body = JSON.stringify({ socialId });
       const answer = await world.request("/collect", { method: "POST", body });
       const problems = problemsOf({ socialId }, content["application/json"].schema);
-      expect([body, answer.body.error === "INVALID_SOCIAL_ID"]).toEqual([body, problems.length > 0]);
+      expect([body, answer.body.error === "INVALID_SOCIAL_ID"]).toEqual([
+        body,
+        problems.length > 0,
+      ]);
     }
   });
 
@@ -266,9 +284,15 @@ describe("/openapi.json", () => {
     for (const [name, { properties }] of Object.entries<any>(schemas))
       for (const [member, { anyOf, description }] of Object.entries<any>(properties))
         if (!anyOf && !("$ref" in properties[member]))
-          expect([name, member, description]).toEqual([name, member, expect.not.stringMatching(/\bnull\b/i)]);
+          expect([name, member, description]).toEqual([
+            name,
+            member,
+            expect.not.stringMatching(/\bnull\b/i),
+          ]);
     const { Wallet, Balance, Coin } = schemas;
-    expect(JSON.stringify([document.paths["/wallet/lookup"], Wallet, Balance, Coin])).not.toContain("mints");
+    expect(JSON.stringify([document.paths["/wallet/lookup"], Wallet, Balance, Coin])).not.toContain(
+      "mints",
+    );
   });
 
   it("has the sandbox's responses as examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
@@ -292,11 +316,16 @@ describe("/openapi.json", () => {
       const { body } = await wide.collect(socialId);
       expect(body).toEqual({ ...exampleOf(ofCollect[200]), txSignature: expect.any(String) });
       const { examples } = ofCollect[400].content["application/json"];
-      const { NOTHING_TO_COLLECT: nothing, NOTHING_TO_COLLECT_with_lastCollect: repeated } = examples;
+      const { NOTHING_TO_COLLECT: nothing, NOTHING_TO_COLLECT_with_lastCollect: repeated } =
+        examples;
       expect((await wide.collect("98")).body).toEqual(nothing.value);
       expect((await wide.collect(socialId)).body).toEqual({
         ...repeated.value,
-        lastCollect: { ...repeated.value.lastCollect, txSignature: body.txSignature, at: expect.any(String) },
+        lastCollect: {
+          ...repeated.value.lastCollect,
+          txSignature: body.txSignature,
+          at: expect.any(String),
+        },
       });
     } finally {
       await wide.close();
@@ -321,7 +350,8 @@ type Ask = (world: World) => Promise<Answer>;
 describe("every documented response occurs, and matches its documentation", () => {
   const ANSWERS: Record<string, Ask> = {
     "lookUpWallet 200 success": (world) => world.lookup("creator"),
-    "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) => world.request("/wallet/lookup", { method: "POST" }),
+    "lookUpWallet 405 METHOD_NOT_ALLOWED": (world) =>
+      world.request("/wallet/lookup", { method: "POST" }),
     "collectFees 200 success": (world) => world.collect(world.account("creator").id),
     "lookUpWallet 403 ORIGIN_NOT_ALLOWED": SCENARIOS.other.ORIGIN_NOT_ALLOWED,
     "collectFees 403 ORIGIN_NOT_ALLOWED": (world) =>

@@ -17,7 +17,10 @@ const get = async (url: string) => {
   return { status: response.status, body: await response.json() };
 };
 const collect = async (url: string, socialId: string) => {
-  const response = await fetch(`${url}/collect`, { method: "POST", body: JSON.stringify({ socialId }) });
+  const response = await fetch(`${url}/collect`, {
+    method: "POST",
+    body: JSON.stringify({ socialId }),
+  });
   return { status: response.status, body: await response.json() };
 };
 
@@ -32,11 +35,17 @@ describe("npm start with nothing configured", () => {
     const found = await get(`${url}/wallet/lookup?handle=creator`);
     expect(found.body.balance).toMatchObject({ vault: "3.1000", pda: "5.2000", total: "8.3000" });
     const collected = await collect(url, found.body.socialId);
-    expect(collected.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
+    expect(collected.body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+      newBalance: "8.3000",
+    });
 
     const connection = new Connection(rpcUrl, "confirmed");
     const signature: string = collected.body.txSignature;
-    const transaction = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 1 });
+    const transaction = await connection.getTransaction(signature, {
+      maxSupportedTransactionVersion: 1,
+    });
     expect(transaction?.meta?.err).toBeNull();
 
     expect(await collect(url, found.body.socialId)).toMatchObject({
@@ -75,8 +84,12 @@ describe("npm start with nothing configured", () => {
 
   it("runs twice at once: the second sandbox uses free ports", async () => {
     const programs = [runMain({ PORT: "0" }), runMain({ PORT: "0" })];
-    const urls = await Promise.all(programs.map((program) => program.address(/Gateway +(http\S+)/)));
-    const answers = await Promise.all(urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)));
+    const urls = await Promise.all(
+      programs.map((program) => program.address(/Gateway +(http\S+)/)),
+    );
+    const answers = await Promise.all(
+      urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)),
+    );
     expect(answers.map(({ status }) => status)).toEqual([200, 200]);
   });
 
@@ -153,7 +166,10 @@ describe("SIGTERM in the middle of a collect", () => {
     program.child.kill("SIGTERM");
     await expect.poll(() => fetch(url).catch(() => "closed")).toBe("closed");
     hold();
-    expect(await result).toMatchObject({ status: 200, body: { success: true, collected: "3.1000" } });
+    expect(await result).toMatchObject({
+      status: 200,
+      body: { success: true, collected: "3.1000" },
+    });
     expect(await program.exitCode()).toBe(0);
   });
 
@@ -187,7 +203,10 @@ describe("the service", () => {
       { id: "1600000000000000001", username: "Rich" },
       { id: "17", username: "Empty" },
     ];
-    const addressesOf = createAddresses({ escrowProgramId: ESCROW_PROGRAM_ID, escrowSeed: "other" });
+    const addressesOf = createAddresses({
+      escrowProgramId: ESCROW_PROGRAM_ID,
+      escrowSeed: "other",
+    });
     const { address, creatorVault } = addressesOf(accounts[0]!.id);
     const balances = new Map([
       [feePayer.publicKey.toBase58(), 1_000_000_000n],

@@ -15,7 +15,8 @@ const WINDOW_SECONDS = 3_600;
 let callers = 0;
 /** Headers of a caller without earlier requests. */
 const newCaller = () => ({ "x-forwarded-for": `192.0.2.${++callers}` });
-const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status !== 429).length;
+const passed = (answers: readonly Answer[]) =>
+  answers.filter(({ status }) => status !== 429).length;
 const collects = (count: number) =>
   `mutation { ${Array.from({ length: count }, (_, i) => `c${i}: collect(socialId: "99${i}") { success }`).join(" ")} }`;
 
@@ -49,8 +50,13 @@ describe("a refusal", () => {
       [() => world.collect("x", caller), { success: false }],
     ] as const) {
       const { status, headers, body } = await refuse();
-      const batching = "To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request.";
-      const expected = { ...members, error: "RATE_LIMITED", message: expect.stringContaining(batching) };
+      const batching =
+        "To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request.";
+      const expected = {
+        ...members,
+        error: "RATE_LIMITED",
+        message: expect.stringContaining(batching),
+      };
       expect([status, body]).toEqual([429, expected]);
       expect(Number(headers.get("retry-after"))).toBeGreaterThan(WINDOW_SECONDS - 600);
       expect(Number(headers.get("retry-after"))).toBeLessThanOrEqual(WINDOW_SECONDS);
@@ -76,7 +82,9 @@ describe("a refusal", () => {
 describe("the cost of a request", () => {
   it("is one for an invalid request", async () => {
     const caller = newCaller();
-    await atOnce(20, (i) => (i % 2 ? world.lookup("not a handle", caller) : world.collect("x", caller)));
+    await atOnce(20, (i) =>
+      i % 2 ? world.lookup("not a handle", caller) : world.collect("x", caller),
+    );
     expect((await world.lookup("creator", caller)).status).toBe(429);
     const other = newCaller();
     await atOnce(20, (i) => world.graphql(i % 2 ? "{" : "{ nothing }", {}, other));
@@ -88,7 +96,11 @@ describe("the cost of a request", () => {
     await atOnce(15, () => world.lookup("creator", caller));
     const known = collects(6);
     expect((await world.graphql(known, {}, newCaller())).status).toBe(200);
-    for (const [i, query] of [known, known, ...[1, 2, 3, 4].map((i) => `#${i}\n${known}`)].entries()) {
+    for (const [i, query] of [
+      known,
+      known,
+      ...[1, 2, 3, 4].map((i) => `#${i}\n${known}`),
+    ].entries()) {
       const { status, headers } = await world.graphql(query, {}, caller);
       expect([status, headers.get("ratelimit")]).toEqual([
         429,
@@ -101,7 +113,8 @@ describe("the cost of a request", () => {
   it("is paid before an operation is cached", async () => {
     const caller = newCaller();
     await atOnce(15, () => world.lookup("creator", caller));
-    const parsed = () => world.logLines.filter((line) => line.includes("parsed and validated")).length;
+    const parsed = () =>
+      world.logLines.filter((line) => line.includes("parsed and validated")).length;
     const unknown = `#unknown\n${collects(6)}`;
     expect((await world.graphql(unknown, {}, caller)).status).toBe(429);
     const before = parsed();
@@ -159,7 +172,8 @@ describe("the cost of a request", () => {
     const ask = (cost: number) => {
       const pages = Array.from(
         { length: cost - 1 },
-        (_, i) => `w${i}: walletById(socialId: "${i + 1}") { history(first: 1) { nodes { kind } } }`,
+        (_, i) =>
+          `w${i}: walletById(socialId: "${i + 1}") { history(first: 1) { nodes { kind } } }`,
       );
       return world.graphql(
         `{ rateLimit { limit cost remaining resetSeconds } ${pages.join(" ")} }`,
@@ -172,7 +186,12 @@ describe("the cost of a request", () => {
       const { body, headers } = await ask(cost);
       const { resetSeconds } = body.data.rateLimit;
       remaining -= cost;
-      expect(body.data.rateLimit).toEqual({ limit: 20, cost, remaining, resetSeconds: expect.any(Number) });
+      expect(body.data.rateLimit).toEqual({
+        limit: 20,
+        cost,
+        remaining,
+        resetSeconds: expect.any(Number),
+      });
       expect(headers.get("ratelimit")).toBe(`"address";r=${remaining};t=${resetSeconds}`);
     }
   });

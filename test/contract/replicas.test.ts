@@ -12,7 +12,8 @@ let sandbox: TestSandbox;
 const nextCall = (method: string) =>
   expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
 /** The transactions sent to the chain since its calls were cleared, with repeats. */
-const sent = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
+const sent = () =>
+  sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("two replicas", () => {
   beforeAll(async () => {
@@ -46,7 +47,11 @@ describeWithRedis("two replicas", () => {
     release();
     const answers = await collects;
     expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
-    expect(answers[0]!.body).toMatchObject({ success: true, collected: "3.1000", newBalance: "8.3000" });
+    expect(answers[0]!.body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+      newBalance: "8.3000",
+    });
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     expect(new Set(sent()).size).toBe(1);
 
@@ -62,7 +67,9 @@ describeWithRedis("two replicas", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
       const { body } = await replicas.at(i).collect(id);
       expect(body).toMatchObject({ success: true, collected: "0.5000" });
-      expect(sandbox.landedCollectsOf(handle).at(-1)).toMatchObject({ signature: body.txSignature });
+      expect(sandbox.landedCollectsOf(handle).at(-1)).toMatchObject({
+        signature: body.txSignature,
+      });
     }
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(before + 4);
   });

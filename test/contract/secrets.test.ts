@@ -32,7 +32,13 @@ it("secrets appear in no log, metric or response, whatever fails", async () => {
   const ask = async (path: string, init?: RequestInit) => {
     answers.push(await (await fetch(url + path, init)).text());
   };
-  const failures = ["reset", "hang", "cut", { status: 500, body: "" }, { status: 401, body: "{}" }] as const;
+  const failures = [
+    "reset",
+    "hang",
+    "cut",
+    { status: 500, body: "" },
+    { status: 401, body: "{}" },
+  ] as const;
   for (const then of [...failures, { status: 200, body: "no JSON" }]) {
     const lifts = [sandbox.rpc.faults.add({ then }), sandbox.social.faults.add({ then })];
     await ask(`/wallet/lookup?handle=artist00${answers.length % 10}`);

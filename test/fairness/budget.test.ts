@@ -11,7 +11,14 @@ import {
 import type { RedisServer } from "../support/redis-server.ts";
 
 /** Holds 100 units; blocks hold 50, an IPv6 /32 and trusted callers hold 75. */
-const POOL: Pool = { name: "all", all: 1, block: 1 / 2, wideBlock: 3 / 4, trusted: 3 / 4, largest: 1 };
+const POOL: Pool = {
+  name: "all",
+  all: 1,
+  block: 1 / 2,
+  wideBlock: 3 / 4,
+  trusted: 3 / 4,
+  largest: 1,
+};
 /** Holds 50 units. */
 const SMALL: Pool = { ...POOL, name: "small", all: 1 / 2, block: 1 / 5 };
 const FIRST = 5;
@@ -32,17 +39,18 @@ async function take(budget: Budget, block: string, wanted: number, pool = POOL) 
 }
 
 describeInMemoryAndInRedis("a budget", (getRedis) => {
-  const each = (steps: [block: string, wanted: number, result: unknown[], pool?: Pool][]) => async () => {
-    const inMemory = newBudget();
-    for (const [block, wanted, result, pool] of steps) {
-      // Each time at a new replica, which has taken nothing itself, so that Redis decides.
-      const redis = getRedis();
-      expect([block, await take(redis ? newBudget(redis) : inMemory, block, wanted, pool)]).toEqual([
-        block,
-        result,
-      ]);
-    }
-  };
+  const each =
+    (steps: [block: string, wanted: number, result: unknown[], pool?: Pool][]) => async () => {
+      const inMemory = newBudget();
+      for (const [block, wanted, result, pool] of steps) {
+        // Each time at a new replica, which has taken nothing itself, so that Redis decides.
+        const redis = getRedis();
+        expect([
+          block,
+          await take(redis ? newBudget(redis) : inMemory, block, wanted, pool),
+        ]).toEqual([block, result]);
+      }
+    };
 
   it(
     "limits each block to its share, and all together; half is left for blocks that have taken little",
@@ -68,7 +76,10 @@ describeInMemoryAndInRedis("a budget", (getRedis) => {
     "gives the blocks of an IPv6 /32 together a share of their own",
     each([
       ["2001:db8:1::/48", 5, [5]],
-      ...Array.from({ length: 14 }, (_, i) => [`2001:db8:f${i}::/48`, 5, [5]] as [string, number, unknown[]]),
+      ...Array.from(
+        { length: 14 },
+        (_, i) => [`2001:db8:f${i}::/48`, 5, [5]] as [string, number, unknown[]],
+      ),
       ["2001:db8:2::/48", 5, [0, "CALLER"]],
       ["2001:db9:2::/48", 5, [5]],
     ]),
@@ -79,7 +90,10 @@ describeInMemoryAndInRedis("a budget", (getRedis) => {
     each([
       ["a", 30, [20, "CALLER"], SMALL],
       ["b", 30, [5, "CALLER"], SMALL],
-      ...Array.from({ length: 5 }, (_, i) => [`c${i}`, 5, [5], SMALL] as [string, number, unknown[], Pool]),
+      ...Array.from(
+        { length: 5 },
+        (_, i) => [`c${i}`, 5, [5], SMALL] as [string, number, unknown[], Pool],
+      ),
       ["d", 5, [0, "SERVICE"], SMALL],
       ["e", 5, [5]],
       ["f", 20, [5, "CALLER"]],
@@ -106,7 +120,10 @@ describeInMemoryAndInRedis("a budget", (getRedis) => {
     const budget = newBudget(getRedis());
     await budget.take("a", 50);
     // Of the block's 300 in an hour 250 flow in evenly.
-    expect((await budget.take("a", 10)).shortage).toEqual({ scope: "CALLER", retryAfterSeconds: 145 });
+    expect((await budget.take("a", 10)).shortage).toEqual({
+      scope: "CALLER",
+      retryAfterSeconds: 145,
+    });
     expect((await budget.take("b", 51)).shortage).toEqual({ scope: "SERVICE" });
     expect((await budget.take(TRUSTED_BLOCK, 51)).shortage).toEqual({ scope: "SERVICE" });
   });
@@ -174,7 +191,9 @@ describeWithRedis("a budget in Redis", () => {
       ].map((name) => `tributary:v2:bucket:{test}:${name}`),
     );
     for (const key of keys) expect(await server.command("PTTL", key)).toBeGreaterThan(0);
-    expect(await server.command("PTTL", "tributary:v2:bucket:{test}:all")).toBeLessThanOrEqual(7_203);
+    expect(await server.command("PTTL", "tributary:v2:bucket:{test}:all")).toBeLessThanOrEqual(
+      7_203,
+    );
   });
 
   it("lets no replica exceed the limits by itself when Redis has lost what was taken", async () => {

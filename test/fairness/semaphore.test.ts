@@ -7,11 +7,21 @@ async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
-const callerIn = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
+const callerIn = (addressBlock: string, signal = new AbortController().signal) => ({
+  addressBlock,
+  signal,
+});
 
-/** A semaphore whose tasks run until the test ends them. Records the names of tasks that start and end. */
+/**
+ * A semaphore whose tasks run until the test ends them. Records the names of tasks that start and
+ * end.
+ */
 function createHeldSemaphore({ maxRunning = 1, maxWaiting = 10 } = {}) {
-  const addTask = createSemaphore<string>({ maxRunning, maxWaiting, refuse: () => new Error("full") });
+  const addTask = createSemaphore<string>({
+    maxRunning,
+    maxWaiting,
+    refuse: () => new Error("full"),
+  });
   const started = new Map<string, PromiseWithResolvers<string>>();
   const ended: string[] = [];
   const refused: string[] = [];
@@ -43,7 +53,9 @@ function createHeldSemaphore({ maxRunning = 1, maxWaiting = 10 } = {}) {
 it("starts tasks at the end of the event-loop turn, and gives all their callers the result or the error", async () => {
   const { add, end, started, ended } = createHeldSemaphore({ maxRunning: 2 });
   const [works, fails] = [add("works"), add("fails")];
-  const results = [works, works, fails, fails].map((task) => task.join(callerIn("a")).catch(String));
+  const results = [works, works, fails, fails].map((task) =>
+    task.join(callerIn("a")).catch(String),
+  );
   expect(started()).toEqual([]);
   await turn();
   expect(started()).toEqual(["works", "fails"]);

@@ -12,7 +12,10 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-/** Gives the token account of graduate's AMM vault a size that the AMM refuses; its amount stays readable. */
+/**
+ * Gives the token account of graduate's AMM vault a size that the AMM refuses; its amount stays
+ * readable.
+ */
 function breakAmmVault() {
   const { chain } = world.sandbox;
   const { ammVault } = world.account("graduate");
@@ -33,7 +36,9 @@ describe("a failure of the AMM's part", () => {
     expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
     const { message } = world.sandbox.chain.landed(body.txSignature)!;
     expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
-    const [line] = world.logLines.filter((text) => text.includes("leaves out coins or the AMM's fees"));
+    const [line] = world.logLines.filter((text) =>
+      text.includes("leaves out coins or the AMM's fees"),
+    );
     const { level, err } = JSON.parse(line!);
     expect(level).toBe(40);
     expect(err.message).toContain(JSON.stringify(AMM_REFUSES));
@@ -77,7 +82,10 @@ describe("a failure of the AMM's part", () => {
     setAmmVault(chain, world.account("graduate"), 900_000n);
     world.sandbox.coins.addFees(mint, 100_000n);
     expect(await reason()).toBe("BELOW_AMM_MINIMUM");
-    expect((await world.collect(id, {}, [mint])).body).toMatchObject({ success: true, collected: "0.0010" });
+    expect((await world.collect(id, {}, [mint])).body).toMatchObject({
+      success: true,
+      collected: "0.0010",
+    });
     world.sandbox.coins.addFees(mint, 100_000n);
     expect(await reason()).toBeNull();
   });

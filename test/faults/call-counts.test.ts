@@ -16,7 +16,9 @@ afterEach(() => world.close());
 
 const callsTo = (method: string) => world.chainCalls().filter((called) => called === method).length;
 
-/** A REST lookup passed directly to the gateway, so that concurrent lookups arrive in the same turn. */
+/**
+ * A REST lookup passed directly to the gateway, so that concurrent lookups arrive in the same turn.
+ */
 const lookup = async (handle: string, i: number) => {
   const path = `/wallet/lookup?handle=${handle}`;
   const { status } = await inject(world.gateway.api.handle, path, {
@@ -32,7 +34,8 @@ describe("1,000 concurrent lookups over REST", () => {
     expect(world.sandbox.social.calls.length).toBeLessThanOrEqual(14);
   });
 
-  // 1,000 wallets fill 32 calls of 32; after each of at most 14 calls to the network a call may leave half full.
+  // 1,000 wallets fill 32 calls of 32; after each of at most 14 calls to the network a call may
+  // leave half full.
   it("of different accounts make at most 45 calls for their balances", async () => {
     // The sandbox's network has fewer than 1,000 accounts.
     const accounts = Array.from({ length: 1_000 }, (_, i) => ({
@@ -102,7 +105,9 @@ describe("a query that costs one request", () => {
   ])("makes at most five calls for balances: %s", async (_, wallets) => {
     const fields = wallets.map((coins, i) => {
       const mints = Array.from({ length: coins }, newMint);
-      const [some, others] = [mints.slice(0, 10), mints.slice(10)].map((list) => JSON.stringify(list));
+      const [some, others] = [mints.slice(0, 10), mints.slice(10)].map((list) =>
+        JSON.stringify(list),
+      );
       return `w${i}: walletById(socialId: "${i + 1}") { balance(mints: ${some}) { vault } coins(mints: ${others}) { mint } }`;
     });
     world.forgetCalls();
@@ -157,8 +162,12 @@ describe("a lone collect", () => {
     await world.lookup("artist001");
     const { id, coins } = world.account("band");
     world.forgetCalls();
-    expect((await world.collect(id, {}, [coins[0]!.mint])).body).toMatchObject({ collected: "0.8000" });
-    expect(callsOfCollect()).toEqual([...ONCE, ...Array<string>(2).fill("getMultipleAccounts")].toSorted());
+    expect((await world.collect(id, {}, [coins[0]!.mint])).body).toMatchObject({
+      collected: "0.8000",
+    });
+    expect(callsOfCollect()).toEqual(
+      [...ONCE, ...Array<string>(2).fill("getMultipleAccounts")].toSorted(),
+    );
   });
 });
 
@@ -172,11 +181,14 @@ describe("50 concurrent collects", () => {
     const lift = rpc.faults.add({ when: isStatus, then: "reset" });
     const answers = atOnce(50, (i) => world.collect(accounts[i]!.id));
     const areCollected = () =>
-      accounts.every(({ creatorVault }) => chain.balance(creatorVault) <= chain.rentExemptMinimum(0));
+      accounts.every(
+        ({ creatorVault }) => chain.balance(creatorVault) <= chain.rentExemptMinimum(0),
+      );
     await expect.poll(areCollected).toBe(true);
     await expect.poll(() => chain.slot("confirmed") >= landedCollects().at(-1)!.slot).toBe(true);
 
-    // All transactions have landed: only the poller calls the node now, with all signatures in each call.
+    // All transactions have landed: only the poller calls the node now, with all signatures in each
+    // call.
     await expect
       .poll(() => (rpc.calls.filter(isStatus).at(-1)?.params[0] as string[] | undefined)?.length)
       .toBe(landedCollects().length);

@@ -1,6 +1,10 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
-import { earlierClock, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  earlierClock,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;

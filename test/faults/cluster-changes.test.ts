@@ -93,7 +93,9 @@ it.each([2_575, 1_322])(
     const [freed, pda] = [chain.rentExemptMinimum(0), chain.balance(address)];
     chain.setRent(rent);
     const released = freed - chain.rentExemptMinimum(0);
-    const { body } = await world.graphql(`{ wallet(handle: "creator") { balance { vaultLamports } } }`);
+    const { body } = await world.graphql(
+      `{ wallet(handle: "creator") { balance { vaultLamports } } }`,
+    );
     expect(body.data.wallet.balance.vaultLamports).toBe(String(released));
     expect(await collect()).toMatchObject({ success: true });
     expect(chain.balance(creatorVault)).toBe(chain.rentExemptMinimum(0));
@@ -106,7 +108,9 @@ it("a cluster that allows 128 accounts in a transaction, as one that allows 64, 
   chain.setMaxAccounts(128);
   const crowd = accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, 60);
   const answers = await Promise.all(crowd.map(({ handle }) => collect(handle)));
-  expect(answers.filter(({ success, error }) => !success && error !== "NOTHING_TO_COLLECT")).toEqual([]);
+  expect(
+    answers.filter(({ success, error }) => !success && error !== "NOTHING_TO_COLLECT"),
+  ).toEqual([]);
   const sizes = world.sandbox.landedCollects().map(({ message }) => message.staticAccounts.length);
   expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
 });

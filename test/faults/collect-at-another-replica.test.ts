@@ -33,7 +33,9 @@ describeWithRedis("after a collect at one replica, the other", () => {
   const readsBalanceOf = (address: string) => (call: Call) =>
     isMethod("getMultipleAccounts")(call) && call.params[0].includes(address);
 
-  /** From now on the node answers reads of the balance that require no slot with the balance of now. */
+  /**
+   * From now on the node answers reads of the balance that require no slot with the balance of now.
+   */
   async function freezeBalance(account: SandboxAccount): Promise<() => void> {
     const { method, params } = await readBalance(account);
     const response = await fetch(sandbox.rpc.url, {

@@ -4,7 +4,12 @@ import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
+const ALL_FEES = {
+  kind: "collected",
+  collected: 3_100_000_000n,
+  newBalance: 8_300_000_000n,
+  remaining: [],
+};
 const NOTHING_SENT_YET = { kind: "still-running", signature: undefined };
 
 let sandbox: TestSandbox;
@@ -16,7 +21,8 @@ afterEach(async () => {
   await sandbox.close();
 });
 const create = (redis?: Redis) => createSandboxCollector(sandbox, redis && { redis });
-const wasCalled = (method: string) => expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
+const wasCalled = (method: string) =>
+  expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
 
 describe("a collect", () => {
   it("is not cancelled by a caller who joins it with little time left", async () => {
@@ -34,7 +40,10 @@ describe("a collect", () => {
     const releaseBlockhash = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
     expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
     await wasCalled("getLatestBlockhash");
-    const removeFault = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+    const removeFault = sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: "reset",
+    });
     releaseBlockhash();
     await expect.poll(collector.openSignatures).toHaveLength(1);
     const [signature] = collector.openSignatures();

@@ -10,7 +10,9 @@ afterEach(() => world.close());
 
 it("the accounts of one wallet are read in one call, and 100 wallets need at most four calls", async () => {
   const accounts = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 100);
-  const fields = accounts.map(({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`);
+  const fields = accounts.map(
+    ({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`,
+  );
   const { body } = await world.graphql(`{ ${fields.join(" ")} }`);
   expect(body.errors).toBeUndefined();
 

@@ -3,7 +3,11 @@ import { RENT_SYSVAR } from "../../src/chain/rent.ts";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import { toAccountJson } from "../../src/sandbox/rpc/account-json.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { earlierClock, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  earlierClock,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { openEventStream } from "../support/event-stream.ts";
 import { startRedis } from "../support/redis-server.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -44,13 +48,16 @@ async function start({
   }, SLOT_SECONDS * 1_000);
 }
 
-const vaultOf = async (handle: string): Promise<unknown> => (await world.lookup(handle)).body.balance?.vault;
+const vaultOf = async (handle: string): Promise<unknown> =>
+  (await world.lookup(handle)).body.balance?.vault;
 const collect = (handle: string) => world.collect(world.account(handle).id);
 const advance = (count: number) => {
   world.sandbox.chain.advanceSlots(count);
 };
 
-/** What `first` says of the chain while it is this many slots behind, when no account had anything. */
+/**
+ * What `first` says of the chain while it is this many slots behind, when no account had anything.
+ */
 const behindBy = (behind: number, isNow: () => boolean = () => true) => {
   first.lie({
     getMultipleAccounts(tellTruth, [keys]) {
@@ -92,7 +99,9 @@ it("a preferred endpoint that has stood still since before a collect is not trus
   await world.gateway.start();
   const { chain } = world.sandbox;
   const { creatorVault, ammVault, address } = world.account("creator");
-  const before = new Map([creatorVault, ammVault, address].map((each) => [each, chain.account(each)]));
+  const before = new Map(
+    [creatorVault, ammVault, address].map((each) => [each, chain.account(each)]),
+  );
   const context = { slot: chain.slot("confirmed") };
   first.lie({
     getMultipleAccounts(tellTruth, [keys, { dataSlice }]) {
@@ -146,7 +155,11 @@ describeWithRedis("with Redis", () => {
     first.lie({ getMultipleAccounts: behind });
     const channel = `tributary:v2:landed-slot:${feePayer}`;
     const announce = (handle: string) =>
-      redis.command("PUBLISH", channel, `${chain.slot("confirmed")} ${world.account(handle).address}`);
+      redis.command(
+        "PUBLISH",
+        channel,
+        `${chain.slot("confirmed")} ${world.account(handle).address}`,
+      );
     await expect.poll(() => redis.command("PUBSUB", "NUMSUB", channel)).toEqual([channel, 1]);
     for (let i = 0; i < 5; i++) {
       await announce("artist001");
@@ -190,7 +203,8 @@ it("a balance never goes back, in a stream neither, when the preferred endpoint 
   };
   const query = `subscription { walletById(socialId: "${id}") { balance { vault } } }`;
   const stream = await openEventStream(world.url, { query });
-  const shownInStream = () => stream.events().map(({ data }) => data.walletById.balance.vault as string);
+  const shownInStream = () =>
+    stream.events().map(({ data }) => data.walletById.balance.vault as string);
   await expect.poll(shownInStream).toEqual(["3.1000"]);
   addOne();
   await expect.poll(shownInStream).toEqual(["3.1000", "4.1000"]);
@@ -199,7 +213,9 @@ it("a balance never goes back, in a stream neither, when the preferred endpoint 
     getMultipleAccounts(tellTruth, [keys]) {
       const { value } = tellTruth();
       const before = value.map((truth: any, i: number) =>
-        keys[i] === creatorVault ? { ...truth, lamports: Number(truth.lamports) - 1_000_000_000 } : truth,
+        keys[i] === creatorVault
+          ? { ...truth, lamports: Number(truth.lamports) - 1_000_000_000 }
+          : truth,
       );
       return { context: { slot }, value: before };
     },

@@ -24,7 +24,10 @@ const QUERY = `query History($id: String!, $after: String) {
 }`;
 const DUST = 2_000;
 
-/** Makes the node list `count` more transactions after the newest one, each like the transaction `dust`. */
+/**
+ * Makes the node list `count` more transactions after the newest one, each like the transaction
+ * `dust`.
+ */
 function repeatDust(dust: string, count: number): void {
   const copies = Array.from({ length: count }, () => getBase58Decoder().decode(randomBytes(64)));
   node.lie({

@@ -88,7 +88,8 @@ it("a transaction is not given up when only one of two endpoints says that it ex
     },
     isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: false }),
   });
-  // The third send is the first that reaches the honest node, after the liar has said twice that it expired.
+  // The third send is the first that reaches the honest node, after the liar has said twice that it
+  // expired.
   rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: "reset" });
   expect((await collect()).body).toMatchObject(ALL_FEES);
   expect(liar.calls.filter(isMethod("getEpochInfo")).length).toBeGreaterThan(0);

@@ -5,7 +5,12 @@ import {
   type SandboxCollector,
 } from "../support/collector-on-sandbox.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import {
+  isMethod,
+  SHORT_AGREE_MS,
+  startTestSandbox,
+  type TestSandbox,
+} from "../support/sandbox.ts";
 
 /** The budget of one transaction. */
 const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
@@ -33,7 +38,11 @@ describe("a transaction that one endpoint reports as expired while the other is 
   it("is reported as unknown with its signature, keeps its fee, and does not keep the account locked", async () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];
     const env = { ...ONE_FEE, FEE_BUDGET_LAMPORTS_PER_HOUR: "20400" };
-    const collector = createSandboxCollector(sandbox, { rpcs, env, waits: { agreeMs: SHORT_AGREE_MS } });
+    const collector = createSandboxCollector(sandbox, {
+      rpcs,
+      env,
+      waits: { agreeMs: SHORT_AGREE_MS },
+    });
     const { collect, signature } = await startDropped(collector, rpcs);
     sandbox.secondRpc.faults.clear();
     sandbox.secondRpc.faults.add({ then: { status: 429, body: "" } });

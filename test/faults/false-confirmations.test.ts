@@ -3,7 +3,12 @@ import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
-import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import {
+  isMethod,
+  SHORT_AGREE_MS,
+  startTestSandbox,
+  type TestSandbox,
+} from "../support/sandbox.ts";
 
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
 const REFUSED = { status: 429, body: "" };
@@ -30,14 +35,21 @@ afterEach(async () => {
   await Promise.all([sandbox.close(), liar.close()]);
 });
 
-/** The first endpoint drops transactions, and says that each is confirmed, with this error or none. */
+/**
+ * The first endpoint drops transactions, and says that each is confirmed, with this error or none.
+ */
 function claimConfirmed(err: object | null = null): void {
   liar.lie({
     sendTransaction: () => "dropped",
     getSignatureStatuses(tellTruth) {
       const { context, value } = tellTruth();
       // The newest confirmed slot: reads have to reach it.
-      const status = { slot: context.slot - 1, err, confirmations: 0, confirmationStatus: "confirmed" };
+      const status = {
+        slot: context.slot - 1,
+        err,
+        confirmations: 0,
+        confirmationStatus: "confirmed",
+      };
       return { context, value: value.map(() => status) };
     },
   });
@@ -71,34 +83,40 @@ describe("a transaction that only one of two endpoints calls confirmed", () => {
   });
 });
 
-describeWithRedis("with replicas, a transaction that only one of two endpoints calls confirmed", () => {
-  let shared: Redis;
-  eachWithRedis((_, redis) => {
-    shared = redis;
-  });
-  beforeEach(() => start(shared));
+describeWithRedis(
+  "with replicas, a transaction that only one of two endpoints calls confirmed",
+  () => {
+    let shared: Redis;
+    eachWithRedis((_, redis) => {
+      shared = redis;
+    });
+    beforeEach(() => start(shared));
 
-  it("stays in its lock, where another replica finds it", async () => {
-    claimConfirmed();
-    sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    const outcome = collector.collect("creator");
-    await expect.poll(honestSends).toBeGreaterThan(2);
-    const other = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
-    expect(await other.collect("creator")).toMatchObject(ALL_FEES);
-    expect(await outcome).toMatchObject(ALL_FEES);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
+    it("stays in its lock, where another replica finds it", async () => {
+      claimConfirmed();
+      sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+      const outcome = collector.collect("creator");
+      await expect.poll(honestSends).toBeGreaterThan(2);
+      const other = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
+      expect(await other.collect("creator")).toMatchObject(ALL_FEES);
+      expect(await outcome).toMatchObject(ALL_FEES);
+      expect(sandbox.landedCollects()).toHaveLength(1);
+    });
 
-  it("is sent by a replica that takes it over", async () => {
-    const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
-    const lift = sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-    const first = dying.collect("creator");
-    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-    const [signature] = dying.openSignatures();
-    claimConfirmed();
-    expect(await collector.collect("creator")).toMatchObject({ ...ALL_FEES, signature });
-    expect(sandbox.landedCollects()).toHaveLength(1);
-    lift();
-    await first;
-  });
-});
+    it("is sent by a replica that takes it over", async () => {
+      const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
+      const lift = sandbox.secondRpc.faults.add({
+        when: isMethod("sendTransaction"),
+        then: REFUSED,
+      });
+      const first = dying.collect("creator");
+      await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+      const [signature] = dying.openSignatures();
+      claimConfirmed();
+      expect(await collector.collect("creator")).toMatchObject({ ...ALL_FEES, signature });
+      expect(sandbox.landedCollects()).toHaveLength(1);
+      lift();
+      await first;
+    });
+  },
+);

@@ -56,7 +56,10 @@ it("a transaction in slot 10^12 does not stop reads", async () => {
 it("a first answer for slot 10^12 stops reads for 10 s at most, and the process is not ready meanwhile", async () => {
   await start({ env: SHORT_READS });
   claimFutureStatuses();
-  const claimFuture = (tellTruth: () => any) => ({ ...tellTruth(), context: { slot: FUTURE_SLOT } });
+  const claimFuture = (tellTruth: () => any) => ({
+    ...tellTruth(),
+    context: { slot: FUTURE_SLOT },
+  });
   liar.lie({
     getMultipleAccounts: claimFuture,
     simulateTransaction: claimFuture,

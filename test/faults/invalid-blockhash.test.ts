@@ -12,23 +12,29 @@ afterEach(() => world.close());
 it.each([
   ["is not base58", "0OIl"],
   ["is too short", "1".repeat(31)],
-])("a blockhash that %s is reported as a fault of the chain, not as a bug", async (_, blockhash) => {
-  const { chain, rpc } = world.sandbox;
-  const { lastValidBlockHeight } = chain.latestBlockhash("confirmed");
-  const result = { context: { slot: chain.slot("confirmed") }, value: { blockhash, lastValidBlockHeight } };
-  rpc.faults.add({
-    when: isMethod("getLatestBlockhash"),
-    then: rpcResult(result),
-  });
-  const { id } = world.account("creator");
-  expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
-  expect(world.chainCalls()).not.toContain("sendTransaction");
-  const lines = world.logLines.map((line) => JSON.parse(line));
-  expect(lines.filter(({ level }) => level >= 50)).toEqual([]);
-  expect(lines.map(({ hint }) => hint)).toContain(
-    "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL",
-  );
+])(
+  "a blockhash that %s is reported as a fault of the chain, not as a bug",
+  async (_, blockhash) => {
+    const { chain, rpc } = world.sandbox;
+    const { lastValidBlockHeight } = chain.latestBlockhash("confirmed");
+    const result = {
+      context: { slot: chain.slot("confirmed") },
+      value: { blockhash, lastValidBlockHeight },
+    };
+    rpc.faults.add({
+      when: isMethod("getLatestBlockhash"),
+      then: rpcResult(result),
+    });
+    const { id } = world.account("creator");
+    expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
+    expect(world.chainCalls()).not.toContain("sendTransaction");
+    const lines = world.logLines.map((line) => JSON.parse(line));
+    expect(lines.filter(({ level }) => level >= 50)).toEqual([]);
+    expect(lines.map(({ hint }) => hint)).toContain(
+      "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL",
+    );
 
-  rpc.faults.clear();
-  expect((await world.collect(id)).body).toMatchObject({ success: true });
-});
+    rpc.faults.clear();
+    expect((await world.collect(id)).body).toMatchObject({ success: true });
+  },
+);

@@ -2,7 +2,12 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createClaims } from "../../src/chain/collect/claims.ts";
 import type { Redis } from "../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis, FROZEN, isBack } from "../support/describe-with-redis.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  FROZEN,
+  isBack,
+} from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const KEY = "tributary:v3:claim:{payer:address}";
@@ -17,7 +22,9 @@ describeWithRedis("while Redis is frozen", () => {
     redis = newRedis;
   }, FROZEN);
   const isDown = () =>
-    expect.poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], [])).toBe(undefined);
+    expect
+      .poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], []))
+      .toBe(undefined);
 
   it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
     const claims = createClaims({ feePayer: "payer", redis });

@@ -24,7 +24,10 @@ const start = async ({ withHonest }: { withHonest: boolean }) => {
 };
 const collect = () => world.collect(world.account("creator").id);
 
-/** Makes the endpoint show the accounts as they are now, in the slot of now, whatever slot callers require. */
+/**
+ * Makes the endpoint show the accounts as they are now, in the slot of now, whatever slot callers
+ * require.
+ */
 function stopUpdates(): void {
   const { chain } = world.sandbox;
   const accounts = new Map(

@@ -1,6 +1,10 @@
 import { afterEach, expect, it } from "vitest";
 import { atOnce } from "../support/client.ts";
-import { OTHER_CLUSTER, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  OTHER_CLUSTER,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -41,7 +45,9 @@ it("a fallback on another cluster is not used when the first endpoint fails, not
 it("a transaction is not sent to an endpoint on another cluster", async () => {
   await start();
   second.lie(OTHER_CLUSTER);
-  expect((await world.collect(world.account("creator").id)).body).toMatchObject({ collected: "3.1000" });
+  expect((await world.collect(world.account("creator").id)).body).toMatchObject({
+    collected: "3.1000",
+  });
   expect(world.sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
   expect(second.calls.some(isMethod("sendTransaction"))).toBe(false);
 });
@@ -92,7 +98,8 @@ it("concurrent lookups share one check of each endpoint", async () => {
   const answers = await atOnce(100, (i) => world.lookup(handles[i]!.handle));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   expect(checks(world.sandbox.rpc)).toBe(1);
-  // No lookup asks it. If they take two seconds, as on a slow machine, it is asked for its state in the background.
+  // No lookup asks it. If they take two seconds, as on a slow machine, it is asked for its state in
+  // the background.
   expect(checks(second)).toBeLessThanOrEqual(1);
 });
 
@@ -111,6 +118,8 @@ it("the start reports an endpoint that does not answer", async () => {
   second.faults.add({ then: "reset" });
   await world.gateway.start();
   expect(world.logLines.join("")).toMatch(
-    new RegExp(`"level":40[^\n]*SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`),
+    new RegExp(
+      `"level":40[^\n]*SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`,
+    ),
   );
 });

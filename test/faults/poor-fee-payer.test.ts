@@ -58,7 +58,9 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
     const collects = [1, 2, 3, 4, 5, 6].map(async (i) =>
       outcomes.push((await collector.collect(`artist00${i}`)).kind),
     );
-    await expect.poll(() => sandbox.rpc.calls.filter(isMethod("getRecentPrioritizationFees")).length).toBe(6);
+    await expect
+      .poll(() => sandbox.rpc.calls.filter(isMethod("getRecentPrioritizationFees")).length)
+      .toBe(6);
     server.freeze();
     release();
     await expect.poll(() => outcomes).toEqual(Array(3).fill("fee-payer-short"));

@@ -1,6 +1,10 @@
 import { afterEach, describe, expect, it } from "vitest";
 import { MAX_MINTS_PER_WALLET } from "../../src/contract/mint.ts";
-import { refuse, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  refuse,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -28,7 +32,9 @@ const reads = () =>
 /** The total of each of 99 wallets, which need three calls to a node without a limit. */
 async function readWallets(): Promise<(string | undefined)[]> {
   const accounts = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 99);
-  const fields = accounts.map(({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`);
+  const fields = accounts.map(
+    ({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`,
+  );
   const { body } = await world.graphql(`{ ${fields.join(" ")} }`);
   expect(body.errors).toBeUndefined();
   return accounts.map((_, i) => body.data[`w${i}`].balance.total);
@@ -58,7 +64,8 @@ it.each([
 it("a provider that refuses a large body with status 413 is asked for fewer accounts", async () => {
   await startWithLimit(100, () => refuse(0));
   provider.faults.add({
-    when: ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).length > 50,
+    when: ({ method, params }) =>
+      method === "getMultipleAccounts" && (params[0] as string[]).length > 50,
     then: { status: 413, body: "" },
   });
   expect(await readWallets()).toHaveLength(99);
@@ -68,8 +75,11 @@ it("a wallet and the same one with a coin, of which neither fits into one call, 
   await startWithLimit(2, () => refuse(-32602));
   const query = `query ($mints: [String!]) { wallet(handle: "creator") { balance(mints: $mints) { vault } } }`;
   for (let i = 0; i < 2; i++) {
-    const answers = await Promise.all([[], [newMint()]].map((mints) => world.graphql(query, { mints })));
-    for (const { body } of answers) expect(body.data).toEqual({ wallet: { balance: { vault: "3.1000" } } });
+    const answers = await Promise.all(
+      [[], [newMint()]].map((mints) => world.graphql(query, { mints })),
+    );
+    for (const { body } of answers)
+      expect(body.data).toEqual({ wallet: { balance: { vault: "3.1000" } } });
   }
 });
 
@@ -82,10 +92,15 @@ it("a wallet that does not fit into one call is read again until all its account
       const { context, value } = tellTruth();
       // The fees of the first read are collected between its calls.
       calls++;
-      return calls === 1 ? { context: { slot: context.slot - 1 }, value: [null, null] } : { context, value };
+      return calls === 1
+        ? { context: { slot: context.slot - 1 }, value: [null, null] }
+        : { context, value };
     },
   });
-  expect((await world.lookup("creator")).body.balance).toMatchObject({ vault: "3.1000", total: "8.3000" });
+  expect((await world.lookup("creator")).body.balance).toMatchObject({
+    vault: "3.1000",
+    total: "8.3000",
+  });
 });
 
 it("a wallet whose accounts are never from one slot is an error, not a wrong balance", async () => {
@@ -101,7 +116,10 @@ it("a wallet whose accounts are never from one slot is an error, not a wrong bal
 });
 
 describe("behind a provider of two nodes that are one slot apart", () => {
-  /** Answers calls in turns for a slot and for the one before, and at most `limit` accounts per call. */
+  /**
+   * Answers calls in turns for a slot and for the one before, and at most `limit` accounts per
+   * call.
+   */
   async function startApart(limit = 100): Promise<void> {
     await startWithLimit(limit, () => refuse(-32602));
     let calls = 0;

@@ -12,7 +12,10 @@ afterEach(async () => {
 });
 
 let skippedMs = 0;
-/** A gateway that prefers the sandbox's own endpoint. Its chain advances only with the time that tests skip. */
+/**
+ * A gateway that prefers the sandbox's own endpoint. Its chain advances only with the time that
+ * tests skip.
+ */
 async function start(endpoints: 1 | 2): Promise<void> {
   skippedMs = 0;
   const [monotonic, wall] = [performance.now.bind(performance), Date.now.bind(Date)];
@@ -20,7 +23,9 @@ async function start(endpoints: 1 | 2): Promise<void> {
   vi.spyOn(Date, "now").mockImplementation(() => wall() + skippedMs);
   world = await startWorld(async (sandbox) => {
     second = await startLyingEndpoint(sandbox);
-    return { SOLANA_RPC_URL: endpoints === 1 ? sandbox.rpc.url : `${sandbox.rpc.url},${second.url}` };
+    return {
+      SOLANA_RPC_URL: endpoints === 1 ? sandbox.rpc.url : `${sandbox.rpc.url},${second.url}`,
+    };
   });
   await world.gateway.start();
 }
@@ -40,7 +45,8 @@ it.each([
   async (endpoints, slotMs) => {
     await start(endpoints);
     await vault();
-    const reads = () => [world.sandbox.rpc, second].flatMap(({ calls }) => calls.filter(isAccountsRead));
+    const reads = () =>
+      [world.sandbox.rpc, second].flatMap(({ calls }) => calls.filter(isAccountsRead));
     for (const pauseMs of [1_000, 7_000, 30_000, 120_000]) {
       skip(pauseMs, slotMs);
       world.forgetCalls();
@@ -57,7 +63,9 @@ it("an endpoint that adds slots to each answer takes no read from the preferred 
   second.lie({
     getMultipleAccounts(tellTruth, [keys]) {
       const { context, value } = tellTruth();
-      const poor = value.map((truth: unknown, i: number) => (keys[i].startsWith("Sysvar") ? truth : null));
+      const poor = value.map((truth: unknown, i: number) =>
+        keys[i].startsWith("Sysvar") ? truth : null,
+      );
       return { context: { slot: Number(context.slot) + (added += 7) }, value: poor };
     },
     getSlot: (tellTruth) => Number(tellTruth()) + (added += 7),
@@ -66,7 +74,8 @@ it("an endpoint that adds slots to each answer takes no read from the preferred 
   for (let i = 0; i < 100; i++) {
     skip(2_400, 200);
     vaults.push(await vault());
-    // After a lookup the second endpoint is asked for its state. All servers run in this event loop.
+    // After a lookup the second endpoint is asked for its state. All servers run in this event
+    // loop.
     for (let round = 0; round < 5; round++) await world.request("/livez");
   }
   expect(new Set(vaults)).toEqual(new Set(["3.1000"]));

@@ -8,7 +8,8 @@ import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 
-const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+const passed = (answers: readonly Answer[]) =>
+  answers.filter(({ status }) => status === 200).length;
 
 describeWithRedis("a Redis outage", () => {
   let redis: RedisServer;
@@ -28,14 +29,18 @@ describeWithRedis("a Redis outage", () => {
   /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
   function newAccount() {
     const account = sandbox.account(`artist${200 - accounts++}`);
-    sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n);
+    sandbox.chain.setBalance(
+      account.creatorVault,
+      sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n,
+    );
     sandbox.chain.setBalance(account.address, 5_200_000_000n);
     return account;
   }
   const addFees = (vault: string, lamports: bigint) => {
     sandbox.chain.setBalance(vault, sandbox.chain.balance(vault) + lamports);
   };
-  const lookUpFrom = (address: string) => atOnce(100, (i) => replicas.at(i).lookup("creator", from(address)));
+  const lookUpFrom = (address: string) =>
+    atOnce(100, (i) => replicas.at(i).lookup("creator", from(address)));
 
   it("under load fails no request, and causes no second transaction for an account", async () => {
     let isLoading = true;
@@ -138,10 +143,15 @@ describeWithRedis("a Redis outage", () => {
     /** Starts a collect that is confirmed only after `lift` is called. */
     async function startCollect() {
       const account = newAccount();
-      const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+      const lift = sandbox.rpc.faults.add({
+        when: isMethod("getSignatureStatuses"),
+        then: "reset",
+      });
       const collect = replicas.at(0).collect(account.id);
       await expect.poll(() => sandbox.landedCollectsOf(account.handle)).toHaveLength(1);
-      expect(await redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`)).toHaveLength(1);
+      expect(await redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`)).toHaveLength(
+        1,
+      );
       return { ...account, collect, lift };
     }
 

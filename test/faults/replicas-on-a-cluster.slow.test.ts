@@ -8,7 +8,8 @@ import { startReplicas, type Replicas } from "../support/replicas.ts";
 /** Long enough for a busy machine, and short enough to wait for while a node is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 
-const passed = (answers: readonly Answer[]) => answers.filter(({ status }) => status === 200).length;
+const passed = (answers: readonly Answer[]) =>
+  answers.filter(({ status }) => status === 200).length;
 
 describeWithRedis("two gateways that share a Redis Cluster", () => {
   let cluster: RedisCluster;
@@ -52,8 +53,16 @@ describeWithRedis("two gateways that share a Redis Cluster", () => {
   });
 
   it.each([
-    ["frozen", (i: number) => cluster.masters[i]!.freeze(), (i: number) => cluster.masters[i]!.thaw()],
-    ["killed", (i: number) => cluster.masters[i]!.stop(), (i: number) => cluster.masters[i]!.start()],
+    [
+      "frozen",
+      (i: number) => cluster.masters[i]!.freeze(),
+      (i: number) => cluster.masters[i]!.thaw(),
+    ],
+    [
+      "killed",
+      (i: number) => cluster.masters[i]!.stop(),
+      (i: number) => cluster.masters[i]!.start(),
+    ],
   ])(
     "fail no request while a node is %s, limit alone, and share again afterwards",
     async (_name, end, begin) => {

@@ -25,7 +25,10 @@ describeWithRedis("during an upgrade, replicas", () => {
     async function lookUpAndCollect(): Promise<void> {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + VAULT);
       expect(await replicas.at(0).lookup("creator")).toMatchObject({ status: 200 });
-      expect(await replicas.at(1).collect(id)).toMatchObject({ status: 200, body: { collected: "3.1000" } });
+      expect(await replicas.at(1).collect(id)).toMatchObject({
+        status: 200,
+        body: { collected: "3.1000" },
+      });
     }
     await lookUpAndCollect();
 
@@ -33,7 +36,9 @@ describeWithRedis("during an upgrade, replicas", () => {
     await eventually(async () => {
       keys = await redis.command("KEYS", "tributary:v*");
       const kinds = keys.map((key) => key.split(":")[2]);
-      expect(kinds).toEqual(expect.arrayContaining(["account", "bucket", "claim", "known", "limit"]));
+      expect(kinds).toEqual(
+        expect.arrayContaining(["account", "bucket", "claim", "known", "limit"]),
+      );
     });
     const copies = ["", "v1:", "v4:"].flatMap((version) =>
       keys.map((key) => [key, key.replace(/v\d:/, version)] as const),
@@ -45,7 +50,9 @@ describeWithRedis("during an upgrade, replicas", () => {
       if (copy.includes("claim:")) await redis.command("HDEL", copy, "done");
     }
     const state = () =>
-      Promise.all(copies.flatMap(([, key]) => [redis.command("DUMP", key), redis.command("PTTL", key)]));
+      Promise.all(
+        copies.flatMap(([, key]) => [redis.command("DUMP", key), redis.command("PTTL", key)]),
+      );
     const before = await state();
     for (const key of keys) await redis.command("DEL", key);
 

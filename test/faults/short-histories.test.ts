@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { refuse, startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  refuse,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -34,9 +38,16 @@ const QUERY = `query History($id: String!, $first: Int, $after: String) {
 async function readHistory(page: { first?: number; after?: string } = {}) {
   const { body } = await world.graphql(QUERY, { id: world.account("artist001").id, ...page });
   const history = body.data.walletById?.history;
-  return { signatures: history?.nodes.map((node: any) => node.signature), history, errors: body.errors };
+  return {
+    signatures: history?.nodes.map((node: any) => node.signature),
+    history,
+    errors: body.errors,
+  };
 }
-/** Makes the first endpoint list only these of the transactions, and none before one that it does not know. */
+/**
+ * Makes the first endpoint list only these of the transactions, and none before one that it does
+ * not know.
+ */
 function keepOnly(kept: readonly string[], unknownCursor: () => unknown = () => []): void {
   pruned.lie({
     getSignaturesForAddress(tellTruth, [, { before }]) {

@@ -29,7 +29,8 @@ describeWithRedis("two replicas on a slow chain", () => {
     await expect.poll(() => server.command("EXISTS", key)).toBe(1);
     const secondOutcome = second.collect("creator");
     await expect.poll(() => server.command("HGET", key, "asked")).toBe("1");
-    // Only a renewal shortens this time, so the test need not wait until a lock without renewals expires.
+    // Only a renewal shortens this time, so the test need not wait until a lock without renewals
+    // expires.
     await server.command("PEXPIRE", key, 3_600_000);
     await expect.poll(() => server.command("PTTL", key)).toBeLessThanOrEqual(15_000);
     release();

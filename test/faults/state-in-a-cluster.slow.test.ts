@@ -23,7 +23,12 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
     cluster = await startRedisCluster();
     const { urls } = cluster;
     const connect = () =>
-      createRedis({ urls, log: createLogger("silent"), registry: new Registry(), answerTimeoutMs: 600_000 });
+      createRedis({
+        urls,
+        log: createLogger("silent"),
+        registry: new Registry(),
+        answerTimeoutMs: 600_000,
+      });
     replicas = [connect(), connect()];
     await Promise.all(replicas.map(isBack));
   });
@@ -33,7 +38,9 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
   });
 
   it("let exactly 20 of 100 concurrent requests of each of 30 callers pass", async () => {
-    const limits = replicas.map((redis) => createRateLimit({ max: 20, windowSeconds: 3_600 }, redis));
+    const limits = replicas.map((redis) =>
+      createRateLimit({ max: 20, windowSeconds: 3_600 }, redis),
+    );
     const callers = Array.from({ length: 30 }, (_, i) => `192.0.2.${i}`);
     const passed = await Promise.all(
       callers.map(async (caller) => {

@@ -3,14 +3,27 @@ import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { isMethod, SHORT_AGREE_MS, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import {
+  isMethod,
+  SHORT_AGREE_MS,
+  startTestSandbox,
+  type TestSandbox,
+} from "../support/sandbox.ts";
 
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
+const ALL_FEES = {
+  kind: "collected",
+  collected: 3_100_000_000n,
+  newBalance: 8_300_000_000n,
+  remaining: [],
+};
 const REFUSED = { status: 429, body: "" };
 
 let redis: Redis;
 let sandbox: TestSandbox;
-/** A replica that stops during a test, with an endpoint of its own; and the replica that its caller asks next. */
+/**
+ * A replica that stops during a test, with an endpoint of its own; and the replica that its caller
+ * asks next.
+ */
 let dying: SandboxCollector;
 let living: SandboxCollector;
 
@@ -72,7 +85,10 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
       times: 1,
       then: rpcResult({ context, value: [null] }),
     });
-    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+    expect(await living.collect("creator")).toMatchObject({
+      kind: "collected",
+      collected: 500_000_000n,
+    });
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
@@ -120,7 +136,10 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     Object.assign(await leaveLanded(), { err: { InstructionError: [1, "InvalidArgument"] } });
     expect(await living.collect("creator")).toEqual({ kind: "nothing" });
     addFees(500_000_000n);
-    expect(await living.collect("creator")).toMatchObject({ kind: "collected", collected: 500_000_000n });
+    expect(await living.collect("creator")).toMatchObject({
+      kind: "collected",
+      collected: 500_000_000n,
+    });
   });
 
   it("and that has not landed is followed, and is the result of the request", async () => {
@@ -151,7 +170,9 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   });
 
   describe("and that one endpoint reports as expired while the other is silent", () => {
-    /** Leaves such a transaction, and returns its signature. The other replica has both endpoints. */
+    /**
+     * Leaves such a transaction, and returns its signature. The other replica has both endpoints.
+     */
     async function leaveUnknown() {
       living = createSandboxCollector(sandbox, {
         redis,

@@ -7,7 +7,8 @@ import { startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES, startWorld, type World } from "../support/world.ts";
 
-const WATCH = "subscription Watch($id: String!) { walletById(socialId: $id) { id balance { vault } } }";
+const WATCH =
+  "subscription Watch($id: String!) { walletById(socialId: $id) { id balance { vault } } }";
 
 let world: World | undefined;
 afterEach(async () => {
@@ -25,7 +26,9 @@ const vaults = ({ events }: EventStream) =>
 it("1,000 open streams cause no storm of calls when the chain stops, and show the current balance afterwards", async () => {
   world = await startWorld({ RATE_LIMIT_MAX: "1000" });
   const { chain, rpc } = world.sandbox;
-  const watched = world.sandbox.accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, 30);
+  const watched = world.sandbox.accounts
+    .filter(({ handle }) => handle.startsWith("artist"))
+    .slice(0, 30);
   const streams: EventStream[] = [];
   while (streams.length < 1_000) {
     const batch = Array.from({ length: 50 }, (_, i) => {
@@ -116,10 +119,17 @@ it("a subscriber that never reads is disconnected when its time is up", async ()
 
 it("at SIGTERM the process breaks off its streams and exits without waiting for them", async () => {
   const sandbox = await startTestSandbox();
-  const program = startProgram({ ...sandbox.env, ...AMPLE_DEADLINES, NODE_ENV: "production", PORT: "0" });
+  const program = startProgram({
+    ...sandbox.env,
+    ...AMPLE_DEADLINES,
+    NODE_ENV: "production",
+    PORT: "0",
+  });
   const url = await program.address(/"url":"(http[^"]+)"/);
   const variables = { id: sandbox.account("creator").id };
-  const streams = await Promise.all([1, 2, 3].map(() => openEventStream(url, { query: WATCH, variables })));
+  const streams = await Promise.all(
+    [1, 2, 3].map(() => openEventStream(url, { query: WATCH, variables })),
+  );
   await eventually(() => {
     expect(streams.every(({ events }) => events().length === 1)).toBe(true);
   });

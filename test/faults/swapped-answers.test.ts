@@ -16,7 +16,8 @@ describe("behind a proxy that swaps two answers", () => {
     await proxy.close();
   });
 
-  const overRest = async (handle: string): Promise<string> => (await world.lookup(handle)).body.balance.total;
+  const overRest = async (handle: string): Promise<string> =>
+    (await world.lookup(handle)).body.balance.total;
   const overGraphql = async (handle: string): Promise<string> => {
     const { body } = await world.graphql(`{ wallet(handle: "${handle}") { balance { total } } }`);
     return body.data.wallet.balance.total;
@@ -40,13 +41,20 @@ describe("behind a proxy that swaps two answers", () => {
 it("an error without an id is the node's own: it does not know the id of a call that it cannot read", async () => {
   const world = await startWorld();
   const { rpc, accounts } = world.sandbox;
-  const withoutId = { jsonrpc: "2.0", id: null, error: { code: -32600, message: "too many accounts" } };
+  const withoutId = {
+    jsonrpc: "2.0",
+    id: null,
+    error: { code: -32600, message: "too many accounts" },
+  };
   rpc.faults.add({
-    when: ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).length > 10,
+    when: ({ method, params }) =>
+      method === "getMultipleAccounts" && (params[0] as string[]).length > 10,
     then: { status: 200, body: JSON.stringify(withoutId) },
   });
   const handles = accounts.filter(({ suspended }) => !suspended).slice(0, 10);
-  const fields = handles.map(({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`);
+  const fields = handles.map(
+    ({ handle }, i) => `w${i}: wallet(handle: "${handle}") { balance { total } }`,
+  );
   // The refusal for its size makes the gateway split the call.
   expect((await world.graphql(`{ ${fields.join(" ")} }`)).body.errors).toBeUndefined();
   await world.close();

@@ -25,7 +25,8 @@ function launch(): string {
   return mint;
 }
 /** Which endpoints were asked for accounts. */
-const asked = () => [world.sandbox.rpc, world.secondRpc].map(({ calls }) => calls.some(isAccountsRead));
+const asked = () =>
+  [world.sandbox.rpc, world.secondRpc].map(({ calls }) => calls.some(isAccountsRead));
 function forgetCalls(): void {
   world.forgetCalls();
   world.secondRpc.calls.length = 0;
@@ -61,8 +62,13 @@ describe("a wallet with an account of 2^53 lamports or more", () => {
     const { body } = await world.graphql(
       `{ bad: wallet(handle: "artist001") { address balance { vault } } good: wallet(handle: "creator") { balance { vault } } }`,
     );
-    expect(body.data).toMatchObject({ bad: { balance: null }, good: { balance: { vault: "3.1000" } } });
-    expect(body.errors).toMatchObject([{ path: ["bad", "balance"], extensions: { code: "LOOKUP_FAILED" } }]);
+    expect(body.data).toMatchObject({
+      bad: { balance: null },
+      good: { balance: { vault: "3.1000" } },
+    });
+    expect(body.errors).toMatchObject([
+      { path: ["bad", "balance"], extensions: { code: "LOOKUP_FAILED" } },
+    ]);
     expect((await world.lookup("artist001")).body.error).toBe("LOOKUP_FAILED");
     forgetCalls();
     expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");

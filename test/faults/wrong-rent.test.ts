@@ -19,8 +19,14 @@ function reportRent(lamportsPerByteYear: bigint, exemptionThreshold = 1): void {
   liar.lie({
     getMultipleAccounts(tellTruth, [keys]) {
       const { context, value } = tellTruth();
-      const lie = { ...value[keys.indexOf(RENT_SYSVAR)], data: [data.toString("base64"), "base64"] };
-      return { context, value: keys.map((key: string, i: number) => (key === RENT_SYSVAR ? lie : value[i])) };
+      const lie = {
+        ...value[keys.indexOf(RENT_SYSVAR)],
+        data: [data.toString("base64"), "base64"],
+      };
+      return {
+        context,
+        value: keys.map((key: string, i: number) => (key === RENT_SYSVAR ? lie : value[i])),
+      };
     },
     getMinimumBalanceForRentExemption: (_, [bytes]) =>
       (128 + Number(bytes)) * Number(lamportsPerByteYear) * exemptionThreshold,
@@ -60,7 +66,9 @@ describe.each([
 it("a price of storage that the cluster changes counts from the next lookup on", async () => {
   await start(5_080n);
   const collectable = async () => {
-    const { body } = await world.graphql(`{ wallet(handle: "creator") { balance { vaultLamports } } }`);
+    const { body } = await world.graphql(
+      `{ wallet(handle: "creator") { balance { vaultLamports } } }`,
+    );
     return BigInt(body.data.wallet.balance.vaultLamports);
   };
   const before = await collectable();

@@ -13,7 +13,12 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const BAD_INPUT: ErrorCode[] = ["INVALID_HANDLE", "INVALID_MINT", "INVALID_SOCIAL_ID", "SOCIAL_NOT_FOUND"];
+const BAD_INPUT: ErrorCode[] = [
+  "INVALID_HANDLE",
+  "INVALID_MINT",
+  "INVALID_SOCIAL_ID",
+  "SOCIAL_NOT_FOUND",
+];
 
 const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, string> = {}) =>
   world.request("/graphql", {
@@ -24,8 +29,8 @@ const post = (body: string | Uint8Array<ArrayBuffer>, headers: Record<string, st
   });
 
 /**
- * Sorts the errors: their order depends on which fields fail first, and cached fields fail sooner. Leaves out what is
- * left of the rate limit.
+ * Sorts the errors: their order depends on which fields fail first, and cached fields fail sooner.
+ * Leaves out what is left of the rate limit.
  */
 const sortErrors = ({ data, errors = [] }: any) => ({
   data: JSON.stringify(data, (name, value) => (name.endsWith("rateLimit") ? undefined : value)),

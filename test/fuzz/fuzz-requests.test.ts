@@ -1,5 +1,10 @@
 import { connect } from "node:net";
-import { METHODS, request as startRequest, type IncomingMessage, type OutgoingHttpHeaders } from "node:http";
+import {
+  METHODS,
+  request as startRequest,
+  type IncomingMessage,
+  type OutgoingHttpHeaders,
+} from "node:http";
 import { buffer } from "node:stream/consumers";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import fc from "fast-check";
@@ -9,7 +14,12 @@ import { readConfig } from "../../src/config.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
-import { expectError, expectGraphQL, expectLookup, expectNoErrorLogged } from "../support/fuzz/contract.ts";
+import {
+  expectError,
+  expectGraphQL,
+  expectLookup,
+  expectNoErrorLogged,
+} from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 
 let world: World;
@@ -20,7 +30,9 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-/** The codes that bad input may cause; the other codes are failures of the service or an upstream. */
+/**
+ * The codes that bad input may cause; the other codes are failures of the service or an upstream.
+ */
 const BAD_INPUT = Object.keys(ERROR_CODES).filter(
   (code) => ERROR_CODES[code as ErrorCode].status < 500 && !code.endsWith("RATE_LIMITED"),
 ) as ErrorCode[];
@@ -42,20 +54,34 @@ async function send(
     startRequest(world.url, { method, path, headers }, resolve).on("error", reject).end(body);
   });
   const received = await buffer(response);
-  const decode = received.length > 0 ? DECODERS[response.headers["content-encoding"] ?? ""] : undefined;
+  const decode =
+    received.length > 0 ? DECODERS[response.headers["content-encoding"] ?? ""] : undefined;
   const text = (decode?.(received) ?? received).toString();
   const answerHeaders = new Headers();
   for (let i = 0; i < response.rawHeaders.length; i += 2)
     answerHeaders.append(response.rawHeaders[i]!, response.rawHeaders[i + 1]!);
   const isJson = answerHeaders.get("content-type")?.includes("json") && text !== "";
-  return { status: response.statusCode!, headers: answerHeaders, body: isJson ? JSON.parse(text) : text };
+  return {
+    status: response.statusCode!,
+    headers: answerHeaders,
+    body: isJson ? JSON.parse(text) : text,
+  };
 }
 
 const plainText = fc.oneof(
   fc.string(),
   fc.string({ unit: "binary" }),
   fc.stringMatching(/^[A-Za-z0-9]{1,15}$/),
-  fc.constantFrom("creator", "CREATOR", "suspended", "@creator", "cre ator", "creator\n", "__proto__", ""),
+  fc.constantFrom(
+    "creator",
+    "CREATOR",
+    "suspended",
+    "@creator",
+    "cre ator",
+    "creator\n",
+    "__proto__",
+    "",
+  ),
 );
 
 /** Text for a query string: encoded, partly encoded, or not encoded. */
@@ -63,16 +89,21 @@ const queryText = fc.oneof(
   plainText.map((text) => encodeURIComponent(text.toWellFormed())),
   fc.string().map((text) => text.replace(/[^\x21-\x7e]|#/g, "+")),
   fc
-    .array(fc.constantFrom("%", "%4", "%41", "%ff", "%00", "+", "a", "&", "=", ";", "%C3", "%A9", "#"))
+    .array(
+      fc.constantFrom("%", "%4", "%41", "%ff", "%00", "+", "a", "&", "=", ";", "%C3", "%A9", "#"),
+    )
     .map((parts) => parts.join("")),
 );
 const query = fc.oneof(
   queryText,
   queryText.map((handle) => `handle=${handle}`),
   fc
-    .array(fc.tuple(fc.constantFrom("handle", "Handle", "handle%00", "%68andle", "a", ""), queryText), {
-      maxLength: 4,
-    })
+    .array(
+      fc.tuple(fc.constantFrom("handle", "Handle", "handle%00", "%68andle", "a", ""), queryText),
+      {
+        maxLength: 4,
+      },
+    )
     .map((pairs) => pairs.map((pair) => pair.join("=")).join("&")),
 );
 
@@ -89,7 +120,8 @@ fuzz("any query of a lookup gets its wallet or the matching error", {
       expectError(answer, ["INVALID_HANDLE"]);
     else {
       const account = world.sandbox.accounts.find(
-        (candidate) => candidate.handle.toLowerCase() === handle.toLowerCase() && !candidate.suspended,
+        (candidate) =>
+          candidate.handle.toLowerCase() === handle.toLowerCase() && !candidate.suspended,
       );
       expectLookup(answer, addressesOf, account ? [] : ["SOCIAL_NOT_FOUND"]);
       expect(answer.body.socialId).toBe(account?.id);
@@ -126,7 +158,9 @@ const collectBody = fc.oneof(
   fc.record({ body: fc.jsonValue().map(utf8), isValid: fc.constant(false) }),
   fc.record({ body: invalidId.map((socialId) => utf8({ socialId })), isValid: fc.constant(false) }),
   fc.record({
-    body: fc.bigInt({ min: 1n, max: 2n ** 64n - 1n }).map((id) => utf8({ socialId: id.toString() })),
+    body: fc
+      .bigInt({ min: 1n, max: 2n ** 64n - 1n })
+      .map((id) => utf8({ socialId: id.toString() })),
     isValid: fc.constant(true),
   }),
   fc.record({
@@ -230,7 +264,13 @@ const method = fc.oneof(
 
 fuzz("any method, path and headers get a documented response", {
   share: 0.16,
-  cases: fc.record({ method, path, query: fc.option(query, { nil: undefined }), headers, body: bytes }),
+  cases: fc.record({
+    method,
+    path,
+    query: fc.option(query, { nil: undefined }),
+    headers,
+    body: bytes,
+  }),
   async check({ method, path, query, headers, body }) {
     const target = query === undefined ? path : `${path}?${query}`;
     const withBody = !["GET", "HEAD", "OPTIONS"].includes(method);
@@ -251,7 +291,8 @@ fuzz("any method, path and headers get a documented response", {
       expect(headers.accept).toMatch(/text\/(html|\*)/i);
       expect(read).toContain("There is nothing at this address.");
     } else if (status >= 400 && read.error !== undefined) {
-      const isCollect = method === "POST" && ["/collect", "http://other.example/collect"].includes(path);
+      const isCollect =
+        method === "POST" && ["/collect", "http://other.example/collect"].includes(path);
       expectError(answer, BAD_INPUT, isCollect ? { success: false } : {});
     } else if (status >= 400) expectGraphQL(read, BAD_INPUT);
     expectNoErrorLogged(world.logLines);
@@ -277,9 +318,17 @@ function sendBytes(sent: Uint8Array): Promise<string> {
 const rawBytes = fc.oneof(
   bytes,
   fc
-    .tuple(fc.constantFrom("GET", "POST", "PRI", "get", "\0"), fc.string(), fc.array(fc.string()), bytes)
+    .tuple(
+      fc.constantFrom("GET", "POST", "PRI", "get", "\0"),
+      fc.string(),
+      fc.array(fc.string()),
+      bytes,
+    )
     .map(([method, path, lines, body]) =>
-      Buffer.concat([Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`), body]),
+      Buffer.concat([
+        Buffer.from(`${method} ${path} HTTP/1.1\r\n${lines.join("\r\n")}\r\n\r\n`),
+        body,
+      ]),
     ),
   fc
     .tuple(fc.constantFrom("5", "-1", "1e9", "99999999999999999999", "5, 6", " "), bytes)

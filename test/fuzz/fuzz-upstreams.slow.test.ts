@@ -10,7 +10,11 @@ import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { expectCollect, expectGraphQL, expectLookup } from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 import { inject } from "../support/inject.ts";
-import { corruptions, startCorruptingProxy, type Corruption } from "../support/fuzz/corrupting-proxy.ts";
+import {
+  corruptions,
+  startCorruptingProxy,
+  type Corruption,
+} from "../support/fuzz/corrupting-proxy.ts";
 
 /** Short, so that a blockhash expires within seconds. */
 const SLOT_MS = 50;
@@ -54,7 +58,11 @@ function createTestGateway(applied: readonly Corruption[], env: Record<string, s
   return { route, ask, post, settled };
 }
 
-const NETWORK_ERRORS: ErrorCode[] = ["SOCIAL_NOT_FOUND", "SOCIAL_RATE_LIMITED", "SOCIAL_API_UNAVAILABLE"];
+const NETWORK_ERRORS: ErrorCode[] = [
+  "SOCIAL_NOT_FOUND",
+  "SOCIAL_RATE_LIMITED",
+  "SOCIAL_API_UNAVAILABLE",
+];
 const BALANCE_METHODS = ["getMultipleAccounts"];
 
 /** The ids that the network has returned for a handle in any case, valid or not. */
@@ -62,7 +70,10 @@ function idsFor(handle: string, answers: readonly { method: string; body: any }[
   return answers
     .filter(({ method, body }) => method === "social" && Array.isArray(body?.data))
     .flatMap(({ body }) => body.data)
-    .filter((row) => typeof row?.username === "string" && row.username.toLowerCase() === handle.toLowerCase())
+    .filter(
+      (row) =>
+        typeof row?.username === "string" && row.username.toLowerCase() === handle.toLowerCase(),
+    )
     .map(({ id }) => id);
 }
 
@@ -71,7 +82,10 @@ fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
   parallelRuns: 4,
   cases: fc.record({
     handle: fc.constantFrom("creator", "ARTIST001", "graduate", "newcomer", "suspended", "nobody"),
-    applied: fc.array(corruptions(["social", "social", ...BALANCE_METHODS]), { minLength: 1, maxLength: 2 }),
+    applied: fc.array(corruptions(["social", "social", ...BALANCE_METHODS]), {
+      minLength: 1,
+      maxLength: 2,
+    }),
   }),
   async check({ handle, applied }) {
     const { route, ask, post } = createTestGateway(applied);
@@ -94,10 +108,13 @@ fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
   },
 });
 
-/** The gateway caches the answers to these methods, so a corrupted one affects later collects too. */
+/**
+ * The gateway caches the answers to these methods, so a corrupted one affects later collects too.
+ */
 const CACHED_METHODS = ["getLatestBlockhash"];
 const FAILURES: ErrorCode[] = ["COLLECT_FAILED", "INSUFFICIENT_FUNDS"];
-const BACKS_OFF = /^The account's last transaction failed on the chain although its simulation succeeded/;
+const BACKS_OFF =
+  /^The account's last transaction failed on the chain although its simulation succeeded/;
 let accounts = 0n;
 
 fuzz("any chain answers to a collect lead to one payment at most", {
@@ -146,7 +163,8 @@ fuzz("any chain answers to a collect lead to one payment at most", {
     while (again.body.error === "COLLECT_FAILED" && !BACKS_OFF.test(again.body.message))
       again = await collect();
     if (BACKS_OFF.test(again.body.message)) {
-      // After a corrupted simulation the transaction may fail on the chain: the account backs off, and nothing moved.
+      // After a corrupted simulation the transaction may fail on the chain: the account backs off,
+      // and nothing moved.
       expect(chain.balance(creatorVault)).toBe(minimum + lamports);
       return;
     }
@@ -156,9 +174,13 @@ fuzz("any chain answers to a collect lead to one payment at most", {
     const landed = chain
       .ledger()
       .filter(
-        ({ err, message }) => err === null && message.staticAccounts.some((key) => key === creatorVault),
+        ({ err, message }) =>
+          err === null && message.staticAccounts.some((key) => key === creatorVault),
       );
     expect(landed.length).toBe(1);
-    expect([chain.balance(creatorVault), chain.balance(address)]).toEqual([minimum, minimum + lamports]);
+    expect([chain.balance(creatorVault), chain.balance(address)]).toEqual([
+      minimum,
+      minimum + lamports,
+    ]);
   },
 });

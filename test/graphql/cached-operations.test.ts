@@ -45,9 +45,15 @@ function overHttp({ method, path, headers, body }: Sent): Promise<Got> {
       let text = "";
       response.setEncoding("utf8").on("data", (chunk: string) => (text += chunk));
       response.on("end", () => {
-        const names = response.rawHeaders.filter((_, i) => i % 2 === 0).map((name) => name.toLowerCase());
+        const names = response.rawHeaders
+          .filter((_, i) => i % 2 === 0)
+          .map((name) => name.toLowerCase());
         expect(names).toEqual([...new Set(names)]);
-        resolve({ status: response.statusCode!, headers: comparable(response.headers), body: text });
+        resolve({
+          status: response.statusCode!,
+          headers: comparable(response.headers),
+          body: text,
+        });
       });
     });
     request.on("error", reject).end(body);
@@ -58,7 +64,10 @@ let texts = 0;
 /** The end of a document that no other request has. All have the same length. */
 const newComment = () => `\n#${String(++texts).padStart(6, "0")}`;
 
-/** The same request, whose document ends with this comment; undefined for a request without a document. */
+/**
+ * The same request, whose document ends with this comment; undefined for a request without a
+ * document.
+ */
 function withComment({ path, body, ...sent }: Sent, comment: string): Sent | undefined {
   if (sent.method === "POST") {
     let text: string;
@@ -128,7 +137,10 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
       { h: [h, "creator", "nobody"] },
     ] as const,
     [`{ wallets(handles: ["creator", ${JSON.stringify(h)}]) { handle } }`] as const,
-    [`query W($h: String!) { wallet(handle: $h) { handle } wallet(handle: $h) { address } }`, { h }] as const,
+    [
+      `query W($h: String!) { wallet(handle: $h) { handle } wallet(handle: $h) { address } }`,
+      { h },
+    ] as const,
   ]),
   ...[
     "17",
@@ -169,12 +181,16 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
     [],
     "h",
     7,
-  ].map((variables) => [`query W($h: String!) { wallet(handle: $h) { handle } }`, variables] as const),
+  ].map(
+    (variables) => [`query W($h: String!) { wallet(handle: $h) { handle } }`, variables] as const,
+  ),
   ...[{ h: "creator" }, { h: [] }, { h: [null] }, { h: null }, {}].map(
-    (variables) => [`query W($h: [String!]!) { wallets(handles: $h) { handle } }`, variables] as const,
+    (variables) =>
+      [`query W($h: [String!]!) { wallets(handles: $h) { handle } }`, variables] as const,
   ),
   ...[{}, { h: null }, { h: "newcomer" }].map(
-    (variables) => [`query W($h: String = "creator") { wallet(handle: $h) { handle } }`, variables] as const,
+    (variables) =>
+      [`query W($h: String = "creator") { wallet(handle: $h) { handle } }`, variables] as const,
   ),
   ...[{ yes: true }, { yes: false }, {}].map(
     (variables) =>
@@ -197,7 +213,9 @@ const documents: (readonly [query: string, variables?: unknown, operationName?: 
   ["{ __typename }"],
   ['{ __proto__: __typename wallet(handle: "creator") { handle } }'],
   ['{ constructor: wallet(handle: "creator") { toString: handle __typename } }'],
-  ['{ ...F ...G } fragment G on Query { ...F } fragment F on Query { wallet(handle: "nobody") { handle } }'],
+  [
+    '{ ...F ...G } fragment G on Query { ...F } fragment F on Query { wallet(handle: "nobody") { handle } }',
+  ],
   ["{ __schema { queryType { name } } }"],
   ['{ __type(name: "Wallet") { fields { name } } }'],
   ["{"],
@@ -251,7 +269,8 @@ const ACCEPT_HEADERS = [
   "",
 ];
 
-const CLIENT_QUERY = "query W($h: String!) { wallet(handle: $h) { __typename handle balance { vault } } }";
+const CLIENT_QUERY =
+  "query W($h: String!) { wallet(handle: $h) { __typename handle balance { vault } } }";
 
 const HTTP_FORMS: readonly Sent[] = [
   ...[
@@ -341,17 +360,26 @@ const HTTP_FORMS: readonly Sent[] = [
   ].map((body) => post(body)),
   post({ query: `{ wallet(handle: "creator") { handle } ${"# ".repeat(49_000)} \n}` }),
   post({ query: `{ __typename } ${"# ".repeat(60_000)}` }),
-  { method: "POST", path: "/graphql?x=1", headers: JSON_HEADERS, body: '{"query":"{ __typename }"}' },
+  {
+    method: "POST",
+    path: "/graphql?x=1",
+    headers: JSON_HEADERS,
+    body: '{"query":"{ __typename }"}',
+  },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphql?op=W" },
   { ...post({ query: CLIENT_QUERY, variables: { h: "creator" } }), path: "/graphqlx" },
-  ...[...ACCEPT_HEADERS, "text/*", "TEXT/HTML;q=0.1, application/json", "text/html;q=0, */*"].flatMap(
-    (accept) =>
-      [
-        { query: "{ __typename }" },
-        { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
-        { query: "{ nothing }" },
-        { extensions: PERSISTED, operationName: "W" },
-      ].map((params) => get(params, { accept })),
+  ...[
+    ...ACCEPT_HEADERS,
+    "text/*",
+    "TEXT/HTML;q=0.1, application/json",
+    "text/html;q=0, */*",
+  ].flatMap((accept) =>
+    [
+      { query: "{ __typename }" },
+      { query: CLIENT_QUERY, variables: { h: "creator" }, operationName: "W", extensions: APOLLO },
+      { query: "{ nothing }" },
+      { extensions: PERSISTED, operationName: "W" },
+    ].map((params) => get(params, { accept })),
   ),
   ...[
     { query: "" },
@@ -407,7 +435,10 @@ describe("a cached operation gets the response of Yoga", () => {
       if (!sent) continue;
       for (let i = 0; i < 2; i++) await overHttp(withComment(post(params), known)!);
       const cached = await overHttp(withComment(get(params), known)!);
-      expect({ name: nameOf(sent), ...cached }).toEqual({ name: nameOf(sent), ...(await overHttp(sent)) });
+      expect({ name: nameOf(sent), ...cached }).toEqual({
+        name: nameOf(sent),
+        ...(await overHttp(sent)),
+      });
     }
   });
 
@@ -415,7 +446,8 @@ describe("a cached operation gets the response of Yoga", () => {
     let count = 0;
     for (const sent of HTTP_FORMS) {
       if (await expectSameResponses(sent)) count++;
-      else expect([nameOf(sent), (await overHttp(sent)).status < 500]).toEqual([nameOf(sent), true]);
+      else
+        expect([nameOf(sent), (await overHttp(sent)).status < 500]).toEqual([nameOf(sent), true]);
     }
     expect(count).toBeGreaterThan(300);
   });
@@ -426,7 +458,9 @@ describe("a cached operation gets the response of Yoga", () => {
     for (const unknown of ["nobodyA", "nobodyB", "nobodyC"]) {
       const { body } = await world.graphql(query, { h: ["creator", unknown, "creator"] });
       expect(body.data.wallets).toEqual([{ handle: "creator" }, null, { handle: "creator" }]);
-      expect(body.errors).toMatchObject([{ path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
+      expect(body.errors).toMatchObject([
+        { path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND" } },
+      ]);
     }
   });
 
@@ -439,7 +473,10 @@ describe("a cached operation gets the response of Yoga", () => {
         [2, 429],
         [3, 400],
       ] as const) {
-        const fields = Array.from({ length: count }, (_, i) => `c${i}: collect(socialId: "99") { success }`);
+        const fields = Array.from(
+          { length: count },
+          (_, i) => `c${i}: collect(socialId: "99") { success }`,
+        );
         const query = `mutation { ${fields.join(" ")} }`;
         const answers = [];
         for (let i = 0; i < 3; i++) {
@@ -449,7 +486,8 @@ describe("a cached operation gets the response of Yoga", () => {
           });
           const headers = from(2);
           // Only an operation that has been admitted is cached.
-          if (count === 2 && i > 0) expect((await overHttp(post({ query }, from(3)))).status).toBe(200);
+          if (count === 2 && i > 0)
+            expect((await overHttp(post({ query }, from(3)))).status).toBe(200);
           await overHttp({ method: "GET", path: "/wallet/lookup?handle=creator", headers });
           const answer = await overHttp(post({ query }, headers));
           // The seconds until the next may differ by one.
@@ -472,7 +510,10 @@ describe("a cached operation gets the response of Yoga", () => {
 });
 
 describe("a document that is expensive within the limits", () => {
-  /** Answers it three times: parsed, compiled and cached. One that is exponential outlives the test's timeout. */
+  /**
+   * Answers it three times: parsed, compiled and cached. One that is exponential outlives the
+   * test's timeout.
+   */
   const isAnswered = async (query: string) => {
     for (let i = 0; i < 3; i++) expect((await overHttp(post({ query }))).status).toBe(200);
   };
@@ -486,7 +527,10 @@ describe("a document that is expensive within the limits", () => {
   });
 
   it("is answered: the maximum number of repeated fields, in the maximum number of wallets", async () => {
-    const wallets = times(100, (i) => `w${i}: wallet(handle: "creator") { ${"handle ".repeat(19)} }`);
+    const wallets = times(
+      100,
+      (i) => `w${i}: wallet(handle: "creator") { ${"handle ".repeat(19)} }`,
+    );
     await isAnswered(`{ ${wallets} }`);
   });
 });

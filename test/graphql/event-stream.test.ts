@@ -45,12 +45,15 @@ async function open(results: AsyncIterable<unknown>) {
 }
 
 /** Results that never come. */
-const SILENT = { [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => undefined) }) };
+const SILENT = {
+  [Symbol.asyncIterator]: () => ({ next: () => new Promise<never>(() => undefined) }),
+};
 
 it("a silent stream has comments, so that proxies do not close it", async () => {
   const { body } = await open(SILENT);
   const reader = body.getReader();
-  for (let i = 0; i < 3; i++) expect(new TextDecoder().decode((await reader.read()).value)).toBe(":\n\n");
+  for (let i = 0; i < 3; i++)
+    expect(new TextDecoder().decode((await reader.read()).value)).toBe(":\n\n");
   await reader.cancel();
 });
 

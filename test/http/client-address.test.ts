@@ -6,7 +6,8 @@ const through = (trusted: string[], remoteAddress: string | undefined, forwarded
 
 describe("a caller is trusted", () => {
   const isTrusted = (callers: string[], forwardedFor: string) =>
-    createIdentifyClient(["127.0.0.1"], callers)({ remoteAddress: "127.0.0.1", forwardedFor }).isTrusted;
+    createIdentifyClient(["127.0.0.1"], callers)({ remoteAddress: "127.0.0.1", forwardedFor })
+      .isTrusted;
 
   it("if its address is listed or in a listed range, but not its whole IPv6 /64", () => {
     const callers = ["192.0.2.7", "198.51.100.0/28", "2001:db8::5"];
@@ -18,7 +19,13 @@ describe("a caller is trusted", () => {
       "[2001:db8::5]:443",
     ];
     for (const address of addresses) expect(isTrusted(callers, address), address).toBe(true);
-    for (const address of ["192.0.2.8", "198.51.100.16", "2001:db8::6", "nonsense", "192.0.2.7, 192.0.2.8"])
+    for (const address of [
+      "192.0.2.8",
+      "198.51.100.16",
+      "2001:db8::6",
+      "nonsense",
+      "192.0.2.7, 192.0.2.8",
+    ])
       expect(isTrusted(callers, address), address).toBe(false);
     expect(isTrusted([], "192.0.2.7")).toBe(false);
   });
@@ -32,7 +39,9 @@ describe("a caller is identified", () => {
 
   it("behind a trusted proxy, by the right-most address that is not a trusted proxy", () => {
     expect(through(["10.0.0.0/8"], "10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
-    expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe("198.51.100.7");
+    expect(through(["10.0.0.0/8"], "10.0.0.1", "203.0.113.9, 198.51.100.7, 10.0.0.2")).toBe(
+      "198.51.100.7",
+    );
     expect(through(["10.0.0.0/8"], "::ffff:10.0.0.1", "198.51.100.7")).toBe("198.51.100.7");
     expect(through(["10.0.0.0/8"], "10.0.0.1")).toBe("10.0.0.1");
     expect(through(["10.0.0.0/8"], "10.0.0.1", "10.0.0.3, 10.0.0.2")).toBe("10.0.0.3");

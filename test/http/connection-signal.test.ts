@@ -60,7 +60,9 @@ it("requests of one connection share its signal, and remove their listeners when
   const query = `{ walletById(socialId: "${id}") { handle balance { total } history { nodes { kind } } } }`;
   // Parsed, cached, then compiled.
   for (let i = 0; i < 3; i++) {
-    expect(JSON.parse(await send("GET", "/wallet/lookup?handle=creator"))).toHaveProperty("balance");
+    expect(JSON.parse(await send("GET", "/wallet/lookup?handle=creator"))).toHaveProperty(
+      "balance",
+    );
     expect(JSON.parse(await send("POST", "/graphql", { query }))).not.toHaveProperty("errors");
     expect(JSON.parse(await send("POST", "/collect", { socialId: id }))).toHaveProperty("success");
   }

@@ -7,7 +7,10 @@ import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
 beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" }, { requestTimeout: 600_000, headersTimeout: 600_000 });
+  world = await startWorld(
+    { RATE_LIMIT_MAX: "1000" },
+    { requestTimeout: 600_000, headersTimeout: 600_000 },
+  );
 });
 afterAll(() => world.close());
 
@@ -17,7 +20,10 @@ const chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 /** The count of answered requests with this code. */
 async function counted(code: string): Promise<number> {
   const metrics = await world.gateway.registry.metrics();
-  const line = new RegExp(`^tributary_requests_total\\{operation="other",code="${code}"\\} (\\d+)`, "m");
+  const line = new RegExp(
+    `^tributary_requests_total\\{operation="other",code="${code}"\\} (\\d+)`,
+    "m",
+  );
   return Number(line.exec(metrics)?.[1] ?? 0);
 }
 
@@ -49,7 +55,12 @@ describe("a request that is not valid HTTP", () => {
       413,
       "BAD_REQUEST",
     ],
-    ["in many pieces", `POST /collect HTTP/1.1\r\n${chunked}${"1\r\nx\r\n".repeat(300)}`, 413, "BAD_REQUEST"],
+    [
+      "in many pieces",
+      `POST /collect HTTP/1.1\r\n${chunked}${"1\r\nx\r\n".repeat(300)}`,
+      413,
+      "BAD_REQUEST",
+    ],
     ["with a raw byte in the path", "GET /caf\xe9 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
     [
       "with raw UTF-8 as the handle",
@@ -67,7 +78,10 @@ describe("a request that is not valid HTTP", () => {
     "%s gets the error body and the headers of every response, and is counted",
     async (_, text, status, code) => {
       const before = await counted(code);
-      const answer = await sendRaw(world.url, text.includes("caf\xe9 ") ? Buffer.from(text, "latin1") : text);
+      const answer = await sendRaw(
+        world.url,
+        text.includes("caf\xe9 ") ? Buffer.from(text, "latin1") : text,
+      );
       expect(answer.statuses).toEqual([status]);
       expect(answer.headers).toMatchObject({
         connection: "close",
@@ -123,7 +137,9 @@ describe("a request that is not valid HTTP", () => {
   it("is not answered, and its connection closes, while an earlier response is pending", async () => {
     const release = hold(world.sandbox.social);
     const calls = world.sandbox.social.calls.length;
-    const { socket, received } = send("GET /wallet/lookup?handle=artist HTTP/1.1\r\nHost: x\r\n\r\n");
+    const { socket, received } = send(
+      "GET /wallet/lookup?handle=artist HTTP/1.1\r\nHost: x\r\n\r\n",
+    );
     const closed = once(socket, "close");
     await expect.poll(() => world.sandbox.social.calls.length).toBe(calls + 1);
     socket.write("BREW / HTTP/1.1\r\n\r\n");

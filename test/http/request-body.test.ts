@@ -20,7 +20,12 @@ async function start(handle: HandleNode) {
     { host: "127.0.0.1", port: 0 },
   );
   const { hostname, port } = new URL(server.url);
-  const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true, noDelay: true });
+  const socket = connect({
+    host: hostname,
+    port: Number(port),
+    allowHalfOpen: true,
+    noDelay: true,
+  });
   onTestFinished(() => {
     socket.destroy();
     return server.close();
@@ -31,13 +36,15 @@ async function start(handle: HandleNode) {
   return {
     socket,
     received: () => received,
-    statuses: () => [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
+    statuses: () =>
+      [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
     bytesRead: () => serverSide!.bytesRead,
     /** Sends chunks of one byte until the server closes the connection, or all are sent. */
     async flood() {
       const chunks = "1\r\nx\r\n".repeat(10_000);
       for (let sent = 0; sent < FLOOD_BYTES && !socket.closed; sent += chunks.length)
-        if (!socket.write(chunks)) await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
+        if (!socket.write(chunks))
+          await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
       await closed;
     },
   };

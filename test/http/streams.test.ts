@@ -36,11 +36,16 @@ async function open(
   { address = `10.0.${++addresses}.1`, query = WATCH, headers = {} } = {},
 ): Promise<EventStream> {
   const { id } = world.account(handle);
-  const stream = await openEventStream(world.url, { query, variables: { id } }, { address, headers });
+  const stream = await openEventStream(
+    world.url,
+    { query, variables: { id } },
+    { address, headers },
+  );
   streams.push(stream);
   return stream;
 }
-const shown = (stream: EventStream) => stream.events().map(({ data }) => data.walletById?.balance?.vault);
+const shown = (stream: EventStream) =>
+  stream.events().map(({ data }) => data.walletById?.balance?.vault);
 const shows = (stream: EventStream, ...vaults: string[]) =>
   eventually(() => {
     expect(shown(stream)).toEqual(vaults);
@@ -58,11 +63,17 @@ describe("a stream", () => {
       200,
       "text/event-stream; charset=utf-8",
     ]);
-    expect(stream.headers).toMatchObject({ "cache-control": "no-store", "x-accel-buffering": "no" });
+    expect(stream.headers).toMatchObject({
+      "cache-control": "no-store",
+      "x-accel-buffering": "no",
+    });
     await shows(stream, "3.1000");
     expect(stream.events()[0]).toEqual({
       data: {
-        walletById: { id: world.account("creator").id, balance: { vault: "3.1000", total: "8.3000" } },
+        walletById: {
+          id: world.account("creator").id,
+          balance: { vault: "3.1000", total: "8.3000" },
+        },
       },
     });
     addFees("creator", SOL);
@@ -85,7 +96,9 @@ describe("a stream", () => {
     await shows(stream, "0.0000");
     coins.addFees(mint, 2n * SOL);
     await shows(stream, "0.0000", "2.0000");
-    expect(stream.events()[1]).toMatchObject({ data: { walletById: { coins: [{ waiting: "2.0000" }] } } });
+    expect(stream.events()[1]).toMatchObject({
+      data: { walletById: { coins: [{ waiting: "2.0000" }] } },
+    });
   });
 
   it("of more than 19 coins is INVALID_MINT, and has no further event", async () => {
@@ -98,7 +111,9 @@ describe("a stream", () => {
     await eventually(() => {
       expect(stream.text()).toContain("event: complete");
     });
-    expect(stream.events()[0]).toMatchObject({ errors: [{ extensions: { code: "INVALID_MINT" } }] });
+    expect(stream.events()[0]).toMatchObject({
+      errors: [{ extensions: { code: "INVALID_MINT" } }],
+    });
   });
 
   it("shows a collect of this process soon", async () => {
@@ -115,7 +130,8 @@ describe("a stream", () => {
 
   it("opens over GET too, and over POST whatever else the caller accepts", async () => {
     const { id } = world.account("creator");
-    const URQL = "application/graphql-response+json, application/json, text/event-stream, multipart/mixed";
+    const URQL =
+      "application/graphql-response+json, application/json, text/event-stream, multipart/mixed";
     for (const accept of [URQL, "*/*", "text/event-stream"]) {
       const stream = await open("creator", { headers: { accept } });
       await eventually(() => {
@@ -124,7 +140,10 @@ describe("a stream", () => {
       const search = new URLSearchParams({ query: WATCH, variables: JSON.stringify({ id }) });
       const stop = new AbortController();
       const headers = { accept, "x-forwarded-for": "198.51.100.9" };
-      const response = await fetch(`${world.url}/graphql?${search}`, { headers, signal: stop.signal });
+      const response = await fetch(`${world.url}/graphql?${search}`, {
+        headers,
+        signal: stop.signal,
+      });
       const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
       let text = "";
       while (!text.includes("event: next")) text += String((await reader.read()).value);
@@ -151,9 +170,9 @@ describe("a stream", () => {
     await eventually(() => {
       expect(stream.events()).toHaveLength(2);
     });
-    expect((await world.lookup("dusty", { "x-forwarded-for": address })).headers.get("ratelimit")).toContain(
-      "r=18",
-    );
+    expect(
+      (await world.lookup("dusty", { "x-forwarded-for": address })).headers.get("ratelimit"),
+    ).toContain("r=18");
   });
 
   it("reads an account's handle and profile once, not for each event", async () => {
@@ -206,7 +225,9 @@ describe("a stream", () => {
       const refused = await open("creator", { headers });
       expect([refused.status, refused.headers["retry-after"]]).toEqual([503, "30"]);
       await eventually(() => {
-        expect(JSON.parse(refused.text()).errors).toMatchObject([{ extensions: { code: "SERVICE_BUSY" } }]);
+        expect(JSON.parse(refused.text()).errors).toMatchObject([
+          { extensions: { code: "SERVICE_BUSY" } },
+        ]);
       });
     }
     expect(await metric("tributary_streams_open")).toBe(24);
@@ -215,7 +236,11 @@ describe("a stream", () => {
   it.each([
     ["an invalid id", 'subscription { walletById(socialId: "x") { id } }', "INVALID_SOCIAL_ID"],
     ["an invalid handle", 'subscription { wallet(handle: "-") { id } }', "INVALID_HANDLE"],
-    ["an unknown handle", 'subscription { wallet(handle: "nobodyatall") { id } }', "SOCIAL_NOT_FOUND"],
+    [
+      "an unknown handle",
+      'subscription { wallet(handle: "nobodyatall") { id } }',
+      "SOCIAL_NOT_FOUND",
+    ],
   ])("of %s has its error as the only event, and ends for good", async (_name, query, code) => {
     const stream = await open("creator", { query });
     await eventually(() => {
@@ -249,7 +274,9 @@ describe("a stream", () => {
 
   it("is refused with 503 while the network is down, so that clients try again", async () => {
     world.sandbox.social.faults.add({ then: "reset" });
-    const stream = await open("creator", { query: 'subscription { wallet(handle: "artist050") { id } }' });
+    const stream = await open("creator", {
+      query: 'subscription { wallet(handle: "artist050") { id } }',
+    });
     world.sandbox.social.faults.clear();
     expect(stream.status).toBe(503);
     await eventually(() => {

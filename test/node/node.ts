@@ -18,13 +18,20 @@ export interface TestNode {
   deploy(programId: string, elf: Buffer): unknown;
   /** Skips this many slots, without blocks where the node can. */
   skipSlots(count: number): unknown;
-  /** Lets the blocks pass in which a transaction could land. Does nothing if they pass by themselves. */
+  /**
+   * Lets the blocks pass in which a transaction could land. Does nothing if they pass by
+   * themselves.
+   */
   expireBlockhashes(): unknown;
   close(): unknown;
 }
 
 /** Calls a JSON-RPC method of a node. */
-export async function callNode(url: string, method: string, params: readonly unknown[]): Promise<any> {
+export async function callNode(
+  url: string,
+  method: string,
+  params: readonly unknown[],
+): Promise<any> {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -79,7 +86,10 @@ export async function startSandboxNode(): Promise<TestNode> {
 /** A proxy in front of a node. */
 export interface NodeProxy {
   readonly url: string;
-  /** Requests of these methods get no answer, and do not reach the node. Others pass. None: every request passes. */
+  /**
+   * Requests of these methods get no answer, and do not reach the node. Others pass. None: every
+   * request passes.
+   */
   swallow(...methods: string[]): void;
   /** How many requests got no answer since `swallow`. */
   swallowed(): number;
@@ -104,12 +114,15 @@ export async function startProxy(nodeUrl: string): Promise<NodeProxy> {
       headers: { "content-type": "application/json" },
       body,
     });
-    response.writeHead(answer.status, { "content-type": "application/json" }).end(await answer.text());
+    response
+      .writeHead(answer.status, { "content-type": "application/json" })
+      .end(await answer.text());
   }
   const server = createServer((request, response) => {
     void forward(request, response);
   });
-  const listen = (port: number) => new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
+  const listen = (port: number) =>
+    new Promise<void>((resolve) => server.listen(port, "127.0.0.1", resolve));
   await listen(0);
   const { port } = server.address() as AddressInfo;
   return {

@@ -60,7 +60,11 @@ const newBlockhash = newAddress;
 const newAddresses = (length: number) => Array.from({ length }, newAddress);
 
 /** Calls a JSON-RPC method. */
-export async function ask(url: string, method: string, ...params: readonly unknown[]): Promise<Answer> {
+export async function ask(
+  url: string,
+  method: string,
+  ...params: readonly unknown[]
+): Promise<Answer> {
   const response = await fetch(url, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -70,7 +74,10 @@ export async function ask(url: string, method: string, ...params: readonly unkno
   return error ? { method, error } : { method, result };
 }
 
-/** Makes the requests of this service, ordinary and odd, at a node. Returns the answers by "<method>: <request>". */
+/**
+ * Makes the requests of this service, ordinary and odd, at a node. Returns the answers by
+ * "<method>: <request>".
+ */
 export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   const answers: Record<string, Answer> = {};
   /** Returns a function that makes a request and keeps its answer. */
@@ -99,7 +106,10 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   await prices("a malformed address", [MALFORMED]);
 
   const accounts = asker("getMultipleAccounts");
-  const slice = (offset: number, length: number) => ({ ...ACCOUNTS, dataSlice: { offset, length } });
+  const slice = (offset: number, length: number) => ({
+    ...ACCOUNTS,
+    dataSlice: { offset, length },
+  });
   await accounts("one with data, one missing, one without", [CLOCK, newAddress(), from], ACCOUNTS);
   await accounts("a slice over the end", [CLOCK], slice(32, 100));
   await accounts("a slice after the end", [CLOCK, from], slice(1_000, 8));
@@ -121,7 +131,9 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
     signer = payer,
     lived = lifetime,
   ): Transaction {
-    const transaction = new Transaction({ feePayer: signer.publicKey, ...lived }).add(...instructions);
+    const transaction = new Transaction({ feePayer: signer.publicKey, ...lived }).add(
+      ...instructions,
+    );
     transaction.sign(signer);
     return transaction;
   }
@@ -205,13 +217,26 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
     const addresses = [new PublicKey(to), SYSVAR_CLOCK_PUBKEY];
     const { result: recentSlot } = await ask(node.url, "getSlot", { commitment: "finalized" });
     const [create, key] = AddressLookupTableProgram.createLookupTable({ ...owner, recentSlot });
-    const extend = AddressLookupTableProgram.extendLookupTable({ ...owner, lookupTable: key, addresses });
-    const made = await ask(node.url, "sendTransaction", toBase64(sign([create, extend]).serialize()), SEND);
+    const extend = AddressLookupTableProgram.extendLookupTable({
+      ...owner,
+      lookupTable: key,
+      addresses,
+    });
+    const made = await ask(
+      node.url,
+      "sendTransaction",
+      toBase64(sign([create, extend]).serialize()),
+      SEND,
+    );
     await node.reach(made.result as string, "confirmed");
     const table = { key, state: { addresses } } as unknown as AddressLookupTableAccount;
     const { blockhash: recentBlockhash } = lifetime;
     const instructions = [transfer(7_000_000)];
-    const message = new TransactionMessage({ payerKey: payer.publicKey, recentBlockhash, instructions });
+    const message = new TransactionMessage({
+      payerKey: payer.publicKey,
+      recentBlockhash,
+      instructions,
+    });
     const transaction = new VersionedTransaction(message.compileToV0Message([table]));
     transaction.sign([payer]);
     const wire = toBase64(transaction.serialize());

@@ -1,6 +1,7 @@
 /**
- * Compares the sandbox with a real node, whose answers are recorded: `node scripts/record-node.ts`. The recorded node is
- * Surfpool, which differs from validators in places; what Agave does is in its sources, rpc/src/rpc.rs.
+ * Compares the sandbox with a real node, whose answers are recorded: `node scripts/record-node.ts`.
+ * The recorded node is Surfpool, which differs from validators in places; what Agave does is in its
+ * sources, rpc/src/rpc.rs.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { RPC_RESULTS, type RpcMethod } from "../../src/chain/rpc/rpc-results.ts";
@@ -52,7 +53,12 @@ const DIFFERENCES: readonly Difference[] = [
     "getRecentPrioritizationFees: 129 accounts",
     "getSignatureStatuses: 257 signatures",
     "simulateTransaction: too many accounts",
-  ].map((request) => ({ request, member: "", sandbox: "error -32602", reason: "Surfpool has no limit" })),
+  ].map((request) => ({
+    request,
+    member: "",
+    sandbox: "error -32602",
+    reason: "Surfpool has no limit",
+  })),
   {
     request: "simulateTransaction: a malformed address",
     member: "",
@@ -126,7 +132,10 @@ const isSame = (a: unknown, b: unknown) => JSON.stringify(a) === JSON.stringify(
 const isObject = (value: unknown): value is Record<string, unknown> =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** Errors are compared by code, and by `data` where it is an object: Surfpool's other data are messages. */
+/**
+ * Errors are compared by code, and by `data` where it is an object: Surfpool's other data are
+ * messages.
+ */
 function shapeOfAnswer(answer: Answer | undefined): unknown {
   if (!answer?.error) return answer && shapeOf(answer.result);
   const { code, data } = answer.error;

@@ -1,11 +1,14 @@
 /**
- * The service against a node: the one at NODE_URL, which must have an empty chain (`npm run test:node -- <url>`), or the
- * sandbox's.
+ * The service against a node: the one at NODE_URL, which must have an empty chain (`npm run
+ * test:node -- <url>`), or the sandbox's.
  */
 import { readFileSync } from "node:fs";
 import { Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../../src/chain/launchpad/program-ids.ts";
 import { formatSol, toLamports } from "../../src/chain/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
@@ -32,7 +35,10 @@ const programFile = (name: string) =>
 
 let node: TestNode;
 let proxy: NodeProxy;
-/** Holds the social network, and a chain on which accounts are made before they are copied to the node. */
+/**
+ * Holds the social network, and a chain on which accounts are made before they are copied to the
+ * node.
+ */
 let template: Sandbox;
 let client: ReturnType<typeof createClient>;
 let closeGateway: () => Promise<void>;
@@ -45,7 +51,9 @@ async function copyToNode(...addresses: string[]): Promise<void> {
   }
 }
 
-/** An account of the social network, with what it has on the chain. Each test has one of its own. */
+/**
+ * An account of the social network, with what it has on the chain. Each test has one of its own.
+ */
 async function account(handle: string): Promise<SandboxAccount> {
   const found = template.accounts.find((each) => each.handle === handle)!;
   const { address, creatorVault, ammVault, ammVaultAuthority } = found;
@@ -62,7 +70,10 @@ async function send(to: string, lamports: bigint): Promise<string> {
   );
   transaction.sign(faucet);
   const wire = transaction.serialize().toString("base64");
-  const signature: string = await call("sendTransaction", wire, { encoding: "base64", skipPreflight: true });
+  const signature: string = await call("sendTransaction", wire, {
+    encoding: "base64",
+    skipPreflight: true,
+  });
   await eventually(async () => {
     const statuses = await call("getSignatureStatuses", [signature]);
     expect(statuses.value[0]).toMatchObject({ err: null });
@@ -86,10 +97,16 @@ beforeAll(async () => {
   await node.deploy(LAUNCHPAD_PROGRAM_ID, programFile("launchpad.so"));
   await node.deploy(LAUNCHPAD_AMM_PROGRAM_ID, programFile("amm.so"));
   await node.deploy(env.ESCROW_PROGRAM_ID, programFile("launchpad.so"));
-  const feePayer = Keypair.fromSecretKey(Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]));
+  const feePayer = Keypair.fromSecretKey(
+    Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]),
+  );
   const owner = SystemProgram.programId.toBase58();
   for (const key of [feePayer, faucet])
-    await node.setAccount(key.publicKey.toBase58(), { lamports: 100n * SOL, owner, data: new Uint8Array() });
+    await node.setAccount(key.publicKey.toBase58(), {
+      lamports: 100n * SOL,
+      owner,
+      data: new Uint8Array(),
+    });
 
   proxy = await startProxy(node.url);
   const config = readConfig({
@@ -194,16 +211,19 @@ it("collects several accounts together", async () => {
   );
   expect(body.errors).toBeUndefined();
   expect(body.data.collectMany.map(({ success }: any) => success)).toEqual([true, true, true]);
-  for (const { collected } of body.data.collectMany) expect(Number(collected)).toBeGreaterThanOrEqual(1);
+  for (const { collected } of body.data.collectMany)
+    expect(Number(collected)).toBeGreaterThanOrEqual(1);
 });
 
 it("tells a subscriber about fees that arrive", async () => {
   const artist = await account("artist006");
   const stream = await openEventStream(client.url, {
-    query: "subscription ($id: String!) { walletById(socialId: $id) { balance { vaultLamports } } }",
+    query:
+      "subscription ($id: String!) { walletById(socialId: $id) { balance { vaultLamports } } }",
     variables: { id: artist.id },
   });
-  const amounts = () => stream.events().map(({ data }: any) => BigInt(data.walletById.balance.vaultLamports));
+  const amounts = () =>
+    stream.events().map(({ data }: any) => BigInt(data.walletById.balance.vaultLamports));
   await eventually(() => {
     expect(amounts()).toHaveLength(1);
   });

@@ -39,8 +39,8 @@ const spans: RecordedSpan[] = [];
 const BAGGAGE = createContextKey("baggage");
 
 /**
- * Registers a minimal SDK: spans with parents, a context that is kept across promises, and W3C's trace context with
- * baggage.
+ * Registers a minimal SDK: spans with parents, a context that is kept across promises, and W3C's
+ * trace context with baggage.
  */
 function registerSdk(): void {
   const storage = new AsyncLocalStorage<Context>();
@@ -74,7 +74,8 @@ function registerSdk(): void {
     const parent = trace.getSpanContext(parentContext);
     const recorded: RecordedSpan = {
       name,
-      parent: parent && (spans.find(({ spanId }) => spanId === parent.spanId)?.name ?? parent.spanId),
+      parent:
+        parent && (spans.find(({ spanId }) => spanId === parent.spanId)?.name ?? parent.spanId),
       traceId: parent?.traceId ?? randomBytes(16).toString("hex"),
       spanId: randomBytes(8).toString("hex"),
       kind: options.kind ?? SpanKind.INTERNAL,
@@ -87,7 +88,10 @@ function registerSdk(): void {
       spanContext: () => ({ ...recorded, traceFlags: TraceFlags.SAMPLED }),
       setStatus: () => ((recorded.hasFailed = true), span),
       setAttribute: (key: string, value: string) => ((recorded.attributes[key] = value), span),
-      setAttributes: (attributes: Attributes) => (Object.assign(recorded.attributes, attributes), span),
+      setAttributes: (attributes: Attributes) => (
+        Object.assign(recorded.attributes, attributes),
+        span
+      ),
       end: () => (recorded.hasEnded = true),
     } as unknown as Span;
     return span;
@@ -238,7 +242,9 @@ describe("spans of a registered OpenTelemetry SDK", () => {
 
   it("cover a collect, including its simulation and transaction", async () => {
     await world.collect(world.account("creator").id);
-    const callsOfCollect = spans.filter(({ parent }) => parent === "POST /collect").map(({ name }) => name);
+    const callsOfCollect = spans
+      .filter(({ parent }) => parent === "POST /collect")
+      .map(({ name }) => name);
     expect(callsOfCollect).toEqual(
       expect.arrayContaining(["chain simulateTransaction", "chain sendTransaction"]),
     );

@@ -17,7 +17,13 @@ const describeWithCaddy = describe.skipIf(!isInstalled && !process.env.CI);
 
 describeWithCaddy(`the Caddyfile${title}`, () => {
   it("limits how long a request takes to arrive, its body not before the gateway answers 408", () => {
-    const { stdout } = spawnSync("caddy", ["adapt", "--adapter", "caddyfile", "--config", CADDYFILE]);
+    const { stdout } = spawnSync("caddy", [
+      "adapt",
+      "--adapter",
+      "caddyfile",
+      "--config",
+      CADDYFILE,
+    ]);
     const [server] = Object.values<any>(JSON.parse(stdout.toString()).apps.http.servers);
     const toMs = (nanoseconds: number) => nanoseconds / 1e6;
     const { headersTimeout, requestTimeout, connectionsCheckingInterval } = CONNECTION_LIMITS;

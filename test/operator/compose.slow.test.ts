@@ -20,11 +20,18 @@ import { sendRaw } from "../support/raw-request.ts";
 import { startRedis } from "../support/redis-server.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-/** Replaces variables as Docker Compose does, with the operator's password, and defaults for the others. */
+/**
+ * Replaces variables as Docker Compose does, with the operator's password, and defaults for the
+ * others.
+ */
 const interpolate = (text: string) =>
-  text.replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password").replace(/\$\{[A-Z_]+:-([^}]*)\}/g, "$1");
+  text
+    .replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password")
+    .replace(/\$\{[A-Z_]+:-([^}]*)\}/g, "$1");
 const environmentOf = ({ environment }: any): Record<string, string> =>
-  Object.fromEntries(Object.entries<string>(environment).map(([name, value]) => [name, interpolate(value)]));
+  Object.fromEntries(
+    Object.entries<string>(environment).map(([name, value]) => [name, interpolate(value)]),
+  );
 
 const sandboxCompose = parseFile("compose.sandbox.yaml");
 
@@ -62,21 +69,26 @@ describe("the compose files", () => {
   it("give a stopping process enough time", () => {
     for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
       const { collectTimeoutMs } = readConfig(sandbox.env);
-      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(collectTimeoutMs / 1000 + 15);
+      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(
+        collectTimeoutMs / 1000 + 15,
+      );
     }
   });
 
   it("name existing files, build targets, build arguments and replicas", () => {
     for (const { services } of [compose, sandboxCompose]) {
       for (const { volumes = [], build } of Object.values<any>(services)) {
-        for (const volume of volumes) expect(existsSync(join(ROOT, volume.split(":")[0])), volume).toBe(true);
+        for (const volume of volumes)
+          expect(existsSync(join(ROOT, volume.split(":")[0])), volume).toBe(true);
         for (const name of Object.keys(build?.args ?? {})) {
           expect(read("Dockerfile")).toContain(`\nARG ${name}=`);
         }
         if (build?.target) expect(read("Dockerfile")).toContain(` AS ${build.target}\n`);
       }
       const replicas = Object.keys(services).filter((name) => name.startsWith("gateway-"));
-      expect(read("Caddyfile")).toContain(`{$REPLICAS:${replicas.map((name) => `${name}:4000`).join(" ")}}`);
+      expect(read("Caddyfile")).toContain(
+        `{$REPLICAS:${replicas.map((name) => `${name}:4000`).join(" ")}}`,
+      );
     }
   });
 
@@ -100,7 +112,10 @@ describe("the compose files", () => {
       expect(program.output()).toContain("Ctrl-C");
     });
     const printed = Object.fromEntries(
-      [...program.output().matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [name!, value!]),
+      [...program.output().matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name, value]) => [
+        name!,
+        value!,
+      ]),
     );
     const [gateway] = gatewaysOf(sandboxCompose);
     const { SOCIAL_API_URL, SOLANA_RPC_URL } = printed;
@@ -114,7 +129,10 @@ describe("the compose files", () => {
       SOLANA_RPC_URL,
     });
     const { body } = await client.lookup("creator");
-    expect((await client.collect(body.socialId)).body).toMatchObject({ success: true, collected: "3.1000" });
+    expect((await client.collect(body.socialId)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
   });
 });
 

@@ -15,11 +15,15 @@ const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 let sandbox: TestSandbox;
 beforeEach(async () => {
   sandbox = await startTestSandbox();
-  for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.add({ when: advance, then: "reset" });
+  for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
+    faults.add({ when: advance, then: "reset" });
 });
 afterEach(() => sandbox.close());
 
-/** Advances the slots at each call that reads one, so that they do not stand still, and replaces none. */
+/**
+ * Advances the slots at each call that reads one, so that they do not stand still, and replaces
+ * none.
+ */
 function advance({ method }: { method: string }): boolean {
   if (method === "getSlot") sandbox.chain.advanceSlots(5);
   return false;
@@ -96,15 +100,20 @@ describe("npm run doctor", () => {
   it("finds an endpoint of another cluster, and one that limits the accounts per call", async () => {
     sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(MAINNET) });
     sandbox.rpc.faults.add({
-      when: (call) => call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
+      when: (call) =>
+        call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
       then: { status: 413, body: "" },
     });
     const { exitCode, lines } = await doctor({
       SOLANA_RPC_URL: `${sandbox.rpc.url},${sandbox.secondRpc.url}`,
     });
     expect(lines.filter((line) => line.includes("SOLANA_RPC_URL: "))).toEqual([
-      expect.stringMatching(/^check .* refuses calls for 100 accounts: a larger plan needs fewer calls$/),
-      expect.stringMatching(/^WRONG .* is on a private cluster, the first on mainnet-beta: use endpoints of/),
+      expect.stringMatching(
+        /^check .* refuses calls for 100 accounts: a larger plan needs fewer calls$/,
+      ),
+      expect.stringMatching(
+        /^WRONG .* is on a private cluster, the first on mainnet-beta: use endpoints of/,
+      ),
     ]);
     expect(exitCode).toBe(1);
   });
@@ -132,7 +141,9 @@ describe("npm run doctor", () => {
     const urls = `${sandbox.rpc.url},${sandbox.secondRpc.url}`;
     const { exitCode, lines, last } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");
-    expect(all).toMatch(/ok {5}SOLANA_RPC_URL: .* takes only legacy transactions, which hold fewer collects/);
+    expect(all).toMatch(
+      /ok {5}SOLANA_RPC_URL: .* takes only legacy transactions, which hold fewer collects/,
+    );
     expect(all).toMatch(/check {2}SOLANA_RPC_URL: .* it, or the cluster, stands still$/m);
     expect(all).toMatch(
       /check {2}SOLANA_RPC_URL: the endpoints are \d{9} slots apart: one of them is behind/,
@@ -175,7 +186,9 @@ describe("npm run doctor", () => {
     for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
       faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(DEVNET) });
     const { line } = await doctor({ NODE_ENV: "production" });
-    expect(line("check  SOLANA_RPC_URL: 127")).toContain("is on devnet, in production: use mainnet-beta");
+    expect(line("check  SOLANA_RPC_URL: 127")).toContain(
+      "is on devnet, in production: use mainnet-beta",
+    );
   });
 
   it("names the deadline of an endpoint that does not answer in time", async () => {
@@ -187,7 +200,8 @@ describe("npm run doctor", () => {
 
   it("rejects an endpoint whose refusals of large calls the service does not recognize", async () => {
     sandbox.rpc.faults.add({
-      when: (call) => call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
+      when: (call) =>
+        call.method === "getMultipleAccounts" && (call.params[0] as unknown[]).length > 10,
       then: { status: 400, body: "" },
     });
     const { exitCode, line } = await doctor();
@@ -200,17 +214,37 @@ describe("npm run doctor", () => {
   it("only advises to fund a fee payer that can still pay for some collects", async () => {
     const feePayer = Keypair.generate();
     sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000n);
-    const { exitCode, line } = await doctor({ FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]) });
-    expect(line("check  FEE_PAYER_KEYPAIR")).toContain("enough for 18 collects at the highest fee: send SOL");
+    const { exitCode, line } = await doctor({
+      FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
+    });
+    expect(line("check  FEE_PAYER_KEYPAIR")).toContain(
+      "enough for 18 collects at the highest fee: send SOL",
+    );
     expect(exitCode).toBe(0);
   });
 
   it.each([
     [{ status: 402, body: "{}" }, "WRONG  SOCIAL_API_TOKEN", "add credit or access"],
-    [{ status: 404, body: "{}" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API v2 (404)"],
-    [{ status: 200, body: "<html>" }, "WRONG  SOCIAL_API_URL", "does not answer like the network's API"],
-    ["reset", "WRONG  SOCIAL_API_URL", "does not answer, so lookups of new handles fail: check the URL"],
-    [{ status: 429, body: "{}" }, "check  SOCIAL_API_TOKEN", "the network allows no calls for 60 s"],
+    [
+      { status: 404, body: "{}" },
+      "WRONG  SOCIAL_API_URL",
+      "does not answer like the network's API v2 (404)",
+    ],
+    [
+      { status: 200, body: "<html>" },
+      "WRONG  SOCIAL_API_URL",
+      "does not answer like the network's API",
+    ],
+    [
+      "reset",
+      "WRONG  SOCIAL_API_URL",
+      "does not answer, so lookups of new handles fail: check the URL",
+    ],
+    [
+      { status: 429, body: "{}" },
+      "check  SOCIAL_API_TOKEN",
+      "the network allows no calls for 60 s",
+    ],
   ] as const)("tells apart what the network answers: %j", async (then, start, fix) => {
     sandbox.social.faults.add({ then });
     expect((await doctor()).line(start)).toContain(fix);
@@ -260,7 +294,9 @@ describeWithRedis("npm run doctor with Redis", () => {
   it("accepts the nodes of a Redis Cluster, but no single one", async () => {
     const cluster = await startRedisCluster();
     try {
-      expect((await doctor({ REDIS_URL: cluster.url })).line("ok     REDIS_URL")).toContain("accepts writes");
+      expect((await doctor({ REDIS_URL: cluster.url })).line("ok     REDIS_URL")).toContain(
+        "accepts writes",
+      );
       const { exitCode, line } = await doctor({ REDIS_URL: cluster.masters[0]!.url });
       expect(line("WRONG  REDIS_URL")).toContain("list the URLs of several nodes");
       expect(exitCode).toBe(1);

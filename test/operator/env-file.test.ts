@@ -8,7 +8,10 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 
 it("a broken line in .env ends the start and the doctor with its number, and without its text", async () => {
   const folder = temporaryFolder();
-  writeFileSync(join(folder, ".env"), "PORT=0\n\nNODE_ENV: production\nSOCIAL_API_TOKEN a-secret\n");
+  writeFileSync(
+    join(folder, ".env"),
+    "PORT=0\n\nNODE_ENV: production\nSOCIAL_API_TOKEN a-secret\n",
+  );
   for (const args of [[], ["doctor"]]) {
     const program = startProgram({}, folder, args);
     expect(await program.exitCode()).toBe(1);
@@ -30,7 +33,11 @@ it("a folder named .env ends the start with one line", async () => {
 });
 
 it.each([
-  ["comments, blank lines, spaces and export", "# a\n\n  \n A = 1\nexport B=2\r\n  # c\nC=\nD", ["D"]],
+  [
+    "comments, blank lines, spaces and export",
+    "# a\n\n  \n A = 1\nexport B=2\r\n  # c\nC=\nD",
+    ["D"],
+  ],
   ["a value of several lines", "A=\"one\ntwo\n\n# three\"\nB=`x\n: y`\nC='=\n'", []],
   ["a quote that is never closed", 'A="one\ntwo\nB=2', ["two"]],
   ["text after a quoted value", "A='x' # y\nB=\"x\" y", []],
@@ -49,17 +56,27 @@ it("a byte-order mark is no part of a name", async () => {
   writeFileSync(join(folder, ".env"), "\uFEFFNODE_ENV=nonsense\n");
   const program = startProgram({}, folder);
   expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain('- NODE_ENV: expected development, test or production, got "nonsense"');
+  expect(program.output()).toContain(
+    '- NODE_ENV: expected development, test or production, got "nonsense"',
+  );
 });
 
 it.each([
-  ["a name that is set again", "PORT=0\nPORT=1\n", ".env, line 2: PORT is set again, and this value counts"],
+  [
+    "a name that is set again",
+    "PORT=0\nPORT=1\n",
+    ".env, line 2: PORT is set again, and this value counts",
+  ],
   [
     "a # in a value without quotes",
     "A=1\nTOKEN=ab#cd\n",
     ".env, line 2: TOKEN ends at the #: put the value in quotes",
   ],
-  ["a comment, a quoted #, and a name inside a value", `A=1 # x\nB="#c"\nC=#x\nD='\nA=1\n'\n`, undefined],
+  [
+    "a comment, a quoted #, and a name inside a value",
+    `A=1 # x\nB="#c"\nC=#x\nD='\nA=1\n'\n`,
+    undefined,
+  ],
 ])("warns about a line that may mean something else: %s", (_name, text, warning) => {
   const file = join(temporaryFolder(), ".env");
   writeFileSync(file, text.replace(/^(\w+)=/gm, "TEST_$1="));
@@ -75,12 +92,17 @@ it("such a warning stands among the problems, because it may be their cause", as
   writeFileSync(join(folder, ".env"), "NODE_ENV=production\nNODE_ENV=nonsense\n");
   const program = startProgram({}, folder);
   expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain("\n  - .env, line 2: NODE_ENV is set again, and this value counts\n");
+  expect(program.output()).toContain(
+    "\n  - .env, line 2: NODE_ENV is set again, and this value counts\n",
+  );
 });
 
 it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {
   for (const args of [[], ["doctor"]]) {
-    const program = runMain({ NODE_ENV: "production", SOLANA_RPC_URLS: "http://127.0.0.1:1" }, args);
+    const program = runMain(
+      { NODE_ENV: "production", SOLANA_RPC_URLS: "http://127.0.0.1:1" },
+      args,
+    );
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(/^ {2}- SOLANA_RPC_URL: missing/m);
     expect(program.output()).toMatch(

@@ -12,18 +12,23 @@ import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 const dockerfile = readFileSync(join(ROOT, "Dockerfile"), "utf8");
-const lock: { packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }> } =
-  JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
+const lock: {
+  packages: Record<string, { dev?: boolean; optional?: boolean; devOptional?: boolean }>;
+} = JSON.parse(readFileSync(join(ROOT, "package-lock.json"), "utf8"));
 
 /** The packages that `npm ci --omit=dev --omit=optional` installs. */
 const packages = Object.entries(lock.packages)
-  .filter(([path, { dev, optional, devOptional }]) => path !== "" && !dev && !optional && !devOptional)
+  .filter(
+    ([path, { dev, optional, devOptional }]) => path !== "" && !dev && !optional && !devOptional,
+  )
   .map(([path]) => path);
 /** What the image runs. */
 const [command, ...args]: string[] = JSON.parse(/CMD (.*)\n$/.exec(dockerfile)![1]!);
 /** The lines of a stage that have this instruction, without it. */
 function instructions(stage: string, instruction: string): string[] {
-  const text = dockerfile.split(/^FROM /m).find((part) => part.split("\n")[0]!.endsWith(` AS ${stage}`))!;
+  const text = dockerfile
+    .split(/^FROM /m)
+    .find((part) => part.split("\n")[0]!.endsWith(` AS ${stage}`))!;
   return [...text.matchAll(/^([A-Z]+) (.*)$/gm)].flatMap(([, name, rest]) =>
     name === instruction ? [rest!] : [],
   );
@@ -63,7 +68,9 @@ describe("the image", () => {
 
   it("has the Node that the tests run, by its digest", () => {
     const { node } = manifest.devDependencies;
-    expect(dockerfile).toMatch(new RegExp(`^FROM node:${node}-slim@sha256:[0-9a-f]{64} AS base$`, "m"));
+    expect(dockerfile).toMatch(
+      new RegExp(`^FROM node:${node}-slim@sha256:[0-9a-f]{64} AS base$`, "m"),
+    );
     const others = [...dockerfile.matchAll(/^FROM (\S+)/gm)].slice(1).map(([, name]) => name);
     expect(others).toEqual(["base", "base", "base", "program", "program"]);
   });
@@ -92,8 +99,12 @@ describe("the image", () => {
     expect(isHealthy({ PORT: new URL(url).port })).toBe(true);
     const client = createClient(url);
     const { body } = await client.lookup("creator");
-    expect((await client.collect(body.socialId)).body).toMatchObject({ success: true, collected: "3.1000" });
-    for (const path of ["/", "/docs", "/errors.md"]) expect((await client.request(path)).status).toBe(200);
+    expect((await client.collect(body.socialId)).body).toMatchObject({
+      success: true,
+      collected: "3.1000",
+    });
+    for (const path of ["/", "/docs", "/errors.md"])
+      expect((await client.request(path)).status).toBe(200);
     expect(program.output()).toContain(`"commit":"${COMMIT}"`);
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);

@@ -37,11 +37,15 @@ afterAll(() => sandbox.close());
 it("docs/operating.md has the memory that compose.yaml and the manifests give a container", () => {
   const [, mebibytes] = /A container needs (\d+) MiB/.exec(read("docs/operating.md"))!;
   expect(container.resources.limits.memory).toBe(`${mebibytes}Mi`);
-  for (const { deploy } of gatewaysOf(compose)) expect(deploy.resources.limits.memory).toBe(`${mebibytes}m`);
+  for (const { deploy } of gatewaysOf(compose))
+    expect(deploy.resources.limits.memory).toBe(`${mebibytes}m`);
 });
 
 it("docs/prometheus.yaml scrapes the metrics of the manifests' pods, and no other port", () => {
-  const withoutComments = read("docs/prometheus.yaml").replace(/^ {4}# (?=kube|relabel| )/gm, "    ");
+  const withoutComments = read("docs/prometheus.yaml").replace(
+    /^ {4}# (?=kube|relabel| )/gm,
+    "    ",
+  );
   const {
     rule_files,
     scrape_configs: [job],
@@ -82,12 +86,15 @@ describe("the Kubernetes manifests", () => {
   it("do not start before the operator has set the escrow program", async () => {
     const program = runMain(podEnv);
     expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toMatch(/- ESCROW_PROGRAM_ID: expected an address .* got "the escrow program"/);
+    expect(program.output()).toMatch(
+      /- ESCROW_PROGRAM_ID: expected an address .* got "the escrow program"/,
+    );
   });
 
   it("take every secret from the secret, and the key from a file of it", () => {
     for (const { name, value, valueFrom } of container.env) {
-      if (["SOCIAL_API_TOKEN", "SOLANA_RPC_URL", "REDIS_URL"].includes(name)) expect(value).toBeUndefined();
+      if (["SOCIAL_API_TOKEN", "SOLANA_RPC_URL", "REDIS_URL"].includes(name))
+        expect(value).toBeUndefined();
       if (valueFrom) expect(Object.keys(secret)).toContain(valueFrom.secretKeyRef.key);
     }
     const [mount] = container.volumeMounts;
@@ -117,8 +124,12 @@ describe("the Kubernetes manifests", () => {
       container.ports.map((port: any) => [port.name, String(port.containerPort)]),
     );
     expect(ports).toEqual({ http: podEnv.PORT, admin: podEnv.ADMIN_PORT });
-    expect(manifestOf("Service").spec.ports.map(({ targetPort }: any) => targetPort)).toEqual(["http"]);
-    const allowed = manifestOf("NetworkPolicy").spec.ingress.map(({ ports: [{ port }] }: any) => port);
+    expect(manifestOf("Service").spec.ports.map(({ targetPort }: any) => targetPort)).toEqual([
+      "http",
+    ]);
+    const allowed = manifestOf("NetworkPolicy").spec.ingress.map(
+      ({ ports: [{ port }] }: any) => port,
+    );
     expect(allowed).toEqual(["http", "admin"]);
   });
 
@@ -126,16 +137,28 @@ describe("the Kubernetes manifests", () => {
     const { egress } = manifestOf("NetworkPolicy").spec;
     const ports: number[] = egress.flatMap((rule: any) => rule.ports.map(({ port }: any) => port));
     const [, collector] = /OTEL_EXPORTER_OTLP_ENDPOINT=(\S+)/.exec(read("docs/operating.md"))!;
-    const urls = [podEnv.SOCIAL_API_URL, ...podEnv.SOLANA_RPC_URL!.split(","), podEnv.REDIS_URL, collector];
+    const urls = [
+      podEnv.SOCIAL_API_URL,
+      ...podEnv.SOLANA_RPC_URL!.split(","),
+      podEnv.REDIS_URL,
+      collector,
+    ];
     for (const url of urls) expect(ports, url).toContain(Number(new URL(url!).port || 443));
 
     const excepted = new BlockList();
-    const blocks = egress.flatMap(({ to }: any) => to.map(({ ipBlock }: any) => ipBlock ?? []).flat());
+    const blocks = egress.flatMap(({ to }: any) =>
+      to.map(({ ipBlock }: any) => ipBlock ?? []).flat(),
+    );
     for (const range of blocks.flatMap(({ except = [] }: any) => except)) {
       const [address, bits] = range.split("/");
       excepted.addSubnet(address, Number(bits), address.includes(":") ? "ipv6" : "ipv4");
     }
-    for (const address of ["169.254.169.254", "169.254.170.2", "100.100.100.200", "168.63.129.16"]) {
+    for (const address of [
+      "169.254.169.254",
+      "169.254.170.2",
+      "100.100.100.200",
+      "168.63.129.16",
+    ]) {
       expect(excepted.check(address), address).toBe(true);
     }
     for (const address of ["fe80::a9fe:a9fe", "fd00:ec2::254", "fd20:ce::254"]) {
@@ -154,9 +177,9 @@ describe("the Kubernetes manifests", () => {
     ]) {
       expect(selector).toEqual(labels);
     }
-    expect(deployment.spec.replicas - manifestOf("PodDisruptionBudget").spec.maxUnavailable).toBeGreaterThan(
-      0,
-    );
+    expect(
+      deployment.spec.replicas - manifestOf("PodDisruptionBudget").spec.maxUnavailable,
+    ).toBeGreaterThan(0);
   });
 
   it("give a stopping pod enough time", () => {
@@ -190,10 +213,15 @@ describeWithRedis("the Redis of the manifests", () => {
     expect(policy.ingress.map(({ from }: any) => from)).toEqual([
       [{ podSelector: { matchLabels: pod.metadata.labels } }],
     ]);
-    expect(redisContainer.ports.map(({ containerPort }: any) => String(containerPort))).toEqual([port]);
+    expect(redisContainer.ports.map(({ containerPort }: any) => String(containerPort))).toEqual([
+      port,
+    ]);
     const [mount] = redisContainer.volumeMounts;
     const [{ secret: volume }] = redis.spec.volumes;
-    expect(redisContainer.command).toEqual(["redis-server", `${mount.mountPath}/${volume.items[0].path}`]);
+    expect(redisContainer.command).toEqual([
+      "redis-server",
+      `${mount.mountPath}/${volume.items[0].path}`,
+    ]);
     expect(Object.keys(secret)).toContain(volume.items[0].key);
   });
 

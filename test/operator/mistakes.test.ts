@@ -61,7 +61,9 @@ describe("a variable that no part of the service reads", () => {
     await program.address(GATEWAY);
     program.stop();
     await program.exitCode();
-    const warnings = [...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g)];
+    const warnings = [
+      ...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g),
+    ];
     expect(warnings.map(([, text]) => text)).toEqual([
       "FEE_BUDGET_LAMPORTS is not a variable of this service and has no effect. Did you mean FEE_BUDGET_LAMPORTS_PER_HOUR?",
       "SOLANA_RPC_URLS is not a variable of this service and has no effect. Did you mean SOLANA_RPC_URL?",
@@ -89,13 +91,18 @@ describe("ESCROW_PROGRAM_ID", () => {
     "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
     "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
     "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-  ])("is refused by start and doctor if nobody could withdraw from its addresses: %s", async (id) => {
-    for (const args of [[], ["doctor"]]) {
-      const program = runMain({ ...env, ESCROW_PROGRAM_ID: id }, args);
-      expect(await program.exitCode()).toBe(1);
-      expect(program.output()).toContain("  - ESCROW_PROGRAM_ID: expected the escrow program, not one");
-    }
-  });
+  ])(
+    "is refused by start and doctor if nobody could withdraw from its addresses: %s",
+    async (id) => {
+      for (const args of [[], ["doctor"]]) {
+        const program = runMain({ ...env, ESCROW_PROGRAM_ID: id }, args);
+        expect(await program.exitCode()).toBe(1);
+        expect(program.output()).toContain(
+          "  - ESCROW_PROGRAM_ID: expected the escrow program, not one",
+        );
+      }
+    },
+  );
 });
 
 describe("a key file that every user can read", () => {
@@ -105,7 +112,8 @@ describe("a key file that every user can read", () => {
     const file = join(temporaryFolder(), "fee-payer.json");
     writeFileSync(file, sandbox.env.FEE_PAYER_KEYPAIR);
     const env = { ...sandbox.env, ...AMPLE_DEADLINES, FEE_PAYER_KEYPAIR: file, PORT: "0" };
-    const warning = "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400";
+    const warning =
+      "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400";
     for (const isWarned of [true, false]) {
       chmodSync(file, isWarned ? 0o644 : 0o440);
       const doctor = runMain(env, ["doctor"]);

@@ -28,7 +28,9 @@ describeWithRedis("a mistake in REDIS_URL", () => {
       await expect.poll(() => /listening|cannot start/.test(program.output())).toBe(true);
       if (program.output().includes("listening")) continue;
       expect(await program.exitCode()).toBe(1);
-      expect(program.output()).toContain("Tributary cannot start: REDIS_URL: Redis refuses the database 99");
+      expect(program.output()).toContain(
+        "Tributary cannot start: REDIS_URL: Redis refuses the database 99",
+      );
       break;
     }
   });

@@ -28,7 +28,10 @@ describe("variables that are valid but probably mistakes", () => {
     [{ RPC_TIMEOUT_MS: "5" }, "RPC_TIMEOUT_MS: 5 ms is very short"],
     [{ SOCIAL_TIMEOUT_MS: "5" }, "SOCIAL_TIMEOUT_MS: 5 ms is very short"],
     [{ CORS_ORIGINS: "https://*.example" }, "CORS_ORIGINS: an origin with * matches no page"],
-    [{ ADMIN_PORT: undefined }, "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics"],
+    [
+      { ADMIN_PORT: undefined },
+      "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics",
+    ],
     [{ HOST: "::", TRUST_PROXY: undefined }, "TRUST_PROXY: not set: if a proxy is in front"],
     [
       { HANDLE_ALLOW_UNDERSCORE: undefined },

@@ -46,7 +46,12 @@ describe("npm run sandbox", () => {
 
   it("has the same token and keys each time, so that a service can stay configured", async () => {
     const [first, second] = await Promise.all([runSandbox(), runSandbox()]);
-    for (const name of ["SOCIAL_API_TOKEN", "FEE_PAYER_KEYPAIR", "ESCROW_PROGRAM_ID", "ESCROW_SEED"]) {
+    for (const name of [
+      "SOCIAL_API_TOKEN",
+      "FEE_PAYER_KEYPAIR",
+      "ESCROW_PROGRAM_ID",
+      "ESCROW_SEED",
+    ]) {
       expect(first.get(name), name).toMatch(/./);
       expect(first.get(name)).toBe(second.get(name));
     }

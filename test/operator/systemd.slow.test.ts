@@ -21,10 +21,15 @@ describe("the systemd unit", () => {
   });
 
   // Not every machine runs systemd, and nothing else needs it.
-  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error)("is one that systemd accepts", () => {
-    const file = join(temporaryFolder(), "tributary.service");
-    writeFileSync(file, unit.replace("/usr/bin/node", process.execPath));
-    const { status, stderr } = spawnSync("systemd-analyze", ["verify", file], { encoding: "utf8" });
-    expect([status, stderr]).toEqual([0, ""]);
-  });
+  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error)(
+    "is one that systemd accepts",
+    () => {
+      const file = join(temporaryFolder(), "tributary.service");
+      writeFileSync(file, unit.replace("/usr/bin/node", process.execPath));
+      const { status, stderr } = spawnSync("systemd-analyze", ["verify", file], {
+        encoding: "utf8",
+      });
+      expect([status, stderr]).toEqual([0, ""]);
+    },
+  );
 });

@@ -110,13 +110,24 @@ describe("a proxy that is not in TRUST_PROXY", () => {
   });
 
   it("is none at a public address, or without the header", () => {
-    const forgotten = (remoteAddress: string, forwardedFor: string | undefined, trusted: string[] = []) => {
+    const forgotten = (
+      remoteAddress: string,
+      forwardedFor: string | undefined,
+      trusted: string[] = [],
+    ) => {
       let warnings = 0;
       const identify = createIdentifyClient(trusted, [], () => warnings++);
       for (let i = 0; i < 2; i++) identify({ remoteAddress, forwardedFor });
       return warnings;
     };
-    for (const address of ["10.1.2.3", "127.0.0.1", "::1", "fd00::1", "::ffff:192.168.0.1", "100.64.0.1"])
+    for (const address of [
+      "10.1.2.3",
+      "127.0.0.1",
+      "::1",
+      "fd00::1",
+      "::ffff:192.168.0.1",
+      "100.64.0.1",
+    ])
       expect([address, forgotten(address, "203.0.113.9")]).toEqual([address, 1]);
     expect(forgotten("198.51.200.1", "203.0.113.9")).toBe(0);
     expect(forgotten("10.1.2.3", undefined)).toBe(0);
@@ -128,9 +139,11 @@ describe("an outage", () => {
   /** The gauges of readiness and upstreams. */
   const gauges = async (request: Client["request"]) =>
     Object.fromEntries(
-      [...(await request("/metrics")).body.matchAll(/^tributary_(ready|upstream_up\{.*\}) (\d)$/gm)].map(
-        ([, name, value]) => [name!.replace(/.*"(\w+)".*/, "$1"), Number(value)],
-      ),
+      [
+        ...(await request("/metrics")).body.matchAll(
+          /^tributary_(ready|upstream_up\{.*\}) (\d)$/gm,
+        ),
+      ].map(([, name, value]) => [name!.replace(/.*"(\w+)".*/, "$1"), Number(value)]),
     );
   const UP = { ready: 1, chain: 1, social: 1 };
 
@@ -167,7 +180,9 @@ describe("an outage", () => {
       expect(await gauges(request)).toEqual(UP);
     });
     const lines = (await stopped(program)).map(({ msg }) => msg);
-    expect(lines.filter((msg) => msg.startsWith("the social network does not answer at "))).toHaveLength(1);
+    expect(
+      lines.filter((msg) => msg.startsWith("the social network does not answer at ")),
+    ).toHaveLength(1);
     expect(lines.filter((msg) => msg === "the social network answers again")).toHaveLength(1);
   });
 });
@@ -205,7 +220,10 @@ describe("ADMIN_PORT", () => {
     const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
 
     expect((await admin.request("/metrics")).body).toContain("tributary_requests_total");
-    expect((await admin.request("/readyz")).body).toEqual({ status: "ok", warnings: [expect.any(String)] });
+    expect((await admin.request("/readyz")).body).toEqual({
+      status: "ok",
+      warnings: [expect.any(String)],
+    });
     expect((await admin.request("/livez")).status).toBe(200);
     expect((await admin.request("/wallet/lookup?handle=creator")).status).toBe(404);
 

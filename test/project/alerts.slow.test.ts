@@ -42,7 +42,9 @@ function seriesOf(exposition: string): Set<string> {
   const types = exposition.matchAll(/^# TYPE (\w+) (\w+)$/gm);
   return new Set(
     [...types].flatMap(([, name, type]) =>
-      type === "histogram" || type === "summary" ? [`${name}_bucket`, `${name}_sum`, `${name}_count`] : name!,
+      type === "histogram" || type === "summary"
+        ? [`${name}_bucket`, `${name}_sum`, `${name}_count`]
+        : name!,
     ),
   );
 }
@@ -115,7 +117,9 @@ it.skipIf(!hasPromtool && !process.env.CI)(
   "the alerts fire when docs/alerts.test.yaml says, and not else",
   () => {
     const file = new URL("../../docs/alerts.test.yaml", import.meta.url).pathname;
-    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], { encoding: "utf8" });
+    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], {
+      encoding: "utf8",
+    });
     expect({ status, output: stdout + stderr }).toMatchObject({ status: 0 });
   },
 );

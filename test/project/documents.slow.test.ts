@@ -12,13 +12,16 @@ it("docs/errors.md has the table of error codes (`npm run schema` updates it)", 
 });
 
 it("the tables of README.md and docs/operating.md have every variable once, and no other", () => {
-  const rows = [...(read("README.md") + read("docs/operating.md")).matchAll(/^\| ?`([A-Z_]+)` ?\|/gm)].map(
-    ([, name]) => name,
-  );
+  const rows = [
+    ...(read("README.md") + read("docs/operating.md")).matchAll(/^\| ?`([A-Z_]+)` ?\|/gm),
+  ].map(([, name]) => name);
   expect(rows.sort()).toEqual([...VARIABLE_NAMES].sort());
 });
 
-/** The tables of docs/faults.md: a row for all faults with the same outcome. The last column is for collects only. */
+/**
+ * The tables of docs/faults.md: a row for all faults with the same outcome. The last column is for
+ * collects only.
+ */
 function renderTables(): string {
   return FAULTS.map(({ title, rows }) => {
     const hasChain = rows.some(({ chain }) => chain !== "untouched");

@@ -1,7 +1,15 @@
 import { execFile, execFileSync, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, type TestContext } from "vitest";
+import {
+  afterAll,
+  beforeAll,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  type TestContext,
+} from "vitest";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
@@ -30,16 +38,25 @@ type Command = (typeof COMMANDS)[number];
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 /** Without curl, tests of the shell script are skipped, except in CI. */
-const commands = COMMANDS.filter((command) => command !== "examples/flow.sh" || hasCurl || process.env.CI);
-const restCommands = commands.filter((command) => /flow\.sh|examples\/flow\.ts|openapi-fetch/.test(command));
+const commands = COMMANDS.filter(
+  (command) => command !== "examples/flow.sh" || hasCurl || process.env.CI,
+);
+const restCommands = commands.filter((command) =>
+  /flow\.sh|examples\/flow\.ts|openapi-fetch/.test(command),
+);
 
 /** Runs a command line with this process's Node first in PATH. */
 function shell(line: string): Promise<{ exitCode: number; output: string }> {
   const env = { ...process.env, PATH: `${dirname(process.execPath)}:${process.env.PATH ?? ""}` };
   return new Promise((resolve) => {
-    const child = execFile("bash", ["-c", `{ ${line}; } 2>&1`], { cwd: ROOT, env }, (_error, output) => {
-      resolve({ exitCode: child.exitCode ?? -1, output });
-    });
+    const child = execFile(
+      "bash",
+      ["-c", `{ ${line}; } 2>&1`],
+      { cwd: ROOT, env },
+      (_error, output) => {
+        resolve({ exitCode: child.exitCode ?? -1, output });
+      },
+    );
   });
 }
 
@@ -64,22 +81,30 @@ describe("the examples", () => {
   });
   afterAll(() => world.close());
 
-  it.skipIf(!commands.includes("examples/flow.sh"))("print what examples/README.md shows", async () => {
-    const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
-    const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
-    expect(sessions).toHaveLength(2);
-    for (const [, line, shown] of sessions) {
-      const here = line!.replace("http://127.0.0.1:4000", world.url);
-      const { output } = await shell(here);
-      const [real, expected] = [output, shown!].map((text) => text.replaceAll(SIGNATURES, "<signature>"));
-      expect(real).toBe(expected);
-    }
-  });
+  it.skipIf(!commands.includes("examples/flow.sh"))(
+    "print what examples/README.md shows",
+    async () => {
+      const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
+      const sessions = [...readme.matchAll(/```console\n\$ (.+)\n([^]*?)```/g)];
+      expect(sessions).toHaveLength(2);
+      for (const [, line, shown] of sessions) {
+        const here = line!.replace("http://127.0.0.1:4000", world.url);
+        const { output } = await shell(here);
+        const [real, expected] = [output, shown!].map((text) =>
+          text.replaceAll(SIGNATURES, "<signature>"),
+        );
+        expect(real).toBe(expected);
+      }
+    },
+  );
 
   it("examples/indexer.ts: resolves handles once, reads by id, and collects what is worth it", async () => {
     const limited = await startWorld({ RATE_LIMIT_MAX: "20", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
     onTestFinished(() => limited.close());
-    const artists = Array.from({ length: 100 }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);
+    const artists = Array.from(
+      { length: 100 },
+      (_, i) => `artist${String(i + 1).padStart(3, "0")}`,
+    );
     const file = join(temporaryFolder(), "handles");
     writeFileSync(file, ["creator", ...artists, "nobodyatall", "no handle", "newcomer"].join("\n"));
     const index = () => shell(`node examples/indexer.ts ${limited.url} ${file} 40 1`);
@@ -87,7 +112,10 @@ describe("the examples", () => {
     const first = await index();
     expect(first.output).toContain("Round 1: 102 of 104 creators");
     const collected = [...first.output.matchAll(/^(\w+): collected (\S+) SOL: \S+$/gm)];
-    expect(collected.map(([, handle, sol]) => [handle, sol])).toContainEqual(["artist003", "41.0000"]);
+    expect(collected.map(([, handle, sol]) => [handle, sol])).toContainEqual([
+      "artist003",
+      "41.0000",
+    ]);
     for (const [, , sol] of collected) expect(Number(sol)).toBeGreaterThanOrEqual(40);
     expect(first.exitCode).toBe(0);
 
@@ -109,7 +137,9 @@ describe("the examples", () => {
     const perMinute = 20;
     const requests = 5_000 / MAX_WALLETS;
     expect(readme).toContain(`${requests} requests, ${requests / perMinute} minutes a round`);
-    expect(readme).toContain(`With 50 collects a round takes ${(requests + 50) / perMinute} minutes`);
+    expect(readme).toContain(
+      `With 50 collects a round takes ${(requests + 50) / perMinute} minutes`,
+    );
     expect(readme).toContain(`a round of 5,000 takes ${5_000 / perMinute} minutes`);
   });
 
@@ -146,12 +176,15 @@ describe("the examples", () => {
     },
   );
 
-  it.each(commands)("%s: succeeds for a vault that is empty or below the minimum", async (command) => {
-    const handle = COMMANDS.indexOf(command) % 2 === 0 ? "newcomer" : "dusty";
-    const { exitCode, output } = await run(world, command, handle);
-    expect(output).toMatch(/nothing to collect/i);
-    expect(exitCode).toBe(0);
-  });
+  it.each(commands)(
+    "%s: succeeds for a vault that is empty or below the minimum",
+    async (command) => {
+      const handle = COMMANDS.indexOf(command) % 2 === 0 ? "newcomer" : "dusty";
+      const { exitCode, output } = await run(world, command, handle);
+      expect(output).toMatch(/nothing to collect/i);
+      expect(exitCode).toBe(0);
+    },
+  );
 
   it.each(commands)("%s: fails with the error of an unknown handle", async (command) => {
     const { exitCode, output } = await run(world, command, "nobodyatall");
@@ -159,12 +192,17 @@ describe("the examples", () => {
     expect(exitCode).toBe(1);
   });
 
-  it.each(commands)("%s: reports a missing or unreachable URL in at most two lines", async (command) => {
-    const isMissing = COMMANDS.indexOf(command) % 2 === 0;
-    const { exitCode, output } = await shell(isMissing ? command : `${command} http://127.0.0.1:2 creator`);
-    expect(output.trim().split("\n").length).toBeLessThan(3);
-    expect(exitCode).toBe(1);
-  });
+  it.each(commands)(
+    "%s: reports a missing or unreachable URL in at most two lines",
+    async (command) => {
+      const isMissing = COMMANDS.indexOf(command) % 2 === 0;
+      const { exitCode, output } = await shell(
+        isMissing ? command : `${command} http://127.0.0.1:2 creator`,
+      );
+      expect(output.trim().split("\n").length).toBeLessThan(3);
+      expect(exitCode).toBe(1);
+    },
+  );
 
   it.each(["node examples/clients/apollo-client.ts", "node examples/clients/urql.ts"] as const)(
     "%s: has the new balance in its cache",
@@ -193,7 +231,11 @@ describe("a response that only other implementations of the contract give", () =
       if (url.pathname === "/wallet/lookup") return { body: wallet };
       if (body.includes("LookUp")) return { body: { data: { creator: wallet, tracked: [] } } };
       if (!body.includes("query Wallet")) return answer;
-      const typed = { ...wallet, __typename: "Wallet", balance: { ...balance, __typename: "Balance" } };
+      const typed = {
+        ...wallet,
+        __typename: "Wallet",
+        balance: { ...balance, __typename: "Balance" },
+      };
       return { body: { data: { wallet: typed } } };
     });
     onTestFinished(async () => {
@@ -209,18 +251,24 @@ describe("a response that only other implementations of the contract give", () =
     expect(exitCode).toBe(0);
   });
 
-  it.each(commands)("%s: reports an unknown outcome when a proxy fails a collect", async (command) => {
-    const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
-    const { exitCode, output } = await run(proxy, command, "someone");
-    expect(output).toContain("It is not known whether the fees were moved");
-    expect(output).toMatch(/502|Bad Gateway/);
-    expect(exitCode).toBe(1);
-  });
+  it.each(commands)(
+    "%s: reports an unknown outcome when a proxy fails a collect",
+    async (command) => {
+      const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
+      const { exitCode, output } = await run(proxy, command, "someone");
+      expect(output).toContain("It is not known whether the fees were moved");
+      expect(output).toMatch(/502|Bad Gateway/);
+      expect(exitCode).toBe(1);
+    },
+  );
 });
 
 describe.concurrent("when the service limits requests, or cannot confirm a collect", () => {
   /** Concurrent tests need the `onTestFinished` of their own context. */
-  async function start({ onTestFinished }: Pick<TestContext, "onTestFinished">, env: Env): Promise<World> {
+  async function start(
+    { onTestFinished }: Pick<TestContext, "onTestFinished">,
+    env: Env,
+  ): Promise<World> {
     const world = await startWorld(env);
     onTestFinished(() => {
       world.sandbox.rpc.faults.clear();
@@ -242,7 +290,12 @@ describe.concurrent("when the service limits requests, or cannot confirm a colle
 
   it("node examples/graphql/flow.ts: retries after the service's rate limit", async (context) => {
     const world = await start(context, { RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 1 });
-    const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", "artist001", "artist002");
+    const { exitCode, output } = await run(
+      world,
+      "node examples/graphql/flow.ts",
+      "artist001",
+      "artist002",
+    );
     expect(output.match(/: collected/g)).toHaveLength(2);
     expect(exitCode).toBe(0);
   });
@@ -260,7 +313,9 @@ describe.concurrent("when the service limits requests, or cannot confirm a colle
   it("reports an unknown outcome when a collect fails", async (context) => {
     const world = await start(context, { COLLECT_TIMEOUT_MS: "3000" });
     world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
-    const runs = await Promise.all(commands.map((command, i) => run(world, command, `artist00${i + 1}`)));
+    const runs = await Promise.all(
+      commands.map((command, i) => run(world, command, `artist00${i + 1}`)),
+    );
     for (const { exitCode, output } of runs) {
       expect(output).toContain("COLLECT_FAILED");
       expect(output).toContain("It is not known whether the fees were moved");

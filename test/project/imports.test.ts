@@ -1,5 +1,12 @@
 import { execFile } from "node:child_process";
-import { appendFileSync, cpSync, mkdirSync, readdirSync, symlinkSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  cpSync,
+  mkdirSync,
+  readdirSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { basename, dirname, extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { stripVTControlCharacters } from "node:util";
@@ -9,7 +16,11 @@ import { temporaryFolder } from "../support/temporary-folder.ts";
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 /** Runs a command, and resolves with its exit code and output. */
-function run(command: string, args: string[], cwd: string): Promise<{ code: number; output: string }> {
+function run(
+  command: string,
+  args: string[],
+  cwd: string,
+): Promise<{ code: number; output: string }> {
   return new Promise((resolve) => {
     const child = execFile(command, args, { cwd }, (_error, stdout, stderr) => {
       resolve({ code: child.exitCode!, output: stripVTControlCharacters(stdout + stderr) });
@@ -69,22 +80,37 @@ describe("the import rules", () => {
     for (const [from, to] of FORBIDDEN) {
       const target = `${"../".repeat(from.split("/").length)}${to}/planted.ts`;
       const name = to.replace("/", "-");
-      plant(`src/${from}/value-of-${name}.ts`, `import { planted } from "${target}";\nvoid planted;\n`);
-      plant(`src/${from}/type-of-${name}.ts`, `import type { Planted } from "${target}";\nlet _: Planted;\n`);
+      plant(
+        `src/${from}/value-of-${name}.ts`,
+        `import { planted } from "${target}";\nvoid planted;\n`,
+      );
+      plant(
+        `src/${from}/type-of-${name}.ts`,
+        `import type { Planted } from "${target}";\nlet _: Planted;\n`,
+      );
     }
     for (const [file, to] of FORBIDDEN_IN_ROOT) {
-      appendFileSync(join(copy, "src", file), `import type { Planted } from "./${to}/planted.ts";\n`);
+      appendFileSync(
+        join(copy, "src", file),
+        `import type { Planted } from "./${to}/planted.ts";\n`,
+      );
     }
     appendFileSync(join(copy, "src/main.ts"), 'import "./sandbox/planted.ts";\n');
     plant("src/http/of-main.ts", 'import type {} from "../main.ts";\n');
-    plant("src/new-folder/planted.ts", 'import { planted } from "../chain/planted.ts";\nvoid planted;\n');
+    plant(
+      "src/new-folder/planted.ts",
+      'import { planted } from "../chain/planted.ts";\nvoid planted;\n',
+    );
     plant("test/planted.ts", PLANTED);
     plant(
       "src/http/of-a-test.ts",
       'import type { Planted } from "../../test/planted.ts";\nlet _: Planted;\n',
     );
     plant("src/social/egg.ts", 'import type { Hen } from "./hen.ts";\nexport type Egg = Hen[];\n');
-    plant("src/social/hen.ts", 'import type { Egg } from "./egg.ts";\nexport type Hen = { of: Egg };\n');
+    plant(
+      "src/social/hen.ts",
+      'import type { Egg } from "./egg.ts";\nexport type Hen = { of: Egg };\n',
+    );
 
     check = await run("npm", ["run", "check"], copy);
   });
@@ -97,7 +123,9 @@ describe("the import rules", () => {
     for (const kind of ["value", "type"]) {
       const file = `src/${from}/${kind}-of-${to.replace("/", "-")}.ts`;
       expect(check.output).toMatch(
-        new RegExp(`error ${from.split("/")[0]!}\\S* imports only .*: ${file} → src/${to}/planted.ts`),
+        new RegExp(
+          `error ${from.split("/")[0]!}\\S* imports only .*: ${file} → src/${to}/planted.ts`,
+        ),
       );
     }
   });
@@ -110,22 +138,33 @@ describe("the import rules", () => {
 
   it.each([
     ["an import of main.ts", /error http imports only .*: src\/http\/of-main\.ts → src\/main\.ts/],
-    ["a static import of the sandbox", /error main\.ts imports the sandbox dynamically: src\/main\.ts → /],
-    ["a folder without a rule", /error every file of src is covered .*: src\/new-folder\/planted\.ts → /],
+    [
+      "a static import of the sandbox",
+      /error main\.ts imports the sandbox dynamically: src\/main\.ts → /,
+    ],
+    [
+      "a folder without a rule",
+      /error every file of src is covered .*: src\/new-folder\/planted\.ts → /,
+    ],
     [
       "an import of a test",
       /error src imports nothing from test.*: src\/http\/of-a-test\.ts → test\/planted/,
     ],
-    ["a cycle of types", /error no import cycles: src\/social\/(egg|hen)\.ts → \n +src\/social\/(egg|hen)/],
+    [
+      "a cycle of types",
+      /error no import cycles: src\/social\/(egg|hen)\.ts → \n +src\/social\/(egg|hen)/,
+    ],
   ])("reject %s", (_name, violation) => {
     expect(check.output).toMatch(violation);
   });
 
   it("hold in src", async () => {
-    expect(await run(process.execPath, ["node_modules/.bin/depcruise", "src"], ROOT)).toMatchObject({
-      code: 0,
-      output: expect.stringContaining("no dependency violations found"),
-    });
+    expect(await run(process.execPath, ["node_modules/.bin/depcruise", "src"], ROOT)).toMatchObject(
+      {
+        code: 0,
+        output: expect.stringContaining("no dependency violations found"),
+      },
+    );
   });
 });
 
@@ -137,7 +176,9 @@ describe("the layout", () => {
       .map((path) => join(folder, path));
 
   it("has only the process and its composition in src itself", () => {
-    const files = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) => entry.isFile());
+    const files = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) =>
+      entry.isFile(),
+    );
     expect(files.map(({ name }) => name).sort()).toEqual([
       "config.ts",
       "gateway.ts",

@@ -70,7 +70,12 @@ describe("the dependencies", () => {
     const withScript = Object.entries(packages)
       .filter(([, { hasInstallScript }]) => hasInstallScript)
       .map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length));
-    expect([...new Set(withScript)].sort()).toEqual(["@scarf/scarf", "bufferutil", "node", "utf-8-validate"]);
+    expect([...new Set(withScript)].sort()).toEqual([
+      "@scarf/scarf",
+      "bufferutil",
+      "node",
+      "utf-8-validate",
+    ]);
     expect(Object.keys(manifest.allowScripts).sort()).toEqual([...new Set(withScript)].sort());
     expect(rowsUnder("Install scripts").map(([name, runs]) => [name, runs])).toEqual(
       Object.entries(manifest.allowScripts).map(([name, runs]) => [name, runs ? "yes" : "no"]),
@@ -80,7 +85,10 @@ describe("the dependencies", () => {
   it("are proposed for update, except those with a documented reason", () => {
     const { updates } = parse(read(".github/dependabot.yml"));
     const { ignore } = updates.find((update: any) => update["package-ecosystem"] === "npm");
-    const limits = ignore.map((rule: any) => [rule["dependency-name"], rule.versions[0].slice(">=".length)]);
+    const limits = ignore.map((rule: any) => [
+      rule["dependency-name"],
+      rule.versions[0].slice(">=".length),
+    ]);
     const heldBack = rowsUnder("Held back");
     expect(heldBack.map(([name, below]) => [name, below])).toEqual(limits);
     const { dependencies, devDependencies } = manifest;
@@ -101,13 +109,17 @@ describe("the dependencies", () => {
 
   it("have a documented reason for each override", () => {
     const reasons = rowsUnder("Overrides");
-    expect(reasons.map(([name]) => name)).toEqual(overridesIn(manifest.overrides).map(([name]) => name));
+    expect(reasons.map(([name]) => name)).toEqual(
+      overridesIn(manifest.overrides).map(([name]) => name),
+    );
     for (const [, why] of reasons) expect(why).toMatch(/./);
   });
 
   it("have permissive licences, with documented exceptions", () => {
     const others = Object.entries(packages)
-      .filter(([path, { dev, license }]) => path !== "" && !dev && !ALLOWED_LICENCES.includes(license))
+      .filter(
+        ([path, { dev, license }]) => path !== "" && !dev && !ALLOWED_LICENCES.includes(license),
+      )
       .map(([path]) => path.slice(path.lastIndexOf("node_modules/") + "node_modules/".length));
     expect([...new Set(others)].sort()).toEqual(EXCEPTIONS);
     const [, section] = document.split("## Licences\n");
@@ -119,7 +131,9 @@ describe("the images of the deployment files", () => {
   it.each(["Dockerfile", "compose.yaml", "compose.sandbox.yaml", "deploy/redis.yaml"])(
     "that %s takes from others have a version and a digest",
     (file) => {
-      const images = [...read(file).matchAll(/^(?:FROM|\s+image:) (\S*(?:node|redis|caddy):\S+)/gm)];
+      const images = [
+        ...read(file).matchAll(/^(?:FROM|\s+image:) (\S*(?:node|redis|caddy):\S+)/gm),
+      ];
       expect(images.length).toBeGreaterThan(0);
       for (const [, image] of images)
         expect(image).toMatch(/^[a-z]+:\d+\.\d+\.\d+-[a-z]+@sha256:[0-9a-f]{64}$/);

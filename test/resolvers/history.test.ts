@@ -86,7 +86,13 @@ describe("the history of a wallet", () => {
     const at = expect.stringMatching(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.000Z$/);
     const { nodes, edges, pageInfo } = await history();
     expect(nodes).toEqual([
-      { kind: "WITHDRAWN", amount: "3.0000", lamports: "3000000000", signature: withdrawn, at: null },
+      {
+        kind: "WITHDRAWN",
+        amount: "3.0000",
+        lamports: "3000000000",
+        signature: withdrawn,
+        at: null,
+      },
       { kind: "COLLECTED", amount: "1.0000", lamports: "1000000000", signature: txSignature, at },
       { kind: "RECEIVED", amount: "2.0000", lamports: "2000000000", signature: received, at },
     ]);
@@ -133,14 +139,18 @@ describe("the history of a wallet", () => {
     for (let i = 0; i < 35; i++) send(99_999n);
     confirm();
     const first = await history();
-    expect(first).toMatchObject({ nodes: [], pageInfo: { hasNextPage: true, hasPreviousPage: false } });
+    expect(first).toMatchObject({
+      nodes: [],
+      pageInfo: { hasNextPage: true, hasPreviousPage: false },
+    });
     expect([callsTo("getSignaturesForAddress"), callsTo("getTransaction")]).toEqual([1, 30]);
     const next = await history({ after: first.pageInfo.endCursor });
     expect(next.nodes).toMatchObject([{ kind: "RECEIVED", signature: real }]);
     expect(next.pageInfo).toMatchObject({ hasNextPage: false, hasPreviousPage: true });
 
     node.lie({
-      getSignaturesForAddress: (tellTruth) => tellTruth().map((each: any) => ({ ...each, err: { a: 1 } })),
+      getSignaturesForAddress: (tellTruth) =>
+        tellTruth().map((each: any) => ({ ...each, err: { a: 1 } })),
     });
     node.calls.length = 0;
     expect(await kinds()).toEqual([]);
@@ -158,7 +168,11 @@ describe("the history of a wallet", () => {
         const sender = 2 ** 60;
         return {
           ...truth,
-          meta: { ...meta, preBalances: [sender, ...preBalances], postBalances: [sender, ...postBalances] },
+          meta: {
+            ...meta,
+            preBalances: [sender, ...preBalances],
+            postBalances: [sender, ...postBalances],
+          },
         };
       },
     });
@@ -243,7 +257,8 @@ describe("the history of a wallet", () => {
     addFees(2n * SOL);
     node.faults.add(REFUSES_VERSION_1);
     const second = await collect();
-    const versionOf = ({ txSignature }: any) => world.sandbox.chain.landed(txSignature)!.message.version;
+    const versionOf = ({ txSignature }: any) =>
+      world.sandbox.chain.landed(txSignature)!.message.version;
     expect([first, second].map(versionOf)).toEqual([1, "legacy"]);
     expect((await history()).nodes).toMatchObject([
       { kind: "COLLECTED", amount: "2.0000", signature: second.txSignature },
@@ -292,7 +307,11 @@ describe("the history of a wallet", () => {
     ],
     ["a transaction that no node has", "getTransaction", () => null],
     ["a signature twice", "getSignaturesForAddress", ([one]: any) => [one, one]],
-    ["text that is no signature", "getSignaturesForAddress", ([one]: any) => [{ ...one, signature: "<b>" }]],
+    [
+      "text that is no signature",
+      "getSignaturesForAddress",
+      ([one]: any) => [{ ...one, signature: "<b>" }],
+    ],
     ["the oldest first", "getSignaturesForAddress", (truth: any) => truth.toReversed()],
     ["an impossible slot", "getSignaturesForAddress", ([one]: any) => [{ ...one, slot: 10 ** 12 }]],
     [
@@ -317,9 +336,13 @@ describe("the history of a wallet", () => {
 });
 
 describe("a page of a history", () => {
-  const ask = (query: string, variables?: Record<string, unknown>, headers?: Record<string, string>) =>
-    world.graphql(query, variables, headers);
-  const codes = ({ body }: { body: any }) => body.errors?.map(({ extensions }: any) => extensions.code);
+  const ask = (
+    query: string,
+    variables?: Record<string, unknown>,
+    headers?: Record<string, string>,
+  ) => world.graphql(query, variables, headers);
+  const codes = ({ body }: { body: any }) =>
+    body.errors?.map(({ extensions }: any) => extensions.code);
 
   it.each([
     { first: 0 },
@@ -349,7 +372,12 @@ describe("a page of a history", () => {
     "query Listed($ids: [String!]!, $n: Int) { wallets(handles: $ids) { history(first: $n) { nodes { kind } } } }";
 
   it.each([
-    ["in one wallet", '{ wallet(handle: "creator") { history(first: 101) { nodes { kind } } } }', {}, 101],
+    [
+      "in one wallet",
+      '{ wallet(handle: "creator") { history(first: 101) { nodes { kind } } } }',
+      {},
+      101,
+    ],
     ["in a variable", QUERY, { id: "1", first: 101 }, 101],
     [
       "in a variable's default",

@@ -14,7 +14,8 @@ afterEach(() => world.close());
 /** Number of balance reads of the address. */
 const balanceReads = (address: string) =>
   world.sandbox.rpc.calls.filter(
-    ({ method, params }) => method === "getMultipleAccounts" && (params[0] as string[]).includes(address),
+    ({ method, params }) =>
+      method === "getMultipleAccounts" && (params[0] as string[]).includes(address),
   ).length;
 
 describe("within one request", () => {
@@ -55,18 +56,21 @@ describe("within one request", () => {
   it.each([
     ["first", (wallet: string, byId: string) => `{ ${wallet} ${byId} }`],
     ["last", (wallet: string, byId: string) => `{ ${byId} ${wallet} }`],
-  ])("an account that was found by handle is not read again by id (handle %s)", async (_order, toQuery) => {
-    const { id, address } = world.account("creator");
-    const query = toQuery(
-      'wallet(handle: "Creator") { handle balance { total } }',
-      `walletById(socialId: "${id}") { handle balance { total } }`,
-    );
-    const { wallet, walletById } = (await world.graphql(query)).body.data;
-    expect(walletById).toEqual(wallet);
-    expect(wallet).toEqual({ handle: "creator", balance: { total: "8.3000" } });
-    expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([["creator"]]);
-    expect(balanceReads(address)).toBe(1);
-  });
+  ])(
+    "an account that was found by handle is not read again by id (handle %s)",
+    async (_order, toQuery) => {
+      const { id, address } = world.account("creator");
+      const query = toQuery(
+        'wallet(handle: "Creator") { handle balance { total } }',
+        `walletById(socialId: "${id}") { handle balance { total } }`,
+      );
+      const { wallet, walletById } = (await world.graphql(query)).body.data;
+      expect(walletById).toEqual(wallet);
+      expect(wallet).toEqual({ handle: "creator", balance: { total: "8.3000" } });
+      expect(world.sandbox.social.calls.map(({ names }) => names)).toEqual([["creator"]]);
+      expect(balanceReads(address)).toBe(1);
+    },
+  );
 
   it("an id is read when no handle resolves to it, and failed handles do not affect it", async () => {
     const { id } = world.account("artist001");

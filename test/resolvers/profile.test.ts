@@ -27,7 +27,8 @@ describe("a wallet's profile", () => {
 
   it("of an id is read only if it or the handle is selected, both in one call", async () => {
     const { id, address } = world.account("creator");
-    const byId = (fields: string) => world.graphql(`{ walletById(socialId: "${id}") { ${fields} } }`);
+    const byId = (fields: string) =>
+      world.graphql(`{ walletById(socialId: "${id}") { ${fields} } }`);
     expect((await byId("address balance { total }")).body.data.walletById.address).toBe(address);
     expect(socialCalls()).toEqual([]);
     const { body } = await byId(`handle ${PROFILE}`);
@@ -52,7 +53,9 @@ describe("a wallet's profile", () => {
   it("fails alone when the network fails: the address needs none", async () => {
     world.sandbox.social.faults.add({ then: "reset" });
     const { id, address } = world.account("creator");
-    const { body } = await world.graphql(`{ walletById(socialId: "${id}") { address ${PROFILE} } }`);
+    const { body } = await world.graphql(
+      `{ walletById(socialId: "${id}") { address ${PROFILE} } }`,
+    );
     expect(body.data).toEqual({ walletById: { address, profile: null } });
     expect(body.errors).toMatchObject([
       { path: ["walletById", "profile"], extensions: { code: "SOCIAL_API_UNAVAILABLE" } },

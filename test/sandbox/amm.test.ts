@@ -1,4 +1,10 @@
-import { Keypair, LAMPORTS_PER_SOL, PublicKey, Transaction, TransactionInstruction } from "@solana/web3.js";
+import {
+  Keypair,
+  LAMPORTS_PER_SOL,
+  PublicKey,
+  Transaction,
+  TransactionInstruction,
+} from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 
@@ -31,7 +37,8 @@ async function rpc(method: string, params: unknown[]): Promise<any> {
   return response.json();
 }
 
-const account = (handle: string) => sandbox.accounts.find((candidate) => candidate.handle === handle)!;
+const account = (handle: string) =>
+  sandbox.accounts.find((candidate) => candidate.handle === handle)!;
 
 function eventAuthority(program: string): string {
   const seeds = [Buffer.from("__event_authority")];
@@ -79,10 +86,15 @@ const collect = (of: Account) =>
 async function execute(...instructions: TransactionInstruction[]) {
   sandbox.chain.advanceSlots(1);
   const latest = sandbox.chain.latestBlockhash("confirmed");
-  const transaction = new Transaction({ feePayer: payer.publicKey, ...latest }).add(...instructions);
+  const transaction = new Transaction({ feePayer: payer.publicKey, ...latest }).add(
+    ...instructions,
+  );
   transaction.sign(payer);
   const wire = transaction.serialize().toString("base64");
-  const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+  const { result } = await rpc("sendTransaction", [
+    wire,
+    { encoding: "base64", skipPreflight: true },
+  ]);
   return sandbox.chain.landed(result)!;
 }
 
@@ -122,9 +134,9 @@ describe("the sandbox's AMM", () => {
     expect(Buffer.from(sandbox.chain.account(graduate.ammVault)!.data)).toEqual(empty);
     expect(sandbox.chain.account(graduate.ammVault)!.owner).toBe(seeded.owner);
 
-    const invokedPrograms = landed.innerInstructions[0]!.filter(({ stackHeight }) => stackHeight === 2).map(
-      ({ programIdIndex }) => landed.message.staticAccounts[programIdIndex],
-    );
+    const invokedPrograms = landed.innerInstructions[0]!.filter(
+      ({ stackHeight }) => stackHeight === 2,
+    ).map(({ programIdIndex }) => landed.message.staticAccounts[programIdIndex]);
     expect(invokedPrograms).toEqual([TOKEN_PROGRAM, ASSOCIATED_TOKEN_PROGRAM, SYSTEM_PROGRAM]);
     expect(landed.bytes.length).toBeLessThan(1232);
     expect(landed.unitsConsumed).toBeLessThan(100_000);
@@ -210,7 +222,9 @@ describe("the sandbox's AMM", () => {
 
   it("rejects a missing vault, read-only accounts, and unknown instructions", async () => {
     const artist = account("artist140");
-    expect((await execute(transferFees(artist))).err).toEqual(instructionError("UninitializedAccount"));
+    expect((await execute(transferFees(artist))).err).toEqual(
+      instructionError("UninitializedAccount"),
+    );
 
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     const accounts = transferAccounts(artist);
@@ -218,7 +232,12 @@ describe("the sandbox's AMM", () => {
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP, [6, 7], "InvalidArgument"],
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP, [5, 7], "InvalidArgument"],
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP, [5, 6], "InvalidArgument"],
-      [accounts.with(4, artist.ammVault), TRANSFER_CREATOR_FEES_TO_PUMP, [5, 6, 7], "InvalidArgument"],
+      [
+        accounts.with(4, artist.ammVault),
+        TRANSFER_CREATOR_FEES_TO_PUMP,
+        [5, 6, 7],
+        "InvalidArgument",
+      ],
       [accounts.slice(0, 9), TRANSFER_CREATOR_FEES_TO_PUMP, [5, 6, 7], "NotEnoughAccountKeys"],
       [accounts, COLLECT_CREATOR_FEE, [5, 6, 7], "InvalidInstructionData"],
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP + "00", [5, 6, 7], "InvalidInstructionData"],

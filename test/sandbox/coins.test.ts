@@ -49,9 +49,13 @@ const data = (address: string) => Buffer.from(sandbox.chain.account(address)!.da
 const curveFee = (mint: string) => data(curveOf(mint)).readBigUInt64LE(125);
 const poolFees = (mint: string) => data(poolOf(mint)).readBigUInt64LE(279);
 /** The amount of a token account, or 0 if it is missing. */
-const tokens = (address: string) => (sandbox.chain.account(address) ? data(address).readBigUInt64LE(64) : 0n);
+const tokens = (address: string) =>
+  sandbox.chain.account(address) ? data(address).readBigUInt64LE(64) : 0n;
 
-/** A creator whose address exists, with the rent-exempt vaults that earlier fees leave behind, or without. */
+/**
+ * A creator whose address exists, with the rent-exempt vaults that earlier fees leave behind, or
+ * without.
+ */
 function newCreator(options: { hasVaults: boolean }) {
   const address = newKey();
   const vault = creatorVaultOf(address);
@@ -67,7 +71,11 @@ function newCreator(options: { hasVaults: boolean }) {
     const empty = data(ammVault);
     empty.set(new PublicKey(vaultAuthorityOf(address)).toBytes(), 32);
     empty.writeBigUInt64LE(0n, 64);
-    chain.setAccount(ammVault, { ...chain.account(ammVault)!, lamports: TOKEN_ACCOUNT_RENT, data: empty });
+    chain.setAccount(ammVault, {
+      ...chain.account(ammVault)!,
+      lamports: TOKEN_ACCOUNT_RENT,
+      data: empty,
+    });
   }
   return { address, vault, ammVault };
 }
@@ -83,7 +91,10 @@ function newCoin(creator: string, fees: { curve?: bigint; pool?: bigint }): stri
 type Listed = ReturnType<typeof sweepCurve>;
 
 /** Signs a transaction like the collector's: with a limit and a price of compute units. */
-function sign(instructions: readonly TransactionInstruction[], signers: readonly Keypair[] = []): Buffer {
+function sign(
+  instructions: readonly TransactionInstruction[],
+  signers: readonly Keypair[] = [],
+): Buffer {
   sandbox.chain.advanceSlots(1);
   const transaction = new Transaction({
     feePayer: payer.publicKey,
@@ -103,16 +114,25 @@ async function rpc(method: string, params: unknown[]): Promise<any> {
   return response.json();
 }
 
-async function send(instructions: readonly TransactionInstruction[], signers: readonly Keypair[] = []) {
+async function send(
+  instructions: readonly TransactionInstruction[],
+  signers: readonly Keypair[] = [],
+) {
   const before = balance(PAYER);
   const wire = sign(instructions, signers).toString("base64");
-  const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+  const { result } = await rpc("sendTransaction", [
+    wire,
+    { encoding: "base64", skipPreflight: true },
+  ]);
   const { err, unitsConsumed } = sandbox.chain.landed(result)!;
   const feeLamports = TRANSACTION_FEE * BigInt(1 + signers.length);
   return { err, unitsConsumed, paid: before - balance(PAYER) - feeLamports };
 }
 
-/** Sends the listed instructions as one transaction. `paid` is what the fee payer loses besides the fee. */
+/**
+ * Sends the listed instructions as one transaction. `paid` is what the fee payer loses besides the
+ * fee.
+ */
 const execute = (...listed: Listed[]) =>
   send(listed.map((instruction) => toInstruction(instruction, instruction.accounts)));
 
@@ -168,26 +188,32 @@ describe("a sweep of a curve", () => {
     [125, 208_280n, 0n],
     [49, 594_360n, 0n],
     [256, 0n, 9_000_000n],
-  ])("makes the payer grow a curve of %i bytes for %i lamports", async (curveBytes, paid, moved) => {
-    const { address, vault } = newCreator({ hasVaults: true });
-    const mint = newKey();
-    sandbox.coins.launch({ mint, creator: address, fees: moved, curveBytes });
-    const before = balance(curveOf(mint));
-    // A curve of 49 bytes names no creator.
-    const named = curveBytes < 81 ? SYSTEM_PROGRAM : address;
-    expect(await execute(sweepCurve(PAYER, mint, named))).toMatchObject({ err: null, paid });
-    expect(data(curveOf(mint)).length).toBe(Math.max(166, curveBytes));
-    expect(curveFee(mint)).toBe(0n);
-    expect(balance(vault)).toBe(VAULT_RENT + moved);
-    expect(balance(curveOf(mint))).toBe(before + paid - moved);
-  });
+  ])(
+    "makes the payer grow a curve of %i bytes for %i lamports",
+    async (curveBytes, paid, moved) => {
+      const { address, vault } = newCreator({ hasVaults: true });
+      const mint = newKey();
+      sandbox.coins.launch({ mint, creator: address, fees: moved, curveBytes });
+      const before = balance(curveOf(mint));
+      // A curve of 49 bytes names no creator.
+      const named = curveBytes < 81 ? SYSTEM_PROGRAM : address;
+      expect(await execute(sweepCurve(PAYER, mint, named))).toMatchObject({ err: null, paid });
+      expect(data(curveOf(mint)).length).toBe(Math.max(166, curveBytes));
+      expect(curveFee(mint)).toBe(0n);
+      expect(balance(vault)).toBe(VAULT_RENT + moved);
+      expect(balance(curveOf(mint))).toBe(before + paid - moved);
+    },
+  );
 
   it("charges nothing for growth that a curve's spare lamports cover, and leaves its reserves alone", async () => {
     const { address } = newCreator({ hasVaults: true });
     const mint = newKey();
     sandbox.coins.launch({ mint, creator: address, fees: 9_000_000n, curveBytes: 151 });
     sandbox.chain.transfer(curveOf(mint), 76_100n);
-    expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({ err: null, paid: 100n });
+    expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({
+      err: null,
+      paid: 100n,
+    });
     expect(balance(curveOf(mint))).toBe(sandbox.chain.rentExemptMinimum(166) + RESERVES);
   });
 
@@ -217,7 +243,9 @@ describe("a sweep of a curve", () => {
       err: instructionError("InsufficientFunds"),
     });
     setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: rent + 4_000_000n });
-    expect((await execute(sweepCurve(PAYER, mint, address))).err).toHaveProperty("InsufficientFundsForRent");
+    expect((await execute(sweepCurve(PAYER, mint, address))).err).toHaveProperty(
+      "InsufficientFundsForRent",
+    );
   });
 });
 
@@ -296,7 +324,10 @@ describe("sweeps refuse", () => {
     ["program", "IncorrectProgramId"],
   ] as const;
 
-  /** The instruction with another account at one position; curves and pools are replaced by their like. */
+  /**
+   * The instruction with another account at one position; curves and pools are replaced by their
+   * like.
+   */
   async function executeWrong(right: Listed, position: number, sibling: string) {
     const wrong: ListedAccount = [
       right.accounts[position]![0] === sibling ? newKey() : sibling,
@@ -310,7 +341,8 @@ describe("sweeps refuse", () => {
     async (name, error, position) => {
       const { address, vault } = newCreator({ hasVaults: true });
       const mint = newCoin(address, { curve: 10_000_000n });
-      const sibling = name === "curve" ? curveOf(newCoin(address, { curve: 10_000_000n })) : newKey();
+      const sibling =
+        name === "curve" ? curveOf(newCoin(address, { curve: 10_000_000n })) : newKey();
       const right = sweepCurve(PAYER, mint, address);
       expect(await executeWrong(right, position, sibling)).toEqual({
         err: instructionError(error),
@@ -387,7 +419,10 @@ describe("sweeps refuse", () => {
     const { address } = newCreator({ hasVaults: true });
     const other = newCreator({ hasVaults: true });
     const mint = newCoin(address, { curve: 10_000_000n, pool: 10_000_000n });
-    for (const sweep of [sweepCurve(PAYER, mint, other.address), sweepPool(PAYER, mint, other.address)]) {
+    for (const sweep of [
+      sweepCurve(PAYER, mint, other.address),
+      sweepPool(PAYER, mint, other.address),
+    ]) {
       expect(await execute(sweep)).toMatchObject({ err: instructionError("InvalidSeeds") });
     }
   });
@@ -408,7 +443,12 @@ describe("sweeps refuse", () => {
       }
       const short = await send([toInstruction(sweep, sweep.accounts.slice(0, -1))]);
       expect(short.err).toEqual(instructionError(error));
-      for (const data of ["20f6bf3408c949ba00", "1416567bc61cdb84", "8b348655e4e56cf1", "0830be07b644b7e5"]) {
+      for (const data of [
+        "20f6bf3408c949ba00",
+        "1416567bc61cdb84",
+        "8b348655e4e56cf1",
+        "0830be07b644b7e5",
+      ]) {
         const { err } = await send([toInstruction({ ...sweep, data }, sweep.accounts)]);
         expect(err).toEqual(instructionError("InvalidInstructionData"));
       }
@@ -460,12 +500,18 @@ describe("a collect with sweeps", () => {
     expect(balance(address)).toBe(before + 1n);
   });
 
-  /** A legacy transaction with sweeps of this many new coins, and the instructions after each kind of sweep. */
+  /**
+   * A legacy transaction with sweeps of this many new coins, and the instructions after each kind
+   * of sweep.
+   */
   function collectOf(coins: { curves: number; pools: number }) {
     const { address } = newCreator({ hasVaults: true });
     const mints = (count: number, fees: object) =>
       Array.from({ length: count }, () => newCoin(address, fees));
-    const both = mints(Math.min(coins.curves, coins.pools), { curve: 10_000_000n, pool: 10_000_000n });
+    const both = mints(Math.min(coins.curves, coins.pools), {
+      curve: 10_000_000n,
+      pool: 10_000_000n,
+    });
     const curves = [...both, ...mints(coins.curves - both.length, { curve: 10_000_000n })];
     const pools = [...both, ...mints(coins.pools - both.length, { pool: 10_000_000n })];
     return {
@@ -502,7 +548,8 @@ describe("a collect with sweeps", () => {
 });
 
 describe("the sandbox's coins", () => {
-  const account = (handle: string) => sandbox.accounts.find((candidate) => candidate.handle === handle)!;
+  const account = (handle: string) =>
+    sandbox.accounts.find((candidate) => candidate.handle === handle)!;
 
   it("receive fees on request: on the curve, or in the pool once they have migrated", async () => {
     const { address } = newCreator({ hasVaults: false });

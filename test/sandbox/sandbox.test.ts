@@ -40,7 +40,11 @@ const createUser = () => {
 
 /** A signed transfer to a new address. */
 function signTransfer(user: Keypair, blockhash: string, lamports: number): Buffer {
-  const transaction = new Transaction({ feePayer: user.publicKey, blockhash, lastValidBlockHeight: 0 }).add(
+  const transaction = new Transaction({
+    feePayer: user.publicKey,
+    blockhash,
+    lastValidBlockHeight: 0,
+  }).add(
     SystemProgram.transfer({ fromPubkey: user.publicKey, toPubkey: PublicKey.unique(), lamports }),
   );
   transaction.sign(user);
@@ -60,10 +64,13 @@ function signBytes(bytes: Uint8Array, { secretKey, publicKey }: Keypair): Uint8A
 
 async function transfer(user: Keypair, lamports: number): Promise<string> {
   const { blockhash } = await connection.getLatestBlockhash();
-  return connection.sendRawTransaction(signTransfer(user, blockhash, lamports), { skipPreflight: true });
+  return connection.sendRawTransaction(signTransfer(user, blockhash, lamports), {
+    skipPreflight: true,
+  });
 }
 
-const statusOf = async (signature: string) => (await connection.getSignatureStatus(signature)).value;
+const statusOf = async (signature: string) =>
+  (await connection.getSignatureStatus(signature)).value;
 
 describe("the sandbox's programs", () => {
   it.each(["launchpad", "amm"])("are built from their current sources: %s", (name) => {
@@ -85,7 +92,9 @@ describe("the sandbox's chain", () => {
     expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "processed" });
     sandbox.chain.advanceSlots(1);
     expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "confirmed" });
-    const landed = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 0 });
+    const landed = await connection.getTransaction(signature, {
+      maxSupportedTransactionVersion: 0,
+    });
     expect(landed?.meta?.fee).toBe(5_000);
     const account = await connection.getAccountInfo(user.publicKey);
     expect(account?.lamports).toBe(LAMPORTS_PER_SOL - 10_005_000);
@@ -105,7 +114,10 @@ describe("the sandbox's chain", () => {
 
     const isValid = async () =>
       (await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value;
-    expect([await connection.getBlockHeight(), await isValid()]).toEqual([lastValidBlockHeight - 150, true]);
+    expect([await connection.getBlockHeight(), await isValid()]).toEqual([
+      lastValidBlockHeight - 150,
+      true,
+    ]);
 
     // The `confirmed` blockhash is one block old.
     sandbox.chain.advanceSlots(149);
@@ -114,7 +126,10 @@ describe("the sandbox's chain", () => {
 
     sandbox.chain.advanceSlots(1);
     expect(await isValid()).toBe(false);
-    const late = await connection.sendRawTransaction(signTransfer(user, blockhash, 3_000_000), options);
+    const late = await connection.sendRawTransaction(
+      signTransfer(user, blockhash, 3_000_000),
+      options,
+    );
     sandbox.chain.advanceSlots(1);
     expect(await statusOf(late)).toBeNull();
     expect(balance()).toBe(999_000_000n - 2_010_000n);
@@ -133,12 +148,17 @@ describe("the sandbox's chain", () => {
         pay,
       );
       const wire = toTransaction(message, user.publicKey.toBase58(), signBytes(message, user));
-      const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+      const { result } = await rpc("sendTransaction", [
+        wire,
+        { encoding: "base64", skipPreflight: true },
+      ]);
       sandbox.chain.advanceSlots(1);
       return result as string;
     };
     const signature = await send({ priorityFeeLamports: 77n });
-    const landed = await connection.getTransaction(signature, { maxSupportedTransactionVersion: 1 });
+    const landed = await connection.getTransaction(signature, {
+      maxSupportedTransactionVersion: 1,
+    });
     expect(landed).toMatchObject({ version: 1, meta: { err: null, fee: 5_077 } });
     expect(landed!.transaction.message).toMatchObject({
       transactionConfig: {
@@ -156,7 +176,10 @@ describe("the sandbox's chain", () => {
     }
     // What is not set is 0.
     const config = { computeUnitLimit: 10_000, loadedAccountsDataSizeLimit: undefined };
-    const wire = toTransaction(compileWithConfig(config, user.publicKey), user.publicKey.toBase58());
+    const wire = toTransaction(
+      compileWithConfig(config, user.publicKey),
+      user.publicKey.toBase58(),
+    );
     const { result } = await rpc("simulateTransaction", [
       wire,
       { encoding: "base64", sigVerify: false, replaceRecentBlockhash: true },
@@ -186,9 +209,13 @@ describe("the sandbox's chain", () => {
 
   it("rejects reads when its slot is below `minContextSlot`", async () => {
     const slot = sandbox.chain.slot("confirmed");
-    const read = (minContextSlot: number) => rpc("getSlot", [{ commitment: "confirmed", minContextSlot }]);
+    const read = (minContextSlot: number) =>
+      rpc("getSlot", [{ commitment: "confirmed", minContextSlot }]);
     expect((await read(slot)).result).toBe(slot);
-    expect((await read(slot + 1)).error).toMatchObject({ code: -32016, data: { contextSlot: slot } });
+    expect((await read(slot + 1)).error).toMatchObject({
+      code: -32016,
+      data: { contextSlot: slot },
+    });
   });
 
   it("lists an address's transactions in pages, newest first", async () => {
@@ -214,7 +241,9 @@ describe("the sandbox's chain", () => {
     expect(sandbox.chain.balance(creatorVault)).toBe(0n);
     const { result } = await rpc("sandboxAddCreatorFees", [address, 1_000_000]);
     expect(sandbox.chain.landed(result)?.err).toBeNull();
-    expect(sandbox.chain.balance(creatorVault)).toBe(sandbox.chain.rentExemptMinimum(0) + 1_000_000n);
+    expect(sandbox.chain.balance(creatorVault)).toBe(
+      sandbox.chain.rentExemptMinimum(0) + 1_000_000n,
+    );
     for (const params of [
       [],
       ["nonsense", 1],

@@ -30,7 +30,10 @@ import {
 const VAULT_RENT = 650_240n;
 const TOKEN_ACCOUNT_RENT = 1_488_440n;
 const TRANSACTION_FEE = 5_000n;
-/** The least that a distribution pays out, in lamports: the vault must hold 1,781,760, rent included. */
+/**
+ * The least that a distribution pays out, in lamports: the vault must hold 1,781,760, rent
+ * included.
+ */
 const MINIMUM = 1_781_760n - VAULT_RENT;
 const STATUS_OFFSET = 10;
 
@@ -53,7 +56,10 @@ function newShareholder(): string {
   return address;
 }
 
-/** A coin that new shareholders, or those at `addresses`, share in these parts. Its fees are in these places. */
+/**
+ * A coin that new shareholders, or those at `addresses`, share in these parts. Its fees are in
+ * these places.
+ */
 function newSharedCoin(
   parts: readonly number[],
   {
@@ -73,7 +79,9 @@ function newSharedCoin(
 
 type Listed = ReturnType<typeof distributeCreatorFees>;
 
-/** Sends the instructions as one transaction. `paid` is what the fee payer loses besides the fee. */
+/**
+ * Sends the instructions as one transaction. `paid` is what the fee payer loses besides the fee.
+ */
 async function send(...instructions: TransactionInstruction[]) {
   const { chain } = sandbox;
   chain.advanceSlots(1);
@@ -84,7 +92,10 @@ async function send(...instructions: TransactionInstruction[]) {
   transaction.sign(payer);
   const before = balance(PAYER);
   const wire = transaction.serialize().toString("base64");
-  const { result } = await rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
+  const { result } = await rpc("sendTransaction", [
+    wire,
+    { encoding: "base64", skipPreflight: true },
+  ]);
   const { err, unitsConsumed } = chain.landed(result)!;
   return { err, unitsConsumed, paid: before - balance(PAYER) - TRANSACTION_FEE };
 }
@@ -95,7 +106,8 @@ async function rpc(method: string, params: unknown[]): Promise<any> {
   return response.json();
 }
 
-const execute = (...listed: Listed[]) => send(...listed.map((each) => toInstruction(each, each.accounts)));
+const execute = (...listed: Listed[]) =>
+  send(...listed.map((each) => toInstruction(each, each.accounts)));
 const instructionError = (error: unknown) => ({ err: { InstructionError: [1, error] } });
 const customError = (code: number) => instructionError({ Custom: code });
 const success = { err: null, paid: 0n };
@@ -119,7 +131,9 @@ describe("a distribution", () => {
   });
 
   it.each([1, 2, 3, 5, 7, 10])("pays %i shareholders what the vault loses", async (count) => {
-    const parts = Array.from({ length: count }, (_, i) => (i === 0 ? 10_000 - 900 * (count - 1) : 900));
+    const parts = Array.from({ length: count }, (_, i) =>
+      i === 0 ? 10_000 - 900 * (count - 1) : 900,
+    );
     const vault = 987_654_321n;
     const { gains, lost } = await distribute(newSharedCoin(parts, { vault }));
     expect(gains).toEqual(parts.map((bps) => (vault * BigInt(bps)) / 10_000n));
@@ -170,12 +184,20 @@ describe("a distribution", () => {
   });
 
   it("moves the fees of a curve after a sweep, whose payer creates the vault", async () => {
-    const { mint, config, vault, addresses } = newSharedCoin([7_000, 3_000], { curve: 100_000_000n });
+    const { mint, config, vault, addresses } = newSharedCoin([7_000, 3_000], {
+      curve: 100_000_000n,
+    });
     const before = addresses.map(balance);
-    const outcome = await execute(sweepCurve(PAYER, mint, config), distributeCreatorFees(mint, addresses));
+    const outcome = await execute(
+      sweepCurve(PAYER, mint, config),
+      distributeCreatorFees(mint, addresses),
+    );
     expect(outcome).toMatchObject({ err: null, paid: VAULT_RENT });
     expect(balance(vault)).toBe(VAULT_RENT);
-    expect(addresses.map((address, i) => balance(address) - before[i]!)).toEqual([70_000_000n, 30_000_000n]);
+    expect(addresses.map((address, i) => balance(address) - before[i]!)).toEqual([
+      70_000_000n,
+      30_000_000n,
+    ]);
   });
 
   it("moves all fees of a migrated coin, though no vault exists, and the payer pays only for the AMM's", async () => {
@@ -191,7 +213,10 @@ describe("a distribution", () => {
     expect(outcome).toMatchObject({ err: null, paid: TOKEN_ACCOUNT_RENT });
     // The vault keeps its minimum.
     expect(balance(vault)).toBe(VAULT_RENT);
-    expect(addresses.map((address, i) => balance(address) - before[i]!)).toEqual([70_000_000n, 30_000_000n]);
+    expect(addresses.map((address, i) => balance(address) - before[i]!)).toEqual([
+      70_000_000n,
+      30_000_000n,
+    ]);
     expect(coinFees(sandbox.chain, mint)).toEqual({ curve: 0n, pool: 0n });
   });
 
@@ -254,7 +279,10 @@ describe("a distribution fails", () => {
     expect(await send(instruction)).toMatchObject({ ...error, paid: 0n });
     expect(held()).toEqual(before);
   }
-  const instructionOf = ({ mint, addresses }: ReturnType<typeof newSharedCoin>, given = addresses) => {
+  const instructionOf = (
+    { mint, addresses }: ReturnType<typeof newSharedCoin>,
+    given = addresses,
+  ) => {
     const listed = distributeCreatorFees(mint, given);
     return toInstruction(listed, listed.accounts);
   };
@@ -269,7 +297,10 @@ describe("a distribution fails", () => {
   });
 
   it("if a shareholder is executable", async () => {
-    const coin = newSharedCoin([6_000, 4_000], { vault: 50_000_000n, addresses: [newShareholder(), AMM] });
+    const coin = newSharedCoin([6_000, 4_000], {
+      vault: 50_000_000n,
+      addresses: [newShareholder(), AMM],
+    });
     await expectFailure(coin, instructionOf(coin), customError(6052));
   });
 
@@ -342,7 +373,11 @@ describe("a distribution fails", () => {
     for (const [position, [address, flags]] of right.accounts.entries()) {
       if (flags !== "w") continue;
       const accounts = right.accounts.with(position, [address, ""]);
-      await expectFailure(coin, toInstruction(right, accounts), instructionError("InvalidArgument"));
+      await expectFailure(
+        coin,
+        toInstruction(right, accounts),
+        instructionError("InvalidArgument"),
+      );
     }
     const short = toInstruction(right, right.accounts.slice(0, 6));
     await expectFailure(coin, short, instructionError("NotEnoughAccountKeys"));
@@ -361,7 +396,10 @@ describe("a distribution fails", () => {
     };
     for (const address of [coin.config, curveOf(coin.mint)]) {
       const account = chain.account(address)!;
-      chain.setAccount(address, { ...account, owner: address === coin.config ? PUMP : SYSTEM_PROGRAM });
+      chain.setAccount(address, {
+        ...account,
+        owner: address === coin.config ? PUMP : SYSTEM_PROGRAM,
+      });
       await expectFailure(coin, right, instructionError("InvalidAccountOwner"));
       chain.setAccount(address, { ...account, data: withBytes(account.data, 0, Buffer.alloc(8)) });
       await expectFailure(coin, right, instructionError("InvalidAccountData"));
@@ -373,7 +411,10 @@ describe("a distribution fails", () => {
     const otherMint = new PublicKey(newKey()).toBytes();
     chain.setAccount(coin.config, { ...config, data: withBytes(config.data, 11, otherMint) });
     await expectFailure(coin, right, instructionError("InvalidAccountData"));
-    chain.setAccount(coin.config, { ...config, data: withBytes(config.data, STATUS_OFFSET, Buffer.of(2)) });
+    chain.setAccount(coin.config, {
+      ...config,
+      data: withBytes(config.data, STATUS_OFFSET, Buffer.of(2)),
+    });
     await expectFailure(coin, right, customError(6051));
     chain.setAccount(coin.config, config);
     expect((await distribute(coin)).lost).toBe(50_000_000n);

@@ -45,7 +45,10 @@ it("the README's requests succeed, and its last one collects the fees that it ad
     for (const [command] of readme.matchAll(/^curl [^`]+/gm)) {
       const path = /localhost:4000([^\s']+)/.exec(command)![1]!;
       const body = /-d '([^']+)'/.exec(command)?.[1];
-      const answer = await fresh.request(path, body ? { method: "POST", headers: JSON_TYPE, body } : {});
+      const answer = await fresh.request(
+        path,
+        body ? { method: "POST", headers: JSON_TYPE, body } : {},
+      );
       expect([command, answer.status, answer.body.errors]).toEqual([command, 200, undefined]);
       results.push(answer.body);
     }
@@ -125,7 +128,9 @@ describe("POST /sandbox/fees", () => {
       expect(chain.balance(STRANGER) - before.stranger).toBe(
         part(waiting, handle === "band" ? 2_000n : 4_000n),
       );
-      expect(chain.balance(account.address) - before.own).toBeGreaterThanOrEqual(part(waiting, bps));
+      expect(chain.balance(account.address) - before.own).toBeGreaterThanOrEqual(
+        part(waiting, bps),
+      );
     }
   });
 
@@ -173,7 +178,11 @@ describe("POST /sandbox/fees", () => {
 
   it("is the only method of its path", async () => {
     const { status, headers, body } = await world.request("/sandbox/fees");
-    expect([status, headers.get("allow"), body.error]).toEqual([405, "POST, OPTIONS", "METHOD_NOT_ALLOWED"]);
+    expect([status, headers.get("allow"), body.error]).toEqual([
+      405,
+      "POST, OPTIONS",
+      "METHOD_NOT_ALLOWED",
+    ]);
   });
 });
 

@@ -8,7 +8,12 @@ import { SocialError } from "../../src/social/social-error.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
-const profile = { name: "The Creator", verified: true, followers: 5, pictureUrl: "https://a.example/b.png" };
+const profile = {
+  name: "The Creator",
+  verified: true,
+  followers: 5,
+  pictureUrl: "https://a.example/b.png",
+};
 const found = { id: "1523400000000000123", handle: "Creator", profile };
 const socialApiUrl = new URL("http://network");
 const notFound = new SocialError({ kind: "not-found" });
@@ -80,13 +85,20 @@ describeWithRedis("the account cache in Redis", () => {
         ["@failed", unreachable],
       ]),
     );
-    const [creator, nobody, failed, unknown] = await fetched("creator", "nobody", "failed", "unknown");
+    const [creator, nobody, failed, unknown] = await fetched(
+      "creator",
+      "nobody",
+      "failed",
+      "unknown",
+    );
     expect([creator, failed, unknown]).toEqual([found, undefined, undefined]);
     expect((nobody as SocialError).failure.kind).toBe("not-found");
-    expect(await server.command("PTTL", "tributary:v2:account:{network}:nobody")).toBeLessThanOrEqual(60_000);
-    expect(await server.command("PTTL", "tributary:v2:account:{network}:creator")).toBeLessThanOrEqual(
-      300_000,
-    );
+    expect(
+      await server.command("PTTL", "tributary:v2:account:{network}:nobody"),
+    ).toBeLessThanOrEqual(60_000);
+    expect(
+      await server.command("PTTL", "tributary:v2:account:{network}:creator"),
+    ).toBeLessThanOrEqual(300_000);
   });
 
   it("expires at the same time for every replica", async () => {
@@ -105,7 +117,10 @@ describeWithRedis("the account cache in Redis", () => {
       ]),
     );
     const handles = ["creator", "nobody"];
-    /** What a replica with this SOCIAL_CACHE_SECONDS reads, when the entries were written `ageSeconds` ago. */
+    /**
+     * What a replica with this SOCIAL_CACHE_SECONDS reads, when the entries were written
+     * `ageSeconds` ago.
+     */
     const read = async (socialCacheSeconds: number, ageSeconds: number) => {
       for (const handle of handles) {
         const key = `tributary:v2:account:{network}:${handle}`;
@@ -163,8 +178,14 @@ describeWithRedis("the account cache in Redis", () => {
   });
 
   it.each([
-    ["of another handle", JSON.stringify({ writtenAt: Date.now(), account: { ...found, handle: "Other" } })],
-    ["with an invalid id", JSON.stringify({ writtenAt: Date.now(), account: { ...found, id: "007" } })],
+    [
+      "of another handle",
+      JSON.stringify({ writtenAt: Date.now(), account: { ...found, handle: "Other" } }),
+    ],
+    [
+      "with an invalid id",
+      JSON.stringify({ writtenAt: Date.now(), account: { ...found, id: "007" } }),
+    ],
     ["without the time of the write", JSON.stringify({ account: found })],
     ["that is not JSON", "{"],
   ])("ignores a stored account %s", async (_name, value) => {
@@ -182,7 +203,10 @@ describeWithRedis("the account cache in Redis", () => {
     ],
   ])("reads a stored account %s", async (_name, stored, read) => {
     const { id, handle } = found;
-    const value = JSON.stringify({ writtenAt: Date.now(), account: { id, handle, profile: stored } });
+    const value = JSON.stringify({
+      writtenAt: Date.now(),
+      account: { id, handle, profile: stored },
+    });
     await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
     expect(await fetched("creator")).toEqual([{ id, handle, profile: read }]);
   });

@@ -18,7 +18,8 @@ const defaults = {
   socialCacheSeconds: 300,
   socialApiUrl: new URL("http://network"),
 };
-const names = (count: number, prefix = "name") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const names = (count: number, prefix = "name") =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const answerAll = (keys: readonly string[]): SocialAnswers =>
   new Map(
     keys.map((key) => {
@@ -125,7 +126,9 @@ describe("the account lookup", () => {
 
   it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
     const answer = (keys: readonly string[]): Promise<SocialAnswers> =>
-      Promise.resolve(new Map(keys.map((key) => [key, { id: "7", handle: "creator", profile: NO_PROFILE }])));
+      Promise.resolve(
+        new Map(keys.map((key) => [key, { id: "7", handle: "creator", profile: NO_PROFILE }])),
+      );
     const find = vi.fn(answer);
     const client = { turn: () => undefined, find };
     const lookup = createAccountLookup({ ...defaults, client });
@@ -164,7 +167,10 @@ describe("the account lookup", () => {
     const { calls, client } = heldNetwork();
     const lookup = createAccountLookup({ ...defaults, client });
     const caller = { signal: AbortSignal.abort(new Error("gone")), addressBlock: "192.0.2.0/24" };
-    expect(await lookup.findByHandles(names(2), caller)).toEqual([new Error("gone"), new Error("gone")]);
+    expect(await lookup.findByHandles(names(2), caller)).toEqual([
+      new Error("gone"),
+      new Error("gone"),
+    ]);
     expect(await lookup.findByIds(["1"], caller)).toEqual([new Error("gone")]);
     await batchSent();
     expect(calls).toEqual([]);
@@ -198,7 +204,10 @@ describe("the account lookup", () => {
 });
 
 describe("the budget for reading accounts", () => {
-  const caller = (addressBlock: string, signal = new AbortController().signal) => ({ addressBlock, signal });
+  const caller = (addressBlock: string, signal = new AbortController().signal) => ({
+    addressBlock,
+    signal,
+  });
   /** A lookup with a budget of which a caller gets seven reads at once. */
   function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
     const { calls, client } = heldNetwork();
@@ -225,7 +234,11 @@ describe("the budget for reading accounts", () => {
       "budget-used",
     ]);
     expect(calls[0]!.names).toEqual(names(7));
-    expect(await findAnswered("a", ["NAME0", "name7", "name2"])).toEqual(["found", "budget-used", "found"]);
+    expect(await findAnswered("a", ["NAME0", "name7", "name2"])).toEqual([
+      "found",
+      "budget-used",
+      "found",
+    ]);
     expect(calls).toHaveLength(1);
     expect(await findAnswered("b", ["name7"])).toEqual(["found"]);
   });
@@ -299,7 +312,10 @@ describe("the budget for reading accounts", () => {
     first.abort(new Error("first left"));
     second.abort(new Error("second left"));
     slow.resolve(undefined);
-    expect(await Promise.all(both)).toEqual([[new Error("first left")], [new Error("second left")]]);
+    expect(await Promise.all(both)).toEqual([
+      [new Error("first left")],
+      [new Error("second left")],
+    ]);
     await batchSent();
     expect([calls, reserved]).toEqual([[], ["a"]]);
 
@@ -333,7 +349,10 @@ describe("the budget for reading accounts", () => {
   });
 
   it("gets back what is reserved for handles that are never requested", async () => {
-    const { calls, lookup, find, findAnswered } = createLimited({ socialConcurrency: 1, socialQueueMax: 2 });
+    const { calls, lookup, find, findAnswered } = createLimited({
+      socialConcurrency: 1,
+      socialQueueMax: 2,
+    });
     const first = find("z", "first");
     await turn();
     const leaving = new AbortController();

@@ -143,11 +143,27 @@ describe("a call to the network", () => {
       { public_metrics: { followers_count: 2 ** 31 } },
       { followers: null },
     ],
-    ["a picture over http", { profile_image_url: "http://pictures.example/1.png" }, { pictureUrl: null }],
-    ["a picture that is a script", { profile_image_url: "javascript:alert(1)" }, { pictureUrl: null }],
-    ["a picture that is data", { profile_image_url: "data:image/png;base64,AA" }, { pictureUrl: null }],
+    [
+      "a picture over http",
+      { profile_image_url: "http://pictures.example/1.png" },
+      { pictureUrl: null },
+    ],
+    [
+      "a picture that is a script",
+      { profile_image_url: "javascript:alert(1)" },
+      { pictureUrl: null },
+    ],
+    [
+      "a picture that is data",
+      { profile_image_url: "data:image/png;base64,AA" },
+      { pictureUrl: null },
+    ],
     ["a picture at a path", { profile_image_url: "/icon.svg" }, { pictureUrl: null }],
-    ["a picture with a password", { profile_image_url: "https://a:b@c.example/" }, { pictureUrl: null }],
+    [
+      "a picture with a password",
+      { profile_image_url: "https://a:b@c.example/" },
+      { pictureUrl: null },
+    ],
     ["a picture of another type", { profile_image_url: {} }, { pictureUrl: null }],
   ])("reads %s, and finds the account in any case", async (_name, changed, expected) => {
     answer = { data: [{ id: "1", username: "Good", ...whole, ...changed }] };
@@ -185,7 +201,9 @@ describe("a call to the network", () => {
     [String(Math.ceil(Date.now() / 1000) + 100_000), 900],
     [String(Date.now()), 900],
   ])("converts a reset of %j to a wait of %i seconds", async (reset, seconds) => {
-    network.faults.add({ then: { status: 429, headers: { "x-rate-limit-reset": reset }, body: "" } });
+    network.faults.add({
+      then: { status: 429, headers: { "x-rate-limit-reset": reset }, body: "" },
+    });
     await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },
     });
@@ -198,8 +216,14 @@ describe("a call to the network", () => {
     const received = Promise.withResolvers<undefined>();
     const isFor = (name: string) => (call: string) => call.includes(`usernames=${name}&`);
     network.faults.add({ when: isFor("one"), then: { status: 429, headers: reset, body: "" } });
-    network.faults.add({ when: isFor("two"), until: received.promise, then: { status: 503, body: "" } });
-    const refused = { failure: { kind: "rate-limited", retryAfterSeconds: expect.closeTo(100, -1) } };
+    network.faults.add({
+      when: isFor("two"),
+      until: received.promise,
+      then: { status: 503, body: "" },
+    });
+    const refused = {
+      failure: { kind: "rate-limited", retryAfterSeconds: expect.closeTo(100, -1) },
+    };
     const second = limited.find(["@two"]);
     await expect(limited.find(["@one"])).rejects.toMatchObject(refused);
     received.resolve(undefined);

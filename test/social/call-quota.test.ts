@@ -70,13 +70,16 @@ describe("the network's call quota", () => {
     [5_000, 4_000],
     [600_000, 5_000],
     [1_000, 800],
-  ])("with a timeout of %i ms lets no call wait longer than %i ms", async (socialTimeoutMs, longest) => {
-    const quota = newQuota(undefined, socialTimeoutMs);
-    quota.record("usernames", headers(1, 900));
-    expect(await waits(quota, 3)).toEqual([0, longest, longest]);
-    quota.record("usernames", headers(0, 900));
-    expect(await waits(quota, 2)).toEqual([longest, longest]);
-  });
+  ])(
+    "with a timeout of %i ms lets no call wait longer than %i ms",
+    async (socialTimeoutMs, longest) => {
+      const quota = newQuota(undefined, socialTimeoutMs);
+      quota.record("usernames", headers(1, 900));
+      expect(await waits(quota, 3)).toEqual([0, longest, longest]);
+      quota.record("usernames", headers(0, 900));
+      expect(await waits(quota, 2)).toEqual([longest, longest]);
+    },
+  );
 
   it("delays calls of both kinds while either is scarce, because they share turns", async () => {
     const quota = newQuota();
@@ -128,9 +131,12 @@ describeWithRedis("the network's call quota in Redis", () => {
     for (const { record } of replicas) record("usernames", headers(300, 60, "1000"));
     const startedAt = performance.now();
     await Promise.all([0, 1, 0, 1].map(async (i) => replicas[i]!.turn()));
-    // The first turn comes at once. The reset is rounded to seconds, and timers can be a millisecond early.
+    // The first turn comes at once. The reset is rounded to seconds, and timers can be a
+    // millisecond early.
     expect(performance.now() - startedAt).toBeGreaterThanOrEqual(3 * 195);
-    expect(await server.command("PTTL", "tributary:v2:bucket:{calls:network}:turn")).toBeLessThanOrEqual(205);
+    expect(
+      await server.command("PTTL", "tributary:v2:bucket:{calls:network}:turn"),
+    ).toBeLessThanOrEqual(205);
   });
 
   it("without Redis is kept by each replica, by the headers of its own calls", async () => {

@@ -12,11 +12,14 @@ afterEach(() => {
 
 const newBreaker = () => createCircuitBreaker({ log: createLogger("silent") });
 const refused = (status: number) => new SocialError({ kind: "refused", status, problem: "" });
-const limited = (retryAfterSeconds: number) => new SocialError({ kind: "rate-limited", retryAfterSeconds });
+const limited = (retryAfterSeconds: number) =>
+  new SocialError({ kind: "rate-limited", retryAfterSeconds });
 const unreachable = () => new SocialError({ kind: "unreachable" });
 const unreadable = () => new SocialError({ kind: "unreadable" });
 
-/** Makes a call through the breaker, lets 400 ms pass, and returns "ok" or the kind of the failure. */
+/**
+ * Makes a call through the breaker, lets 400 ms pass, and returns "ok" or the kind of the failure.
+ */
 async function resultOf(breaker: ReturnType<typeof newBreaker>, call: () => Promise<unknown>) {
   const result = breaker.call(call).then(
     () => "ok",
@@ -112,7 +115,10 @@ describe("the circuit breaker", () => {
   it("makes no call between a 429 and its reset, the latest of several, and then calls again", async () => {
     const breaker = newBreaker();
     const limits = [800, 60].map((seconds) => breaker.call(() => Promise.reject(limited(seconds))));
-    expect(await Promise.allSettled(limits)).toMatchObject([{ status: "rejected" }, { status: "rejected" }]);
+    expect(await Promise.allSettled(limits)).toMatchObject([
+      { status: "rejected" },
+      { status: "rejected" },
+    ]);
     await vi.advanceTimersByTimeAsync(100_000);
     const working = vi.fn(() => Promise.resolve("value"));
     const failure = { kind: "rate-limited", retryAfterSeconds: 700 };
@@ -127,7 +133,9 @@ describe("the circuit breaker", () => {
   it("does not retry after another call's 429", async () => {
     const breaker = newBreaker();
     const broken = vi.fn(() => Promise.reject(unreachable()));
-    const result = breaker.call(broken).catch((error: unknown) => (error as SocialError).failure.kind);
+    const result = breaker
+      .call(broken)
+      .catch((error: unknown) => (error as SocialError).failure.kind);
     await breaker.call(() => Promise.reject(limited(10))).catch(() => undefined);
     await vi.advanceTimersByTimeAsync(400);
     expect(await result).toBe("rate-limited");

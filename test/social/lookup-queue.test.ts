@@ -16,7 +16,8 @@ async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
 }
-const names = (count: number, prefix = "n") => Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const names = (count: number, prefix = "n") =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile: NO_PROFILE });
 
 /** A queue whose calls stay in flight until the test ends them. */
@@ -45,7 +46,11 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
     { by = "handle", ...caller }: Partial<Queuer> & { by?: "handle" | "id" } = {},
     onEnd?: OnEnd,
   ): Promise<string> {
-    const everyone = { addressBlock: "", signal: new AbortController().signal, sendBefore: Infinity };
+    const everyone = {
+      addressBlock: "",
+      signal: new AbortController().signal,
+      sendBefore: Infinity,
+    };
     const key = by === "handle" ? toHandleKey(name) : name;
     const answer = await queue.load(key, { ...everyone, ...caller }, onEnd);
     return answer instanceof Error ? answer.message : answer.handle;
@@ -114,7 +119,10 @@ describe("the queue of lookups", () => {
     await turn();
     const [leaving, staying] = [leavingCaller(), leavingCaller()];
     const gone = load("gone", { signal: leaving.signal });
-    const shared = [load("shared", { signal: leaving.signal }), load("shared", { signal: staying.signal })];
+    const shared = [
+      load("shared", { signal: leaving.signal }),
+      load("shared", { signal: staying.signal }),
+    ];
     await turn();
     leaving.abort();
     expect(await gone).toBe("left");
@@ -201,8 +209,11 @@ describe("the queue of lookups", () => {
   });
 
   describe("when more names wait than fit", () => {
-    const loadFor = (load: ReturnType<typeof createHeldQueue>["load"], addressBlock: string, count: number) =>
-      Promise.all(names(count, addressBlock).map((name) => load(name, { addressBlock })));
+    const loadFor = (
+      load: ReturnType<typeof createHeldQueue>["load"],
+      addressBlock: string,
+      count: number,
+    ) => Promise.all(names(count, addressBlock).map((name) => load(name, { addressBlock })));
 
     it("puts an equal number of names of each address block into the call, the oldest first", async () => {
       const { load, calls } = createHeldQueue({ socialConcurrency: 1 });

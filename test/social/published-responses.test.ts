@@ -44,7 +44,11 @@ function find(by: By, names: readonly string[]) {
 describe("the network's published responses", () => {
   it("give each key the account that they have for it, or the reason why there is none", async () => {
     const property = fc.asyncProperty(answers, async ({ by, expected, body }) => {
-      answer = { status: 200, headers: { "content-type": "application/json" }, body: JSON.stringify(body) };
+      answer = {
+        status: 200,
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      };
       const found = await find(by, [...expected.keys()]);
       const seen = [...found].map(([key, one]) => [
         nameOf(key),

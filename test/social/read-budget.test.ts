@@ -4,7 +4,10 @@ import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { describeInMemoryAndInRedis } from "../support/describe-with-redis.ts";
 
-/** 24 names at once, of which the callers who have read more than three leave eight, and then twelve. */
+/**
+ * 24 names at once, of which the callers who have read more than three leave eight, and then
+ * twelve.
+ */
 const READS_PER_HOUR = 144;
 type Budget = ReturnType<typeof createReadBudget>;
 
@@ -51,13 +54,16 @@ describeInMemoryAndInRedis("the budget for reads of accounts", (getRedis) => {
 
   it("does not count accounts that do not exist or were not read", async () => {
     const budget = newBudget();
-    for (let i = 0; i < 20; i++) expect(await read(budget, "a", 5, i % 2 ? notFound : timeout)).toBe(5);
+    for (let i = 0; i < 20; i++)
+      expect(await read(budget, "a", 5, i % 2 ? notFound : timeout)).toBe(5);
     expect(await read(budget, "a", 100, found)).toBe(6);
   });
 
   it("counts accounts that cannot be read, because the network charges for them, and an account each time", async () => {
     const budget = newBudget();
-    expect([await read(budget, "a", 5, unreadable), await read(budget, "a", 5, found)]).toEqual([5, 1]);
+    expect([await read(budget, "a", 5, unreadable), await read(budget, "a", 5, found)]).toEqual([
+      5, 1,
+    ]);
   });
 });
 

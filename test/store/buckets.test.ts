@@ -14,9 +14,19 @@ const B: Bucket = { name: "b", burst: 20, msPerUnit: 2 * SECOND };
 /** A taker who must leave half of `a`. */
 const HALF_OF_A: Bucket = { ...A, burst: 5 };
 
-/** What is wanted of which buckets, what is taken, and the seconds until the rest, or one more, would fit. */
+/**
+ * What is wanted of which buckets, what is taken, and the seconds until the rest, or one more,
+ * would fit.
+ */
 type Step =
-  | [second: number, buckets: Bucket[], wanted: number, taken: number, waitSeconds: number, options?: Options]
+  | [
+      second: number,
+      buckets: Bucket[],
+      wanted: number,
+      taken: number,
+      waitSeconds: number,
+      options?: Options,
+    ]
   /** Returns an amount of an earlier step. */
   | [second: number, step: number, unused: number];
 interface Options {
@@ -122,10 +132,8 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
         buckets.giveBack(taken, step[2], fullAt);
         continue;
       }
-      const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] = step as Extract<
-        Step,
-        { length: 6 | 5 }
-      >;
+      const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] =
+        step as Extract<Step, { length: 6 | 5 }>;
       const answer = await buckets.take(of, { wanted, least, aheadMs });
       answers.push([of, answer!.fullAt]);
       expect([step, answer!.taken]).toEqual([step, taken]);
@@ -147,7 +155,8 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
       const wanted = 1 + Math.floor(random() * 250);
       const answer = await buckets.take([bucket], { wanted, least: 1, aheadMs: 0 });
       open.push({ at: second, taken: answer!.taken, fullAt: answer!.fullAt });
-      // Held for a while, so that the bucket refills beside them; then most is returned and taken again.
+      // Held for a while, so that the bucket refills beside them; then most is returned and taken
+      // again.
       while (open.length > 5) {
         const { at, taken, fullAt } = open.splice(Math.floor(random() * open.length), 1)[0]!;
         const unused = random() < 0.7 ? taken : 0;

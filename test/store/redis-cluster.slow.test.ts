@@ -1,5 +1,15 @@
 import { Registry } from "@prometheus-io/client";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+  vi,
+} from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
@@ -45,7 +55,8 @@ const problemWith = async (urls: readonly URL[]) => {
 };
 /** Keys that reach all masters. */
 const KEYS = Array.from({ length: 30 }, (_, i) => `spread:${i}`);
-const isUp = async () => (await registry.getSingleMetric("tributary_redis_up")!.get()).values[0]!.value;
+const isUp = async () =>
+  (await registry.getSingleMetric("tributary_redis_up")!.get()).values[0]!.value;
 const isDown = () =>
   eventually(async () => {
     expect(await isUp()).toBe(0);
@@ -73,7 +84,9 @@ describeWithRedis("a Redis Cluster", () => {
   it("fails only the script whose keys are on different nodes", async () => {
     const text = "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}";
     expect(await redis.run({ text, answer: z.unknown() }, ["a", "b"], [])).toBeUndefined();
-    expect(await redis.run({ text, answer: z.unknown() }, ["{tag}a", "{tag}b"], [])).toEqual([1, 1]);
+    expect(await redis.run({ text, answer: z.unknown() }, ["{tag}a", "{tag}b"], [])).toEqual([
+      1, 1,
+    ]);
     expect(await isUp()).toBe(1);
   });
 
@@ -100,25 +113,28 @@ describeWithRedis("a Redis Cluster", () => {
     expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
   });
 
-  it.each([0, 1, 2])("stays down while master %i is frozen, although the others answer", async (i) => {
-    redis.close();
-    connect(cluster.urls, DEFAULT_TIMEOUT_MS);
-    await isBack(redis);
-    const frozen = cluster.masters[i]!;
-    const other = cluster.masters[(i + 1) % 3]!;
-    frozen.freeze();
-    onTestFinished(() => void frozen.thaw());
-    await eventually(() => Promise.all(KEYS.map(increment)).then(isDown));
-    const probes = async () =>
-      Number(/^cmdstat_eval:calls=(\d+)/m.exec(await other.command("INFO", "commandstats"))![1]);
-    const probesBefore = await probes();
-    await eventually(async () => {
-      expect((await isUp()) === 1 || (await probes()) > probesBefore + 20).toBe(true);
-    });
-    expect(await isUp()).toBe(0);
-    frozen.thaw();
-    await isBack(redis);
-  });
+  it.each([0, 1, 2])(
+    "stays down while master %i is frozen, although the others answer",
+    async (i) => {
+      redis.close();
+      connect(cluster.urls, DEFAULT_TIMEOUT_MS);
+      await isBack(redis);
+      const frozen = cluster.masters[i]!;
+      const other = cluster.masters[(i + 1) % 3]!;
+      frozen.freeze();
+      onTestFinished(() => void frozen.thaw());
+      await eventually(() => Promise.all(KEYS.map(increment)).then(isDown));
+      const probes = async () =>
+        Number(/^cmdstat_eval:calls=(\d+)/m.exec(await other.command("INFO", "commandstats"))![1]);
+      const probesBefore = await probes();
+      await eventually(async () => {
+        expect((await isUp()) === 1 || (await probes()) > probesBefore + 20).toBe(true);
+      });
+      expect(await isUp()).toBe(0);
+      frozen.thaw();
+      await isBack(redis);
+    },
+  );
 
   it("does not resend a script when the connection breaks before its answer", async () => {
     const node = await cluster.masterOf("tributary:once");
@@ -142,12 +158,16 @@ describeWithRedis("a Redis Cluster", () => {
 
   it.each([0, 1, 2])("must not be configured with the URL of node %i alone", async (i) => {
     redis.close();
-    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain("list the URLs of several nodes");
+    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain(
+      "list the URLs of several nodes",
+    );
     await isNotUsed();
   });
 
   it("is never logged with its password", async () => {
-    const urls = cluster.urls.map(({ href }) => new URL(href.replace("//", "//user:pass-that-is-secret@")));
+    const urls = cluster.urls.map(
+      ({ href }) => new URL(href.replace("//", "//user:pass-that-is-secret@")),
+    );
     // Repeats until the refusal arrives within the second that the start waits for Redis.
     await expect
       .poll(async () => {

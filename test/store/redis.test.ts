@@ -17,14 +17,20 @@ let logLines: string[];
 const log = () => createLogger("trace", { write: (line) => void logLines.push(line) });
 /** Without `answerTimeoutMs`, the service's own timeout applies. */
 const connect = (url: string, answerTimeoutMs?: number) =>
-  createRedis({ urls: [new URL(url)], log: log(), registry: (registry = new Registry()), answerTimeoutMs });
+  createRedis({
+    urls: [new URL(url)],
+    log: log(),
+    registry: (registry = new Registry()),
+    answerTimeoutMs,
+  });
 type Arguments<T> = [Script<T>, string[], (string | number)[]];
 const add = (by: number): Arguments<number> => [
   { text: "return redis.call('INCRBY', KEYS[1], ARGV[1])", answer: z.int() },
   ["sum"],
   [by],
 ];
-const metric = async (name: string) => (await registry.getSingleMetric(name)!.get()).values[0]!.value;
+const metric = async (name: string) =>
+  (await registry.getSingleMetric(name)!.get()).values[0]!.value;
 
 describeWithRedis("Redis", () => {
   const servers = reuseRedis();
@@ -168,14 +174,17 @@ describeWithRedis("Redis", () => {
   it.each([
     ["is full", "CONFIG SET maxmemory 1", "CONFIG SET maxmemory 0"],
     ["has become a replica", "REPLICAOF 127.0.0.1 9", "REPLICAOF NO ONE"],
-  ])("is unavailable when it %s, until it accepts writes again", async (_name, stopWrites, allowWrites) => {
-    const command = (text: string) => server.command(...(text.split(" ") as [string]));
-    await command(stopWrites);
-    expect(await redis.run(...add(1))).toBeUndefined();
-    expect(await metric("tributary_redis_up")).toBe(0);
-    await command(allowWrites);
-    await isBack(redis);
-  });
+  ])(
+    "is unavailable when it %s, until it accepts writes again",
+    async (_name, stopWrites, allowWrites) => {
+      const command = (text: string) => server.command(...(text.split(" ") as [string]));
+      await command(stopWrites);
+      expect(await redis.run(...add(1))).toBeUndefined();
+      expect(await metric("tributary_redis_up")).toBe(0);
+      await command(allowWrites);
+      await isBack(redis);
+    },
+  );
 
   it("delays the start by at most a second when it is down, and is used when it is up", async () => {
     redis.close();

@@ -46,8 +46,11 @@ export function createClient(url: string) {
       request(`/wallet/lookup?handle=${encodeURIComponent(handle)}`, { headers }),
     collect: (socialId: string, headers?: Record<string, string>, mints?: readonly string[]) =>
       post("/collect", { socialId, mints }, headers),
-    graphql: (query: string, variables?: Record<string, unknown>, headers?: Record<string, string>) =>
-      post("/graphql", { query, variables }, headers),
+    graphql: (
+      query: string,
+      variables?: Record<string, unknown>,
+      headers?: Record<string, string>,
+    ) => post("/graphql", { query, variables }, headers),
   };
 }
 

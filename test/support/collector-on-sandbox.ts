@@ -20,7 +20,10 @@ const CALLER = "caller";
 export type ChainRpc = TestSandbox["rpc"];
 export type SandboxCollector = ReturnType<typeof createSandboxCollector>;
 
-/** The gateway's collector with the sandbox's chain. `env` overrides variables of the default configuration. */
+/**
+ * The gateway's collector with the sandbox's chain. `env` overrides variables of the default
+ * configuration.
+ */
 export function createSandboxCollector(
   sandbox: TestSandbox,
   options: {
@@ -80,14 +83,18 @@ export function createSandboxCollector(
       failureOf(collector.collect(wallet(handle), caller, performance.now())),
     /** Collects shortly before the deadline. */
     collectBriefly: (handle: string) =>
-      failureOf(collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS + BRIEFLY_MS)),
+      failureOf(
+        collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS + BRIEFLY_MS),
+      ),
     /** Collects after the deadline. */
     collectTooLate: (handle: string) =>
       failureOf(collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS)),
   };
 }
 
-async function failureOf(outcome: Promise<CollectOutcome>): Promise<CollectOutcome | CollectFailure> {
+async function failureOf(
+  outcome: Promise<CollectOutcome>,
+): Promise<CollectOutcome | CollectFailure> {
   try {
     return await outcome;
   } catch (error) {

@@ -20,7 +20,9 @@ export const gatewaysOf = ({ services }: any): any[] =>
 /** All manifests in `deploy`. */
 export const manifests: any[] = readdirSync(join(ROOT, "deploy"))
   .filter((file) => file.endsWith(".yaml"))
-  .flatMap((file) => parseAllDocuments(read(join("deploy", file))).map((manifest) => manifest.toJS()));
+  .flatMap((file) =>
+    parseAllDocuments(read(join("deploy", file))).map((manifest) => manifest.toJS()),
+  );
 export const manifestOf = (kind: string, name = "tributary") =>
   manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
 /** The template of the gateway's pods. */

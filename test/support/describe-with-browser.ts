@@ -2,7 +2,10 @@ import { existsSync } from "node:fs";
 import { chromium, type Browser, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 
-/** Path of the Debian package. The package `chromium`, which also draws windows, takes twice the CPU time. */
+/**
+ * Path of the Debian package. The package `chromium`, which also draws windows, takes twice the CPU
+ * time.
+ */
 const CHROMIUM = "/usr/bin/chromium-headless-shell";
 const FLAGS = [
   "--no-sandbox",
@@ -22,13 +25,15 @@ const title = isInstalled ? "" : ` (no ${CHROMIUM}: apt-get install chromium-hea
 
 /** A page that records violations. */
 export interface WatchedPage extends Page {
-  /** Requests to other hosts, errors in the console, and violations of the content security policy. */
+  /**
+   * Requests to other hosts, errors in the console, and violations of the content security policy.
+   */
   readonly offences: string[];
 }
 
 /**
- * Tests that need a browser; the block shares one. Without Chromium they are skipped with a note, and fail in
- * CI. `visit` opens the address in a new browser profile, until the end of the test.
+ * Tests that need a browser; the block shares one. Without Chromium they are skipped with a note,
+ * and fail in CI. `visit` opens the address in a new browser profile, until the end of the test.
  */
 export function describeWithBrowser(
   name: string,
@@ -37,7 +42,11 @@ export function describeWithBrowser(
   describe.skipIf(!isInstalled && !process.env.CI)(name + title, () => {
     let browser: Browser;
     beforeAll(async () => {
-      browser = await chromium.launch({ executablePath: CHROMIUM, args: FLAGS, timeout: TIMEOUT_MS });
+      browser = await chromium.launch({
+        executablePath: CHROMIUM,
+        args: FLAGS,
+        timeout: TIMEOUT_MS,
+      });
     });
     afterAll(() => browser.close());
     const pages: Page[] = [];

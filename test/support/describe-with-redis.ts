@@ -10,7 +10,9 @@ import { reuseRedis, type RedisServer } from "./redis-server.ts";
 const isInstalled = spawnSync("redis-server", ["--version"]).status === 0;
 const title = isInstalled ? "" : " (redis-server is not installed: apt-get install redis-server)";
 
-/** Tests that need a real Redis. Without redis-server they are skipped with a note, and fail in CI. */
+/**
+ * Tests that need a real Redis. Without redis-server they are skipped with a note, and fail in CI.
+ */
 export const describeWithRedis = (name: string, tests: () => void) =>
   describe.skipIf(!isInstalled && !process.env.CI)(name + title, tests);
 
@@ -24,7 +26,10 @@ export const isBack = (redis: Redis) =>
     expect(await redis.run(PING, [], [])).toBe(1);
   });
 
-/** Gives each test of the block an empty server and a new connection, whose calls do not time out by default. */
+/**
+ * Gives each test of the block an empty server and a new connection, whose calls do not time out by
+ * default.
+ */
 export function eachWithRedis(
   use: (server: RedisServer, redis: Redis) => void,
   { answerTimeoutMs = 600_000 } = {},
@@ -50,8 +55,8 @@ export function eachWithRedis(
 }
 
 /**
- * Tests of a rule that exists twice: without Redis, and with an empty server for each test. `performance.now()` is
- * simulated time, which is also the time of Redis's scripts.
+ * Tests of a rule that exists twice: without Redis, and with an empty server for each test.
+ * `performance.now()` is simulated time, which is also the time of Redis's scripts.
  */
 export function describeInMemoryAndInRedis(
   name: string,

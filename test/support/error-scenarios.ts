@@ -5,7 +5,10 @@ import type { Answer } from "./client.ts";
 import type { Env } from "./configure.ts";
 import { startWorld, type World } from "./world.ts";
 
-/** Starts the world of the scenarios: each caller may make one request an hour, and no lookup may queue. */
+/**
+ * Starts the world of the scenarios: each caller may make one request an hour, and no lookup may
+ * queue.
+ */
 export const startScenarioWorld = (env: Env = {}): Promise<World> =>
   startWorld({
     RATE_LIMIT_MAX: "1",
@@ -32,7 +35,9 @@ const unavailable = { status: 503, body: "" };
 const collectCreator: Scenario = (world) => world.collect(world.account("creator").id);
 
 /** The second request of a caller whose limit is one. */
-async function secondRequest(ask: (headers: Record<string, string>) => Promise<Answer>): Promise<Answer> {
+async function secondRequest(
+  ask: (headers: Record<string, string>) => Promise<Answer>,
+): Promise<Answer> {
   const caller = { "x-forwarded-for": "192.0.2.1" };
   await ask(caller);
   return ask(caller);

@@ -19,7 +19,10 @@ export interface EventStream {
 export function openEventStream(
   url: string,
   body: { query: string; variables?: Record<string, unknown> },
-  { address = "192.0.2.1", headers = {} }: { address?: string; headers?: Record<string, string> } = {},
+  {
+    address = "192.0.2.1",
+    headers = {},
+  }: { address?: string; headers?: Record<string, string> } = {},
 ): Promise<EventStream> {
   const text = JSON.stringify(body);
   return new Promise((resolve, reject) => {
@@ -47,7 +50,9 @@ export function openEventStream(
           headers: response.headers,
           text: () => received,
           events: () =>
-            [...received.matchAll(/^event: next\ndata: (.*)\n\n/gm)].map(([, data]) => JSON.parse(data!)),
+            [...received.matchAll(/^event: next\ndata: (.*)\n\n/gm)].map(([, data]) =>
+              JSON.parse(data!),
+            ),
           end: () => end,
           pause: () => response.pause(),
           close: () => sent.destroy(),

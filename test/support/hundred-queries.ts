@@ -1,12 +1,16 @@
 import { newMint } from "./new-mint.ts";
 
-const times = <T>(count: number, make: (i: number) => T) => Array.from({ length: count }, (_, i) => make(i));
+const times = <T>(count: number, make: (i: number) => T) =>
+  Array.from({ length: count }, (_, i) => make(i));
 const toVariables = (values: readonly unknown[]) =>
   Object.fromEntries(values.map((value, i) => [`v${i}`, value]));
 
 let id = 10n ** 17n;
 
-/** Queries of as many ids or mints as one operation may name, and variables with ones that were never used. */
+/**
+ * Queries of as many ids or mints as one operation may name, and variables with ones that were
+ * never used.
+ */
 export const HUNDRED_QUERIES = {
   ids: {
     query: `query (${times(100, (i) => `$v${i}: String!`).join(" ")}) {

@@ -3,7 +3,10 @@ import { Socket } from "node:net";
 import { Writable } from "node:stream";
 import type { HandleNode } from "../../src/http/router.ts";
 
-/** Passes a request directly to a handler, without a connection. Requests of one turn arrive in that turn. */
+/**
+ * Passes a request directly to a handler, without a connection. Requests of one turn arrive in that
+ * turn.
+ */
 export async function inject(
   handle: HandleNode,
   path: string,
@@ -31,7 +34,11 @@ export async function inject(
   });
   response.assignSocket(output as unknown as Socket);
   const { signal } = new AbortController();
-  await handle(request, response, { remoteAddress: "127.0.0.1", signal, disconnect: () => undefined });
+  await handle(request, response, {
+    remoteAddress: "127.0.0.1",
+    signal,
+    disconnect: () => undefined,
+  });
   const [head, ...rest] = received.split("\r\n\r\n");
   const [line, ...lines] = head!.split("\r\n");
   return {

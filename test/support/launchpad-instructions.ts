@@ -2,8 +2,8 @@ import { PublicKey, TransactionInstruction } from "@solana/web3.js";
 import type { Instruction } from "../../src/chain/launchpad/instructions.ts";
 
 // The launch platform's instructions, written from its documents and without src/chain:
-// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md, CREATOR_FEE_SHARING.md and the
-// IDLs beside them.
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md,
+// CREATOR_FEE_SHARING.md and the IDLs beside them.
 
 export const PUMP = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 export const AMM = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
@@ -27,7 +27,14 @@ export const ata = (owner: string, mint: string) =>
 
 export const curveOf = (mint: string) => pda(PUMP, "bonding-curve", key(mint));
 export const poolOf = (mint: string) =>
-  pda(AMM, "pool", Uint8Array.of(0, 0), key(pda(PUMP, "pool-authority", key(mint))), key(mint), key(WSOL));
+  pda(
+    AMM,
+    "pool",
+    Uint8Array.of(0, 0),
+    key(pda(PUMP, "pool-authority", key(mint))),
+    key(mint),
+    key(WSOL),
+  );
 export const sharingConfigOf = (mint: string) => pda(FEES, "sharing-config", key(mint));
 export const creatorVaultOf = (creator: string) => pda(PUMP, "creator-vault", key(creator));
 export const vaultAuthorityOf = (creator: string) => pda(AMM, "creator_vault", key(creator));
@@ -52,8 +59,15 @@ export function toInstruction(
 }
 
 /** An instruction of src/chain in web3.js's form. */
-export function toTransactionInstruction({ program, accounts, data }: Instruction): TransactionInstruction {
-  const keys = accounts.map(({ address, ...flags }) => ({ pubkey: new PublicKey(address), ...flags }));
+export function toTransactionInstruction({
+  program,
+  accounts,
+  data,
+}: Instruction): TransactionInstruction {
+  const keys = accounts.map(({ address, ...flags }) => ({
+    pubkey: new PublicKey(address),
+    ...flags,
+  }));
   return new TransactionInstruction({ programId: new PublicKey(program), keys, data });
 }
 
@@ -63,7 +77,12 @@ interface Listed {
   readonly accounts: readonly ListedAccount[];
 }
 
-export const sweepCurve = (payer: string, mint: string, creator: string, quoteMint = WSOL): Listed => ({
+export const sweepCurve = (
+  payer: string,
+  mint: string,
+  creator: string,
+  quoteMint = WSOL,
+): Listed => ({
   program: PUMP,
   data: "20f6bf3408c949ba",
   accounts: [

@@ -38,7 +38,10 @@ export const compileVersion1: Compile = (payer, ...instructions) => {
   );
 };
 
-/** A message of version 1 with the chain's limit of loaded data. What else `config` leaves out is not set. */
+/**
+ * A message of version 1 with the chain's limit of loaded data. What else `config` leaves out is
+ * not set.
+ */
 export function compileWithConfig(
   { blockhash = BLOCKHASH, ...config }: { blockhash?: string; [name: string]: unknown },
   payer: PublicKey,
@@ -58,7 +61,9 @@ export function compileWithConfig(
       data,
     })),
   };
-  return Uint8Array.from(getCompiledTransactionMessageEncoder().encode(compileTransactionMessage(message)));
+  return Uint8Array.from(
+    getCompiledTransactionMessageEncoder().encode(compileTransactionMessage(message)),
+  );
 }
 
 function toConfig(budget: readonly TransactionInstruction[]) {

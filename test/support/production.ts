@@ -5,7 +5,10 @@ import { AMPLE_DEADLINES } from "./world.ts";
 
 type Env = Record<string, string>;
 
-/** The variables of a production service, behind a proxy on this machine, whose chain and network are the sandbox's. */
+/**
+ * The variables of a production service, behind a proxy on this machine, whose chain and network
+ * are the sandbox's.
+ */
 const productionEnv = (sandbox: TestSandbox, env: Env): Env => ({
   ...sandbox.env,
   ...AMPLE_DEADLINES,

@@ -20,8 +20,9 @@ export interface Program {
 }
 
 /**
- * Runs the service in this process, with only these variables and arguments, until the test ends. Libraries still see
- * the variables of this process, and what they print themselves is not in the output.
+ * Runs the service in this process, with only these variables and arguments, until the test ends.
+ * Libraries still see the variables of this process, and what they print themselves is not in the
+ * output.
  */
 export function runMain(env: Record<string, string>, args: readonly string[] = []): Program {
   let stop: ((signal: "SIGINT" | "SIGTERM") => void) | undefined;
@@ -57,8 +58,8 @@ export function runMain(env: Record<string, string>, args: readonly string[] = [
 }
 
 /**
- * Starts the service as a process with only these variables and arguments, by default in an empty folder. Killed when
- * the test ends.
+ * Starts the service as a process with only these variables and arguments, by default in an empty
+ * folder. Killed when the test ends.
  */
 export function startProgram(
   env: Record<string, string>,
@@ -73,9 +74,16 @@ export function startProgram(
 }
 
 /** Starts Node with these arguments, and only these variables. */
-export function spawnNode(args: readonly string[], env: Record<string, string>, folder = temporaryFolder()) {
+export function spawnNode(
+  args: readonly string[],
+  env: Record<string, string>,
+  folder = temporaryFolder(),
+) {
   const { PATH, NODE_COMPILE_CACHE } = process.env;
-  const child = spawn(process.execPath, args, { cwd: folder, env: { PATH, NODE_COMPILE_CACHE, ...env } });
+  const child = spawn(process.execPath, args, {
+    cwd: folder,
+    env: { PATH, NODE_COMPILE_CACHE, ...env },
+  });
   endWithTests(child);
   const closed = once(child, "close");
   let output = "";

@@ -2,10 +2,10 @@ import fc from "fast-check";
 import type { LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
 
 /*
- * GET /2/users/by and GET /2/users as the network's OpenAPI document describes them: openapi.json of
- * github.com/xdevplatform/docs, "X API v2" version 2.167, 22 August 2026. "2.159" marks what only that version has
- * (latest-openapi.json of github.com/xdevplatform/xdk); "page", what only the page
- * x-api/fundamentals/response-codes-and-errors of the same documentation has.
+ * GET /2/users/by and GET /2/users as the network's OpenAPI document describes them: openapi.json
+ * of github.com/xdevplatform/docs, "X API v2" version 2.167, 22 August 2026. "2.159" marks what
+ * only that version has (latest-openapi.json of github.com/xdevplatform/xdk); "page", what only the
+ * page x-api/fundamentals/response-codes-and-errors of the same documentation has.
  */
 
 /** The parameter of a call, which is also the name of its keys. */
@@ -63,12 +63,16 @@ const unknownMembers = fc.dictionary(
 function problem(types: readonly string[], members: object = {}): fc.Arbitrary<object> {
   const type = fc
     .tuple(fc.constantFrom("x.com", "twitter.com" /* 2.159 */), fc.constantFrom(...types))
-    .map(([host, name]) => (name === "about:blank" ? name : `https://api.${host}/2/problems/${name}`));
+    .map(([host, name]) =>
+      name === "about:blank" ? name : `https://api.${host}/2/problems/${name}`,
+    );
   const known = fc.record(
     { type, title: text, detail: text, status: fc.nat(), section: fc.constant("data") },
     { requiredKeys: ["type", "title", "detail"] },
   );
-  return fc.tuple(unknownMembers, known).map((given) => Object.assign({}, ...given, members) as object);
+  return fc
+    .tuple(unknownMembers, known)
+    .map((given) => Object.assign({}, ...given, members) as object);
 }
 
 interface Account {
@@ -113,9 +117,18 @@ const userOf = ({ id, handle }: Account) =>
 type User = ReturnType<typeof userOf> extends fc.Arbitrary<infer T> ? T : never;
 
 /** What a user says of its account. */
-function toAccount({ id, username, name, verified, public_metrics, profile_image_url }: User): object {
+function toAccount({
+  id,
+  username,
+  name,
+  verified,
+  public_metrics,
+  profile_image_url,
+}: User): object {
   const followers = public_metrics?.followers_count ?? Infinity;
-  const pictureUrl = profile_image_url?.startsWith("https:") ? new URL(profile_image_url).href : null;
+  const pictureUrl = profile_image_url?.startsWith("https:")
+    ? new URL(profile_image_url).href
+    : null;
   return {
     id,
     handle: username,
@@ -150,7 +163,11 @@ function partOf(key: string, by: By, account: Account): fc.Arbitrary<Part> {
     ),
   );
   const named = { value: key, resource_id: key, resource_type: "user", field: "profile_image_url" };
-  const part = (data: readonly object[], errors: readonly object[], expected: Part["expected"]) => ({
+  const part = (
+    data: readonly object[],
+    errors: readonly object[],
+    expected: Part["expected"],
+  ) => ({
     data,
     errors,
     expected,
@@ -158,10 +175,12 @@ function partOf(key: string, by: By, account: Account): fc.Arbitrary<Part> {
   const found = fc
     .tuple(user, fc.array(problem(OF_FIELDS, named), { maxLength: 2 }))
     .map(([one, errors]) => part([one], errors, toAccount(one)));
-  const incomplete = fc.tuple(user, fc.constantFrom("id", "username")).map(([{ ...one }, member]) => {
-    Reflect.deleteProperty(one, member);
-    return part([one], [], "unreadable");
-  });
+  const incomplete = fc
+    .tuple(user, fc.constantFrom("id", "username"))
+    .map(([{ ...one }, member]) => {
+      Reflect.deleteProperty(one, member);
+      return part([one], [], "unreadable");
+    });
   return fc.oneof(
     { weight: 4, arbitrary: found },
     { weight: 3, arbitrary: missing.map((error) => part([], [error], "not-found")) },
@@ -177,7 +196,8 @@ const accounts = fc.uniqueArray(
   {
     minLength: 2,
     maxLength: MAX_KEYS + 1,
-    comparator: (a, b) => a.id === b.id || a.handle === b.handle || a.id === b.handle || a.handle === b.id,
+    comparator: (a, b) =>
+      a.id === b.id || a.handle === b.handle || a.id === b.handle || a.handle === b.id,
   },
 );
 
@@ -194,10 +214,14 @@ export const answers = fc
         by: fc.constant(by),
         expected: fc.constant(new Map(keys.map((key, i) => [key, parts[i]!.expected]))),
         unknownMembers,
-        data: fc.constantFrom([], [other]).chain((others) => shuffled([...rowsOf("data"), ...others])),
+        data: fc
+          .constantFrom([], [other])
+          .chain((others) => shuffled([...rowsOf("data"), ...others])),
         errors: shuffled(rowsOf("errors")),
         // Users that posts mention: never the requested ones.
-        includes: fc.option(fc.constant({ users: keys.map((username) => ({ ...other, username })) })),
+        includes: fc.option(
+          fc.constant({ users: keys.map((username) => ({ ...other, username })) }),
+        ),
       });
     });
   })
@@ -214,9 +238,17 @@ export const answers = fc
 
 const FAILURES: readonly { status: number; types: string[]; kind: "refused" | "rate-limited" }[] = [
   { status: 400, types: ["invalid-request"], kind: "refused" },
-  { status: 401, types: ["about:blank", "unsupported-authentication" /* 2.159 */], kind: "refused" },
+  {
+    status: 401,
+    types: ["about:blank", "unsupported-authentication" /* 2.159 */],
+    kind: "refused",
+  },
   { status: 403, types: ["about:blank", "client-forbidden" /* 2.159 */], kind: "refused" },
-  { status: 403, types: ["unsupported-authentication", "usage-capped" /* 2.159 */], kind: "refused" },
+  {
+    status: 403,
+    types: ["unsupported-authentication", "usage-capped" /* 2.159 */],
+    kind: "refused",
+  },
   { status: 404, types: ["about:blank", "resource-not-found"], kind: "refused" },
   { status: 429, types: ["about:blank", "rate-limit-exceeded" /* page */], kind: "rate-limited" },
   { status: 500, types: ["about:blank", "internal-error"], kind: "refused" },

@@ -1,7 +1,10 @@
 import { once } from "node:events";
 import { connect } from "node:net";
 
-/** Sends bytes on a new connection to the server at `url`, and resolves with what it receives until that closes. */
+/**
+ * Sends bytes on a new connection to the server at `url`, and resolves with what it receives until
+ * that closes.
+ */
 export async function sendRaw(url: string, bytes: string | Buffer) {
   const { hostname, port } = new URL(url);
   const socket = connect(Number(port), hostname);

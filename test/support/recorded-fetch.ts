@@ -11,7 +11,10 @@ interface Exchange {
   readonly type: string;
 }
 
-/** A `fetch` for clients that records what they exchange with the gateway, from the address of the caller. */
+/**
+ * A `fetch` for clients that records what they exchange with the gateway, from the address of the
+ * caller.
+ */
 export function recordFetch(address: string) {
   const exchanges: Exchange[] = [];
   return {

@@ -14,8 +14,8 @@ const MASTERS = 3;
 const NEVER_MS = 3_600_000;
 
 /**
- * Starts a Redis Cluster of three masters, each with a third of the slots. With `nodeTimeoutMs`, the first has a
- * replica, which is promoted when its master does not answer for that long.
+ * Starts a Redis Cluster of three masters, each with a third of the slots. With `nodeTimeoutMs`,
+ * the first has a replica, which is promoted when its master does not answer for that long.
  */
 export async function startRedisCluster({ nodeTimeoutMs }: { nodeTimeoutMs?: number } = {}) {
   const startNode = async () => {
@@ -24,7 +24,14 @@ export async function startRedisCluster({ nodeTimeoutMs }: { nodeTimeoutMs?: num
       busPort = await freePort();
       const file = join(temporaryFolder(), "nodes.conf");
       return [
-        ...["--cluster-enabled", "yes", "--cluster-config-file", file, "--cluster-port", String(busPort)],
+        ...[
+          "--cluster-enabled",
+          "yes",
+          "--cluster-config-file",
+          file,
+          "--cluster-port",
+          String(busPort),
+        ],
         ...["--cluster-node-timeout", String(nodeTimeoutMs ?? NEVER_MS)],
       ];
     });

@@ -5,7 +5,10 @@ import { endWithTests } from "./ended-children.ts";
 
 export type RedisServer = Awaited<ReturnType<typeof startRedis>>;
 
-/** Gives each test of a file an empty server: the same one, unless a test has stopped, frozen or configured it. */
+/**
+ * Gives each test of a file an empty server: the same one, unless a test has stopped, frozen or
+ * configured it.
+ */
 export function reuseRedis() {
   let server: RedisServer | undefined;
   const stop = async () => server?.stop();
@@ -22,11 +25,16 @@ export function reuseRedis() {
   };
 }
 
-/** Ports that the system does not give to sockets without a port, so that none takes a stopped server's. */
+/**
+ * Ports that the system does not give to sockets without a port, so that none takes a stopped
+ * server's.
+ */
 let nextPort = 10_000 + 1_000 * Number(process.env.VITEST_POOL_ID ?? 0);
 
 /** Starts a redis-server on a free port, without persistence. `more` returns further options. */
-export async function startRedis(more: () => readonly string[] | Promise<readonly string[]> = () => []) {
+export async function startRedis(
+  more: () => readonly string[] | Promise<readonly string[]> = () => [],
+) {
   for (;;) {
     const server = await startAt(nextPort++, await more());
     // Another process may have taken the port first.
@@ -40,7 +48,16 @@ async function startAt(port: number, more: readonly string[]) {
 
   /** Returns false when the server exits at once, because another process has taken its port. */
   async function start(): Promise<boolean> {
-    const common = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"];
+    const common = [
+      "--port",
+      String(port),
+      "--bind",
+      "127.0.0.1",
+      "--save",
+      "",
+      "--appendonly",
+      "no",
+    ];
     const options = [...common, ...more];
     server = spawn("redis-server", options, { cwd: "/", stdio: ["ignore", "pipe", "inherit"] });
     endWithTests(server);
@@ -67,7 +84,8 @@ async function startAt(port: number, more: readonly string[]) {
     port,
     /** Starts a stopped server again, empty, on the same port. */
     async start(): Promise<void> {
-      if (!(await start())) throw new Error(`redis-server could not be started again on port ${port}`);
+      if (!(await start()))
+        throw new Error(`redis-server could not be started again on port ${port}`);
     },
     /** Kills the server, as a crash would. */
     stop,

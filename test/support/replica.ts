@@ -7,12 +7,15 @@ import { configure, type Env } from "./configure.ts";
 const LONG_WINDOW_SECONDS = 3_600;
 
 /**
- * Runs a gateway in this process, as `src/main.ts` does. Redis answers within `redisAnswerTimeoutMs`: the default of
- * 120 ms is too short for a slow machine.
+ * Runs a gateway in this process, as `src/main.ts` does. Redis answers within
+ * `redisAnswerTimeoutMs`: the default of 120 ms is too short for a slow machine.
  */
 export async function runReplica(
   env: Env,
-  { redisAnswerTimeoutMs, logStream }: { redisAnswerTimeoutMs: number; logStream?: DestinationStream },
+  {
+    redisAnswerTimeoutMs,
+    logStream,
+  }: { redisAnswerTimeoutMs: number; logStream?: DestinationStream },
 ) {
   const config = configure({ ...env, RATE_LIMIT_WINDOW_SECONDS: LONG_WINDOW_SECONDS });
   const log = createLogger(config.logLevel, logStream);
@@ -30,6 +33,8 @@ export async function runReplica(
 
 // As a process, with the timeout as its argument.
 if (import.meta.main) {
-  const { url } = await runReplica(process.env as Env, { redisAnswerTimeoutMs: Number(process.argv[2]) });
+  const { url } = await runReplica(process.env as Env, {
+    redisAnswerTimeoutMs: Number(process.argv[2]),
+  });
   process.stdout.write(`${JSON.stringify({ url })}\n`);
 }

@@ -13,8 +13,8 @@ type Env = Record<string, string>;
 export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
 /**
- * Starts a sandbox and two gateways that use it and share only the Redis at `redisUrl`. They run in this process, or
- * with `asProcesses` in one each, which a test may kill.
+ * Starts a sandbox and two gateways that use it and share only the Redis at `redisUrl`. They run in
+ * this process, or with `asProcesses` in one each, which a test may kill.
  */
 export async function startReplicas(
   redisUrl: string,
@@ -78,8 +78,8 @@ export async function startReplicas(
     /** Resolves when Redis is down for both replicas. */
     redisIsAway: () => redisIs(0),
     /**
-     * Resolves when the replicas have received all earlier requests: an event loop reads connections in the
-     * order in which they become readable.
+     * Resolves when the replicas have received all earlier requests: an event loop reads
+     * connections in the order in which they become readable.
      */
     async takeUp() {
       for (let round = 0; round < 3; round++)

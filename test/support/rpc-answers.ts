@@ -7,8 +7,10 @@ type Answer = (request: LoopbackRequest) => LoopbackAnswer;
 export const rpcResult = (result: unknown): Answer => answerWith({ result });
 
 /** Answers a JSON-RPC call with an error. */
-export const rpcError = (error: { code: number; message?: string; data?: unknown }, status = 200): Answer =>
-  answerWith({ error: { message: "refused", ...error } }, status);
+export const rpcError = (
+  error: { code: number; message?: string; data?: unknown },
+  status = 200,
+): Answer => answerWith({ error: { message: "refused", ...error } }, status);
 
 const toAccount = (data: Buffer) => ({ lamports: 1, data: [data.toString("base64"), "base64"] });
 

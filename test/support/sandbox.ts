@@ -10,7 +10,9 @@ import { newMint } from "./new-mint.ts";
 /** Time from a transaction to the end of its slot. */
 const SLOT_MS = 20;
 
-/** For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}. */
+/**
+ * For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}.
+ */
 export const SHORT_WAITS = {
   pollMs: 20,
   resendMs: 100,
@@ -28,10 +30,11 @@ export const NEVER_MS = 600_000;
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
 /**
- * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and by
- * `chain.advanceSlots`, so a blockhash never expires because the machine is slow. `launchpadFile` replaces the launch
- * platform's program. With `feesOnCoins`, what an account has in its vaults waits on two coins instead, from when
- * `account` first returns it: moving the fees of all accounts takes half a second.
+ * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and
+ * by `chain.advanceSlots`, so a blockhash never expires because the machine is slow.
+ * `launchpadFile` replaces the launch platform's program. With `feesOnCoins`, what an account has
+ * in its vaults waits on two coins instead, from when `account` first returns it: moving the fees
+ * of all accounts takes half a second.
  */
 export async function startTestSandbox({
   feesOnCoins = false,
@@ -59,7 +62,9 @@ export async function startTestSandbox({
 
   /** The landed collects, successful or not. */
   const landedCollects = () =>
-    chain.ledger().filter(({ logs }) => logs.some((line) => line.includes(`${LAUNCHPAD_PROGRAM_ID} invoke`)));
+    chain
+      .ledger()
+      .filter(({ logs }) => logs.some((line) => line.includes(`${LAUNCHPAD_PROGRAM_ID} invoke`)));
 
   return {
     ...sandbox,
@@ -85,7 +90,10 @@ export async function startTestSandbox({
   };
 }
 
-/** Moves the fees in an account's creator vault to the curve of a new coin and the pool of another, half each. */
+/**
+ * Moves the fees in an account's creator vault to the curve of a new coin and the pool of another,
+ * half each.
+ */
 function moveFeesToCoins({ chain, coins }: Sandbox, account: SandboxAccount): SandboxAccount {
   const { creatorVault, ammVault, address } = account;
   const rent = chain.rentExemptMinimum(0);
@@ -107,9 +115,16 @@ export const isMethod =
   (call: { readonly method: string }) =>
     names.includes(call.method);
 
-/** A read of accounts, rather than of only the clock, which silent endpoints get in the background. */
-export const isAccountsRead = ({ method, params }: { method: string; params: readonly unknown[] }) =>
-  method === "getMultipleAccounts" && (params as [string[]])[0].length > 1;
+/**
+ * A read of accounts, rather than of only the clock, which silent endpoints get in the background.
+ */
+export const isAccountsRead = ({
+  method,
+  params,
+}: {
+  method: string;
+  params: readonly unknown[];
+}) => method === "getMultipleAccounts" && (params as [string[]])[0].length > 1;
 
 /** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(

@@ -20,7 +20,10 @@ export const config = readConfig({
   ESCROW_PROGRAM_ID: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
 });
 
-/** Lookups against a network with the real limits, in simulated time. `settings` override the defaults. */
+/**
+ * Lookups against a network with the real limits, in simulated time. `settings` override the
+ * defaults.
+ */
 export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?: number) {
   const needs = { ...config, ...settings, redis: undefined, log: createLogger("silent") };
   const { callUpstream, meter } = createMeteredNetwork(callsPerWindow);
@@ -30,7 +33,10 @@ export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?
   const upstream = { quota, circuitBreaker, callUpstream, warnings };
   const client = createSocialClient({ ...needs, ...upstream, token: "token" });
   const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
-  const admit = createRateLimit({ max: config.rateLimitMax, windowSeconds: config.rateLimitWindowSeconds });
+  const admit = createRateLimit({
+    max: config.rateLimitMax,
+    windowSeconds: config.rateLimitWindowSeconds,
+  });
   let handles = 0;
 
   /** A caller at its own address, who counts the answers it gets. */
@@ -51,7 +57,10 @@ export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?
         const names = Array.from({ length: count }, () => `${prefix}${handles++}`);
         add(await lookup.findByHandles(names, caller));
       },
-      /** Looks up ids in one request, which may be that of a subscription, unless the rate limit refuses it. */
+      /**
+       * Looks up ids in one request, which may be that of a subscription, unless the rate limit
+       * refuses it.
+       */
       async requestByIds(ids: readonly string[]): Promise<void> {
         if ((await admit(address, 1)).refusal) return;
         add(await lookup.findByIds(ids, caller));

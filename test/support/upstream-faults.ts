@@ -10,7 +10,11 @@ import { type AMPLE_DEADLINES, BOTH_ENDPOINTS, type World } from "./world.ts";
 /** The first cooldown of the circuit breaker; each one is twice the one before. */
 const CIRCUIT_OPEN_MS = 1_000;
 
-const json = (status: number, body: object, headers: Record<string, string> = {}): LoopbackAnswer => ({
+const json = (
+  status: number,
+  body: object,
+  headers: Record<string, string> = {},
+): LoopbackAnswer => ({
   status,
   headers: { "content-type": "application/json", ...headers },
   body: JSON.stringify(body),
@@ -37,7 +41,10 @@ interface Fault {
   readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "once the blockhash has expired";
   /** The state of vault and chain afterwards. */
   readonly chain: "untouched" | "collected once" | "failed transaction, fee paid";
-  /** Variables to set, such as a short deadline. Waiting for any other deadline exceeds the test's timeout. */
+  /**
+   * Variables to set, such as a short deadline. Waiting for any other deadline exceeds the test's
+   * timeout.
+   */
   readonly env?: Record<string, string>;
 }
 
@@ -46,7 +53,11 @@ const during = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: Worl
   world.sandbox.social.faults.add({ then });
   return lookup(world);
 };
-const unavailable = { answer: "503 SOCIAL_API_UNAVAILABLE", time: "at once", chain: "untouched" } as const;
+const unavailable = {
+  answer: "503 SOCIAL_API_UNAVAILABLE",
+  time: "at once",
+  chain: "untouched",
+} as const;
 
 /** What each fault of an upstream does to a request: the tables of docs/faults.md. */
 export const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[] }[] = [
@@ -56,7 +67,9 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
       {
         fault: "429 with a reset",
         run: (world) =>
-          during(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(world),
+          during(json(429, { title: "Too Many Requests" }, { "x-rate-limit-reset": resetIn(800) }))(
+            world,
+          ),
         answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
         time: "at once",
         chain: "untouched",
@@ -78,7 +91,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         time: "at once",
         chain: "untouched",
       },
-      { fault: "503 in JSON", run: during(json(503, { title: "Service Unavailable" })), ...unavailable },
+      {
+        fault: "503 in JSON",
+        run: during(json(503, { title: "Service Unavailable" })),
+        ...unavailable,
+      },
       {
         fault: "503 in plain text",
         run: during({ status: 503, body: "upstream connect error" }),
@@ -94,7 +111,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         time: "at once",
         chain: "untouched",
       },
-      { fault: "401, token refused", run: during(json(401, { title: "Unauthorized" })), ...unavailable },
+      {
+        fault: "401, token refused",
+        run: during(json(401, { title: "Unauthorized" })),
+        ...unavailable,
+      },
       {
         fault: "402, credit used up",
         run: during(json(402, { title: "CreditsDepleted" })),
@@ -110,7 +131,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
       },
       { fault: "connection reset", run: during("reset"), ...unavailable },
       { fault: "truncated response", run: during("cut"), ...unavailable },
-      { fault: "HTML instead of JSON", run: during({ status: 200, body: "<html></html>" }), ...unavailable },
+      {
+        fault: "HTML instead of JSON",
+        run: during({ status: 200, body: "<html></html>" }),
+        ...unavailable,
+      },
       {
         fault: "an account that was not requested",
         run: during(json(200, { data: [{ id: "7", name: "x", username: "other" }] })),
@@ -171,7 +196,10 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           ["the first endpoint does not respond", "hang"],
           ["the first endpoint returns 429", { status: 429, body: "" }],
           ["the first endpoint is behind (-32005)", rpcError({ code: -32005 })],
-          ["the first endpoint has not reached the requested slot (-32016)", rpcError({ code: -32016 })],
+          [
+            "the first endpoint has not reached the requested slot (-32016)",
+            rpcError({ code: -32016 }),
+          ],
           ["the first endpoint returns HTML", { status: 200, body: "<html></html>" }],
         ] as const
       ).map(([fault, then]): Fault => ({
@@ -257,7 +285,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         fault: "the node drops the first two sends",
         run: (world) => {
           // A node that accepts a transaction and then drops it responds with success.
-          world.sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: rpcResult("x") });
+          world.sandbox.rpc.faults.add({
+            when: isMethod("sendTransaction"),
+            times: 2,
+            then: rpcResult("x"),
+          });
           return collect(world);
         },
         answer: "200",
@@ -314,7 +346,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         fault: "the confirmation is late, but within the caller's time",
         run: (world) => {
           const nothing = rpcResult({ context: { slot: 1 }, value: [null] });
-          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 3, then: nothing });
+          world.sandbox.rpc.faults.add({
+            when: isMethod("getSignatureStatuses"),
+            times: 3,
+            then: nothing,
+          });
           return collect(world);
         },
         answer: "200",
@@ -327,7 +363,8 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
           let answer = await collect(world);
           // A busy machine may need longer to sign and send.
-          while (!/transaction \w{80}/.test(answer.body.message as string)) answer = await collect(world);
+          while (!/transaction \w{80}/.test(answer.body.message as string))
+            answer = await collect(world);
           world.sandbox.rpc.faults.clear();
           await world.gateway.settled();
           let next = await collect(world);
@@ -339,7 +376,8 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           expect(answer.body.message).toContain(next.body.lastCollect.txSignature);
           return answer;
         },
-        answer: "500 COLLECT_FAILED with the signature; the next caller receives it as `lastCollect`",
+        answer:
+          "500 COLLECT_FAILED with the signature; the next caller receives it as `lastCollect`",
         time: "COLLECT_TIMEOUT_MS",
         chain: "collected once",
         // Long enough for a busy machine to read the next status.
@@ -348,7 +386,11 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
       {
         fault: "the node cannot find the landed transaction at first",
         run: (world) => {
-          world.sandbox.rpc.faults.add({ when: isMethod("getTransaction"), times: 3, then: rpcResult(null) });
+          world.sandbox.rpc.faults.add({
+            when: isMethod("getTransaction"),
+            times: 3,
+            then: rpcResult(null),
+          });
           return collect(world);
         },
         answer: "200",

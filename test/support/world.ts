@@ -21,9 +21,10 @@ export const AMPLE_DEADLINES = {
 };
 
 /**
- * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP. `overrides` are variables and
- * constants of the configuration, or a function that chooses them once the sandbox runs; `limits` are the connection limits, and
- * `waits` replace {@link SHORT_WAITS}.
+ * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP.
+ * `overrides` are variables and constants of the configuration, or a function that chooses them
+ * once the sandbox runs; `limits` are the connection limits, and `waits` replace {@link
+ * SHORT_WAITS}.
  */
 export async function startWorld(
   overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
@@ -51,7 +52,10 @@ export async function startWorld(
     received++;
     return gateway.api.handle(...request);
   };
-  const server = await listen({ ...gateway.api, handle }, config, { ...CONNECTION_LIMITS, ...limits });
+  const server = await listen({ ...gateway.api, handle }, config, {
+    ...CONNECTION_LIMITS,
+    ...limits,
+  });
   const client = createClient(server.url + config.basePath);
 
   return {
@@ -68,13 +72,17 @@ export async function startWorld(
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
     },
-    /** Collects an account `count` times at once: nothing is signed before the gateway has received all requests. */
+    /**
+     * Collects an account `count` times at once: nothing is signed before the gateway has received
+     * all requests.
+     */
     async collectTogether(id: string, count: number) {
       const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
       const receivedBefore = received;
       const answers = atOnce(count, () => client.collect(id));
       await vi.waitUntil(() => received >= receivedBefore + count, { timeout: 200_000 });
-      // Their bodies too: an event loop reads connections in the order in which they become readable.
+      // Their bodies too: an event loop reads connections in the order in which they become
+      // readable.
       for (let round = 0; round < 3; round++) await client.request("/livez");
       release();
       return answers;

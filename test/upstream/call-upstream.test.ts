@@ -48,16 +48,19 @@ it("returns what `read` makes of the response", async () => {
 it.each([
   ["a timeout", new DOMException("The operation timed out.", "TimeoutError"), "timeout"],
   ["a caller who has left", new Error("nobody needs the result"), "aborted"],
-])("throws the signal's reason when a call in flight is aborted by %s", async (_by, reason, result) => {
-  const caller = new AbortController();
-  const failed = expect(call("/hangs", caller.signal)).rejects.toBe(reason);
-  await eventually(() => {
-    expect(received).toBe(1);
-  });
-  caller.abort(reason);
-  await failed;
-  expect(await results()).toEqual({ [result]: 1 });
-});
+])(
+  "throws the signal's reason when a call in flight is aborted by %s",
+  async (_by, reason, result) => {
+    const caller = new AbortController();
+    const failed = expect(call("/hangs", caller.signal)).rejects.toBe(reason);
+    await eventually(() => {
+      expect(received).toBe(1);
+    });
+    caller.abort(reason);
+    await failed;
+    expect(await results()).toEqual({ [result]: 1 });
+  },
+);
 
 it("throws the reason of a signal that has already aborted, and sends nothing", async () => {
   const reason = new Error("too late");

@@ -15,10 +15,15 @@ const STORED_TRANSACTION = z.object({
   lastValidBlockHeight: z.int(),
   /** Whether the transaction collects for several accounts. */
   isShared: z.boolean().optional(),
-  /** The mints of the swept coins. Replicas of older releases also write nulls, and repeat mints. */
+  /**
+   * The mints of the swept coins. Replicas of older releases also write nulls, and repeat mints.
+   */
   sweptMints: z.array(z.string().nullable()).readonly().optional(),
 });
-/** A signed transaction as stored in Redis, with all that another replica needs to send and confirm it. */
+/**
+ * A signed transaction as stored in Redis, with all that another replica needs to send and confirm
+ * it.
+ */
 export type StoredTransaction = Readonly<z.infer<typeof STORED_TRANSACTION>>;
 
 const LAMPORTS = z
@@ -42,32 +47,50 @@ export interface Landing {
   readonly slot: number;
   /** What the transaction moved to the account, if anything. */
   collect?: LastCollect;
-  /** True starts or doubles the account's backoff. False ends the backoff. Undefined changes nothing. */
+  /**
+   * True starts or doubles the account's backoff. False ends the backoff. Undefined changes
+   * nothing.
+   */
   hasFailed?: boolean;
 }
 
-/** Either the right to sign the next transaction for an address, or a transaction that another collect has signed. */
+/**
+ * Either the right to sign the next transaction for an address, or a transaction that another
+ * collect has signed.
+ */
 export interface Claim {
-  /** Set if another collect has signed: follow this transaction, settle the claim, and take a new claim. */
+  /**
+   * Set if another collect has signed: follow this transaction, settle the claim, and take a new
+   * claim.
+   */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether `openTransaction` is certainly older than this claim: the first read returned it, or another collect of
-   * this process knows its outcome. False proves nothing, because a slow Redis can store a transaction late.
+   * Whether `openTransaction` is certainly older than this claim: the first read returned it, or
+   * another collect of this process knows its outcome. False proves nothing, because a slow Redis
+   * can store a transaction late.
    */
   readonly isEarlier: boolean;
   /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
   /** Returns the account's last known collect; undefined if there was none in the last hour. */
   lastCollect(): LastCollect | undefined;
-  /** Returns for how many more ms the account backs off after failures on the chain; 0 without a backoff. */
+  /**
+   * Returns for how many more ms the account backs off after failures on the chain; 0 without a
+   * backoff.
+   */
   backsOffMs(): number;
-  /** Call before sending. Returns false if another replica has taken the claim: do not send then. */
+  /**
+   * Call before sending. Returns false if another replica has taken the claim: do not send then.
+   */
   store(transaction: StoredTransaction): Promise<boolean>;
-  /** Frees the claim of an unsent transaction, or returns false if another replica may have read the transaction. */
+  /**
+   * Frees the claim of an unsent transaction, or returns false if another replica may have read the
+   * transaction.
+   */
   withdraw(): Promise<boolean>;
   /**
-   * Frees the claim. Call `settle` when nothing was signed, or after any outcome, also `unknown`. If the transaction
-   * landed, pass `landing`. A second call can add what the first did not know.
+   * Frees the claim. Call `settle` when nothing was signed, or after any outcome, also `unknown`.
+   * If the transaction landed, pass `landing`. A second call can add what the first did not know.
    */
   settle(landing?: Landing): void;
 }
@@ -78,35 +101,50 @@ interface Holder {
   readonly settled: PromiseWithResolvers<unknown>;
 }
 
-/** Called while another collect holds the claim. `transaction` returns that collect's transaction, once known. */
+/**
+ * Called while another collect holds the claim. `transaction` returns that collect's transaction,
+ * once known.
+ */
 export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
 
-/** A claim without a transaction expires this long after its last renewal, in case its holder has died. */
+/**
+ * A claim without a transaction expires this long after its last renewal, in case its holder has
+ * died.
+ */
 const LEASE_MS = 15_000;
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 /**
- * A signed transaction is stored until its claim is settled, or for this long. Blockhashes do not expire while
- * the cluster is halted; the longest halt so far took most of a day.
+ * A signed transaction is stored until its claim is settled, or for this long. Blockhashes do not
+ * expire while the cluster is halted; the longest halt so far took most of a day.
  */
 const SIGNED_MS = 7 * 24 * 3_600_000;
-/** How long a landed transaction and its slot stay readable: slow nodes may not have seen the transaction yet. */
+/**
+ * How long a landed transaction and its slot stay readable: slow nodes may not have seen the
+ * transaction yet.
+ */
 const LANDED_MS = 60_000;
 const POLL_MS = 100;
 /** Stands for the slot of a transaction that did not land. */
 const NOT_LANDED = -1;
-/** A collect is kept this long after its block's time, and a backoff this long after its end, to double the next. */
+/**
+ * A collect is kept this long after its block's time, and a backoff this long after its end, to
+ * double the next.
+ */
 const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
-/** An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while Redis was down. */
+/**
+ * An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while
+ * Redis was down.
+ */
 const MAX_COLLECTS = 10_000;
 /** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_BACKOFFS = 50_000;
 
 /**
- * KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff; [3] and [4] the same two, as
- * older releases name them (`v2:`), for collects in flight during an upgrade.
+ * KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff; [3] and [4]
+ * the same two, as older releases name them (`v2:`), for collects in flight during an upgrade.
  */
 const keysOf = (feePayer: string, address: string) =>
   [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
@@ -118,14 +156,23 @@ local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
 /**
- * ARGV: a new token; the awaited holder's token, or ""; LEASE_MS. Returns: the holder's token; the holder's
- * transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in ms; the ms until it ends.
+ * ARGV: a new token; the awaited holder's token, or ""; LEASE_MS. Returns: the holder's token; the
+ * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in
+ * ms; the ms until it ends.
  *
- * A claim that is `done` is free, but a replica that was waiting for its holder still receives the transaction. Each
- * branch writes, so that the script fails on a read-only Redis, whose data may be stale.
+ * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
+ * transaction. Each branch writes, so that the script fails on a read-only Redis, whose data may be
+ * stale.
  */
 const TAKE: Script<
-  [holder: string, transaction: string, slot: number, collect: string, backoffMs: number, leftMs: number]
+  [
+    holder: string,
+    transaction: string,
+    slot: number,
+    collect: string,
+    backoffMs: number,
+    leftMs: number,
+  ]
 > = {
   answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
   text: `${NOW}
@@ -150,8 +197,8 @@ return answer(ARGV[1])
 };
 
 /**
- * ARGV: the token; the transaction to store, or "" to renew a claim that has no transaction; the time to live in ms.
- * Returns 0 if another token is in the claim, else 1.
+ * ARGV: the token; the transaction to store, or "" to renew a claim that has no transaction; the
+ * time to live in ms. Returns 0 if another token is in the claim, else 1.
  */
 const STORE: Script<number> = {
   answer: z.int(),
@@ -164,7 +211,10 @@ return 1
 `,
 };
 
-/** ARGV: the token. Returns 0 if another replica has read this token's claim; else deletes the claim, and returns 1. */
+/**
+ * ARGV: the token. Returns 0 if another replica has read this token's claim; else deletes the
+ * claim, and returns 1.
+ */
 const WITHDRAW: Script<number> = {
   answer: z.int(),
   text: `
@@ -176,9 +226,10 @@ return 1
 };
 
 /**
- * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the collect's block, in ms; the
- * collect's time to live, in ms; the new backoff in ms, 0 to end the backoff, or "" to keep it; REMEMBERED_MS. Leaves a
- * claim with another token unchanged, and a newer slot or collect too.
+ * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the
+ * collect's block, in ms; the collect's time to live, in ms; the new backoff in ms, 0 to end the
+ * backoff, or "" to keep it; REMEMBERED_MS. Leaves a claim with another token unchanged, and a
+ * newer slot or collect too.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),
@@ -222,24 +273,30 @@ const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.
 export type Claims = ReturnType<typeof createClaims>;
 
 /**
- * Lets one collect at a time sign a transaction for an address: an account's, or a sharing config's, because one
- * distribution pays all its shareholders. Remembers the address's last slot, last collect and backoff.
+ * Lets one collect at a time sign a transaction for an address: an account's, or a sharing
+ * config's, because one distribution pays all its shareholders. Remembers the address's last slot,
+ * last collect and backoff.
  *
- * A collect takes the claim with a random token, signs, and stores the transaction in the claim before the first send.
- * A replica that finds the claim held waits for the transaction, then sends and confirms the transaction itself: the
- * signer may be dead. The holder renews a claim without a transaction every 5 s; 15 s after the last renewal the claim
- * expires. A signer that has lost the claim finds another token when it stores, and does not send. Once a transaction
- * is sent, only its outcome (landed, expired or unknown) settles the claim. Any replica may settle the claim, but only
- * with the token that it read, so that it never frees a later claim. Within a process, collects wait for the holder.
+ * A collect takes the claim with a random token, signs, and stores the transaction in the claim
+ * before the first send. A replica that finds the claim held waits for the transaction, then sends
+ * and confirms the transaction itself: the signer may be dead. The holder renews a claim without a
+ * transaction every 5 s; 15 s after the last renewal the claim expires. A signer that has lost the
+ * claim finds another token when it stores, and does not send. Once a transaction is sent, only its
+ * outcome (landed, expired or unknown) settles the claim. Any replica may settle the claim, but
+ * only with the token that it read, so that it never frees a later claim. Within a process,
+ * collects wait for the holder.
  *
- * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe, because fees cannot
- * move twice: two replicas that collect an account at the same time only waste one transaction fee.
+ * Without Redis, or while Redis is down, a claim binds only this process. The money is still safe,
+ * because fees cannot move twice: two replicas that collect an account at the same time only waste
+ * one transaction fee.
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
   /** The claims that collects of this process hold, by address. */
   const holders = new Map<string, Holder>();
   const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
-  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(MAX_BACKOFFS);
+  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(
+    MAX_BACKOFFS,
+  );
 
   /** Waits while another replica prepares a transaction. Returns undefined when Redis is down. */
   async function takeInRedis(keys: string[], token: string, endsAt: number, onWait: OnWait) {
@@ -248,7 +305,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const answer = await redis?.run(TAKE, keys, [token, awaitedHolder, LEASE_MS]);
       if (!answer) return undefined;
       const [holder, transaction] = answer;
-      if (holder === token || transaction !== "") return { answer, isEarlier: awaitedHolder === "" };
+      if (holder === token || transaction !== "")
+        return { answer, isEarlier: awaitedHolder === "" };
       if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
       if (awaitedHolder === "") onWait(() => undefined);
       awaitedHolder = holder;
@@ -273,9 +331,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   return {
     /**
-     * Takes the claim of this address. If another collect must finish first, calls `onWait`, then waits; if that collect
-     * has signed nothing, until `endsAt` (`performance.now()` time) at the latest. Throws {@link CollectError}
-     * `distribution-in-flight`, `lease-not-acquired` or `stored-transaction-unreadable`.
+     * Takes the claim of this address. If another collect must finish first, calls `onWait`, then
+     * waits; if that collect has signed nothing, until `endsAt` (`performance.now()` time) at the
+     * latest. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired` or
+     * `stored-transaction-unreadable`.
      */
     async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
@@ -299,7 +358,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const { ms = 0, endsAt: backsOffUntil = 0 } = backoffs.get(address) ?? {};
       const left = Math.max(0, backsOffUntil - performance.now());
       const ofThisProcess = [token, "", 0, "", ms, left] as const;
-      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] = taken?.answer ?? ofThisProcess;
+      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] =
+        taken?.answer ?? ofThisProcess;
       const takenAt = performance.now();
       let hasTransaction = holder !== token;
       if (hasTransaction) free();
@@ -310,8 +370,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         clearInterval(renewal);
         const { slot = NOT_LANDED, collect, hasFailed } = landing ?? {};
         let backoff: number | "" = "";
-        // Double the value read with the claim: all replicas that see the same failure then write the same backoff.
-        if (hasFailed) backoff = backoffMs > 0 ? Math.min(2 * backoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
+        // Double the value read with the claim: all replicas that see the same failure then write
+        // the same backoff.
+        if (hasFailed)
+          backoff = backoffMs > 0 ? Math.min(2 * backoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
         else if (hasFailed === false) backoff = 0;
         if (backoff !== "") rememberBackoff(address, backoff);
         if (collect) rememberCollect(address, collect);
@@ -319,7 +381,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         const stored = ttl > 0 && collect ? toText(collect) : "";
         const at = collect?.at.getTime() ?? 0;
         const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
-        // Without a transaction, the script is needed only until the claim expires and the collect is too old.
+        // Without a transaction, the script is needed only until the claim expires and the collect
+        // is too old.
         redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
         free();
       }
@@ -339,7 +402,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
           hasTransaction = true;
           const args = [token, JSON.stringify(signed), SIGNED_MS];
           const answer = await redis?.run(STORE, keys, args);
-          // Redis is down: collects go on without Redis, and the transaction is stored once Redis is back.
+          // Redis is down: collects go on without Redis, and the transaction is stored once Redis
+          // is back.
           if (answer === undefined) redis?.runLater(STORE, keys, args);
           if (answer !== 0) held.transaction = signed;
           return answer !== 0;
@@ -359,9 +423,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 }
 
 /**
- * Stores a transaction in all claims. `held`: a list of claims for each account. Returns for each account whether its
- * collect must send the transaction. If a claim is lost to another replica, withdraws the transaction from the other
- * claims. A collect must then send only if one of its withdrawals fails: another replica may have the transaction.
+ * Stores a transaction in all claims. `held`: a list of claims for each account. Returns for each
+ * account whether its collect must send the transaction. If a claim is lost to another replica,
+ * withdraws the transaction from the other claims. A collect must then send only if one of its
+ * withdrawals fails: another replica may have the transaction.
  */
 export async function storeUnderAll(
   held: readonly (readonly Claim[])[],
@@ -381,10 +446,12 @@ export async function storeUnderAll(
 
 async function waitFor(holder: Holder, endsAt: number): Promise<void> {
   const leftMs = Math.max(0, endsAt - performance.now());
-  await withDeadline(leftMs, (deadline) => untilAborted(holder.settled.promise, deadline)).catch(() => {
-    if (!holder.transaction) throw new CollectError({ kind: "distribution-in-flight" });
-    return holder.settled.promise;
-  });
+  await withDeadline(leftMs, (deadline) => untilAborted(holder.settled.promise, deadline)).catch(
+    () => {
+      if (!holder.transaction) throw new CollectError({ kind: "distribution-in-flight" });
+      return holder.settled.promise;
+    },
+  );
 }
 
 /** Returns a claim with a transaction whose outcome another collect of this process has found. */

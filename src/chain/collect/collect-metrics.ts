@@ -12,11 +12,20 @@ export interface MetricsWaits {
   readonly balanceMaxAgeMs?: number | undefined;
 }
 
-const RESULTS = ["collected", "nothing", "refused", "INSUFFICIENT_FUNDS", "COLLECT_FAILED"] as const;
+const RESULTS = [
+  "collected",
+  "nothing",
+  "refused",
+  "INSUFFICIENT_FUNDS",
+  "COLLECT_FAILED",
+] as const;
 
 export type CollectMetrics = ReturnType<typeof createCollectMetrics>;
 
-/** Creates the metrics of collects and of the fee payer. Warns when the fee payer can pay for few collects. */
+/**
+ * Creates the metrics of collects and of the fee payer. Warns when the fee payer can pay for few
+ * collects.
+ */
 export function createCollectMetrics(
   needs: MetricsWaits & {
     registry: Registry;

@@ -6,15 +6,20 @@ import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
-import { createStartCollect, type CollectNeeds, type InFlightCollect } from "./in-flight-collect.ts";
+import {
+  createStartCollect,
+  type CollectNeeds,
+  type InFlightCollect,
+} from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 
 export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
   readonly addressBlock: string;
   /**
-   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect includes only coins
-   * that one end user's block requested. Failures of these coins count against that block, unless it is undefined.
+   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect
+   * includes only coins that one end user's block requested. Failures of these coins count against
+   * that block, unless it is undefined.
    */
   readonly visitorBlock: string | undefined;
 }
@@ -26,7 +31,10 @@ interface AccountCollect {
   inFlight: InFlightCollect | undefined;
   /** The {@link CollectCaller.visitorBlock} of all callers who add to `coins`. */
   readonly visitorBlock: string | undefined;
-  /** The coins to collect, by mint. While the collect is in the queue, callers in `visitorBlock` add their coins. */
+  /**
+   * The coins to collect, by mint. While the collect is in the queue, callers in `visitorBlock` add
+   * their coins.
+   */
   readonly coins: Map<string, CoinAddresses>;
   /** False if the collect leaves out all coins, because `visitorBlock` caused too many failures. */
   readonly mayName: boolean;
@@ -43,12 +51,14 @@ const MAX_WAITING = 1_000;
 export type Collector = ReturnType<typeof createCollector>;
 
 /**
- * Moves accounts' fees from their vaults to their addresses. The only part of the service that spends money.
+ * Moves accounts' fees from their vaults to their addresses. The only part of the service that
+ * spends money.
  *
- * No transaction is lost or doubled. An account has at most one transaction in flight: in this process always, across
- * all replicas while Redis is up. All callers share its outcome. A transaction is signed once, and the same bytes are
- * resent until it lands or expires. A collect in flight has its own deadline and continues after all callers have left.
- * When too many collects are in flight, others wait in a queue that treats all address blocks equally.
+ * No transaction is lost or doubled. An account has at most one transaction in flight: in this
+ * process always, across all replicas while Redis is up. All callers share its outcome. A
+ * transaction is signed once, and the same bytes are resent until it lands or expires. A collect in
+ * flight has its own deadline and continues after all callers have left. When too many collects are
+ * in flight, others wait in a queue that treats all address blocks equally.
  */
 export function createCollector(needs: CollectNeeds) {
   const { backoff, metrics, collectTimeoutMs } = needs;
@@ -93,8 +103,9 @@ export function createCollector(needs: CollectNeeds) {
   }
 
   /**
-   * Waits for a collect until the caller times out. Returns undefined if the outcome is no result for this caller: the
-   * budget refused all payers before this caller joined, or the transaction may have landed before this caller asked.
+   * Waits for a collect until the caller times out. Returns undefined if the outcome is no result
+   * for this caller: the budget refused all payers before this caller joined, or the transaction
+   * may have landed before this caller asked.
    */
   async function join(
     collect: AccountCollect,
@@ -122,12 +133,14 @@ export function createCollector(needs: CollectNeeds) {
 
   return {
     /**
-     * Collects the fees of an account and its coins, or joins the account's collect in flight. If the joined collect
-     * does not cover the coins, another collect follows for all waiting callers of the same `visitorBlock`. Blocks take
-     * turns, because callers wake in the order of their requests. No block's coins can fail another block's collect.
-     * `addressBlock` pays, unless another block already does. The caller waits at most `collectTimeoutMs` after its
-     * request's start (`startedAt`, in `performance.now()` time); the collect itself continues. Logs to the first
-     * caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     * Collects the fees of an account and its coins, or joins the account's collect in flight. If
+     * the joined collect does not cover the coins, another collect follows for all waiting callers
+     * of the same `visitorBlock`. Blocks take turns, because callers wake in the order of their
+     * requests. No block's coins can fail another block's collect. `addressBlock` pays, unless
+     * another block already does. The caller waits at most `collectTimeoutMs` after its request's
+     * start (`startedAt`, in `performance.now()` time); the collect itself continues. Logs to the
+     * first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a
+     * bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
@@ -138,7 +151,10 @@ export function createCollector(needs: CollectNeeds) {
       const { addressBlock, visitorBlock } = caller;
       const own = new Set(coins.map(({ mint }) => mint));
       let joined: CollectOutcome | undefined;
-      /** Whether another block's collect has failed because of coins, or has left out coins of this caller. */
+      /**
+       * Whether another block's collect has failed because of coins, or has left out coins of this
+       * caller.
+       */
       let isApart = false;
       for (;;) {
         if (performance.now() >= startedAt + collectTimeoutMs) {
@@ -149,7 +165,8 @@ export function createCollector(needs: CollectNeeds) {
         const collect = current ?? add(account, caller, log);
         const isOfBlock = collect.visitorBlock === visitorBlock;
         if (isOfBlock && !collect.inFlight)
-          for (const coin of coins) if (collect.coins.size < MAX_COINS) collect.coins.set(coin.mint, coin);
+          for (const coin of coins)
+            if (collect.coins.size < MAX_COINS) collect.coins.set(coin.mint, coin);
         const isCovered =
           isOfBlock || (collect.mayName && !isApart)
             ? coins.every(({ mint }) => collect.coins.has(mint))
@@ -171,7 +188,8 @@ export function createCollector(needs: CollectNeeds) {
         const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
         isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));
         // Fees may have arrived after `current` read the vaults, but before this caller asked.
-        const mayHaveMissed = current !== undefined && joined === undefined && outcome.kind === "nothing";
+        const mayHaveMissed =
+          current !== undefined && joined === undefined && outcome.kind === "nothing";
         if (isCovered && !mayHaveMissed && (isOfBlock || !isApart))
           return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
         if (outcome.kind === "collected" || !joined) joined = outcome;
@@ -180,28 +198,41 @@ export function createCollector(needs: CollectNeeds) {
 
     /** Resolves when no collect is in flight. */
     async settled(): Promise<void> {
-      while (inFlight().length > 0) await Promise.allSettled(inFlight().map(({ outcome }) => outcome));
+      while (inFlight().length > 0)
+        await Promise.allSettled(inFlight().map(({ outcome }) => outcome));
     },
 
     openSignatures: () => [...new Set(inFlight().flatMap((collect) => collect.signature() ?? []))],
   };
 }
 
-/** Returns the error for a caller who times out. The error reports how far the account's collect has come. */
+/**
+ * Returns the error for a caller who times out. The error reports how far the account's collect has
+ * come.
+ */
 function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
   return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
 }
 
-function isBudgetSpent(error: unknown): error is CollectError & { failure: { kind: "budget-spent" } } {
+function isBudgetSpent(
+  error: unknown,
+): error is CollectError & { failure: { kind: "budget-spent" } } {
   return error instanceof CollectError && error.failure.kind === "budget-spent";
 }
 
-/** Whether coins made a collect fail. With `hasOthersCoins`, also whether a collect without the coins may succeed. */
-function isOfCoins(error: unknown, { hasOthersCoins }: { hasOthersCoins: boolean }): error is CollectError {
+/**
+ * Whether coins made a collect fail. With `hasOthersCoins`, also whether a collect without the
+ * coins may succeed.
+ */
+function isOfCoins(
+  error: unknown,
+  { hasOthersCoins }: { hasOthersCoins: boolean },
+): error is CollectError {
   if (!(error instanceof CollectError)) return false;
   const { failure } = error;
   if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
-  if (failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight") return true;
+  if (failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight")
+    return true;
   const withOthersCoins = ["expired", "budget-spent", "lease-not-acquired", "timed-out"];
   return hasOthersCoins && withOthersCoins.includes(failure.kind);
 }

@@ -6,8 +6,9 @@ import type { Lamports } from "../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 
 /**
- * The address blocks that may pay for a collect, in the order of their requests. Each value says why the budget refused
- * the block, if it did. A block that joins while a fee is being reserved is added at the end, and may still pay.
+ * The address blocks that may pay for a collect, in the order of their requests. Each value says
+ * why the budget refused the block, if it did. A block that joins while a fee is being reserved is
+ * added at the end, and may still pay.
  */
 export type Payers = Map<string, Shortage | undefined>;
 
@@ -19,25 +20,32 @@ export interface Cost {
   readonly moved: Lamports;
 }
 
-/** Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount charges more. */
+/**
+ * Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount
+ * charges more.
+ */
 export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 /**
- * Shares of the budget. With the default budget of 50,000,000 lamports, a block can use 6,055,000 lamports at once, and
- * then 107,000 a minute: enough for 20 collects a minute that cost up to 5,350 lamports each.
+ * Shares of the budget. With the default budget of 50,000,000 lamports, a block can use 6,055,000
+ * lamports at once, and then 107,000 a minute: enough for 20 collects a minute that cost up to
+ * 5,350 lamports each.
  */
 const SHARES = { all: 1, block: 1 / 4, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** Collects that do not pay for themselves leave half of the budget to those that do. */
 const SMALL_SHARES = { all: 1 / 2, block: 1 / 20, wideBlock: 1 / 8, trusted: 1 / 2 };
-/** An account's owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for itself. */
+/**
+ * An account's owner pays 2% at withdrawal, so a collect that moves 50 times its fee pays for
+ * itself.
+ */
 const FEES_MOVED = 50n;
 
 /**
- * Limits the fees and rents that a fee payer pays in any hour to `feeBudgetLamportsPerHour`, over all replicas while
- * Redis is up. Half of the budget is kept for the fees of address blocks that have collected little; rent must fit into
- * the other half.
+ * Limits the fees and rents that a fee payer pays in any hour to `feeBudgetLamportsPerHour`, over
+ * all replicas while Redis is up. Half of the budget is kept for the fees of address blocks that
+ * have collected little; rent must fit into the other half.
  */
 export function createFeeBudget(needs: {
   feePayer: string;
@@ -47,8 +55,14 @@ export function createFeeBudget(needs: {
   redis: Redis | undefined;
   metrics: BudgetMetrics;
 }) {
-  const { feePayer, feeBudgetLamportsPerHour, maxPriorityFeeLamports, maxRentLamports, redis, metrics } =
-    needs;
+  const {
+    feePayer,
+    feeBudgetLamportsPerHour,
+    maxPriorityFeeLamports,
+    maxRentLamports,
+    redis,
+    metrics,
+  } = needs;
   // Fees are far below 2^53 lamports, so a number is exact.
   const highestFee = Number(BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
   const pool: Pool = { name: "all", ...SHARES, largest: highestFee + 2 * Number(maxRentLamports) };
@@ -65,14 +79,17 @@ export function createFeeBudget(needs: {
 
   return {
     /**
-     * Charges a collect's cost to the first payer whose share of the budget is enough: a block that has used its share
-     * must not fail the collect for callers who join. Throws {@link CollectError} `budget-spent`.
+     * Charges a collect's cost to the first payer whose share of the budget is enough: a block that
+     * has used its share must not fail the collect for callers who join. Throws {@link
+     * CollectError} `budget-spent`.
      */
     async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee> {
       const isSmall = moved < FEES_MOVED * fee;
       let shortage: Shortage | undefined;
       for (const block of payers.keys()) {
-        const taken = await budget.take(block, Number(fee + rent), { pool: isSmall ? small : pool });
+        const taken = await budget.take(block, Number(fee + rent), {
+          pool: isSmall ? small : pool,
+        });
         if (!taken.shortage) {
           return (unused) => {
             taken.giveBack(Number(unused));

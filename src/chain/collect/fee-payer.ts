@@ -11,7 +11,10 @@ import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 const FEW_COLLECTS = 100n;
 
-/** Returns how many collects a fee payer (base58) can pay for, whether that is enough, and a text for the log. */
+/**
+ * Returns how many collects a fee payer (base58) can pay for, whether that is enough, and a text
+ * for the log.
+ */
 export function describeBalance(
   feePayer: string,
   lamports: Lamports,
@@ -24,11 +27,17 @@ export function describeBalance(
 
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {
-  /** The lamports that the fee payer may still spend after this message's fee and rent; undefined when unknown. */
+  /**
+   * The lamports that the fee payer may still spend after this message's fee and rent; undefined
+   * when unknown.
+   */
   readonly spendable: bigint | undefined;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
-  /** Per account: what the message moves to it, and the address blocks that may pay its part of the cost. */
+  /**
+   * Per account: what the message moves to it, and the address blocks that may pay its part of the
+   * cost.
+   */
   readonly accounts: readonly { readonly moved: Lamports; readonly payers: Payers }[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }
@@ -36,8 +45,9 @@ interface Spending {
 /** An account's part of a transaction's cost. */
 export interface AccountCost {
   /**
-   * Stops reserving the fee payer's balance. Call once, when the transaction has an outcome or will never be sent. With
-   * `refund`, also returns the cost to the budget: only for a transaction that can never land.
+   * Stops reserving the fee payer's balance. Call once, when the transaction has an outcome or will
+   * never be sent. With `refund`, also returns the cost to the budget: only for a transaction that
+   * can never land.
    */
   close(options: { refund: boolean }): void;
   /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
@@ -48,7 +58,8 @@ export type FeePayer = ReturnType<typeof createFeePayer>;
 
 /**
  * Creates the only holder of the fee payer's key. The fee payer signs only messages that pass
- * {@link createSigningRules} and fit into the budget. Its balance must also cover the transactions in flight.
+ * {@link createSigningRules} and fit into the budget. Its balance must also cover the transactions
+ * in flight.
  */
 export function createFeePayer(needs: {
   keypair: Keypair;
@@ -64,9 +75,10 @@ export function createFeePayer(needs: {
   let openCosts = 0n;
 
   /**
-   * Returns the least lamports that the fee payer must hold at the end of a transaction with sweeps. Other transactions
-   * may land before, but all replicas together spend at most the hourly budget. Never 0: a transfer of 0 lamports
-   * succeeds even if a program has taken ownership of the fee payer's account.
+   * Returns the least lamports that the fee payer must hold at the end of a transaction with
+   * sweeps. Other transactions may land before, but all replicas together spend at most the hourly
+   * budget. Never 0: a transfer of 0 lamports succeeds even if a program has taken ownership of the
+   * fee payer's account.
    */
   function guardOf(spendable: bigint | undefined): bigint {
     const least = (spendable ?? 0n) - feeBudgetLamportsPerHour;
@@ -84,7 +96,9 @@ export function createFeePayer(needs: {
     const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
     if (reserved.length === accounts.length) return reserved;
     for (const release of reserved) release(toLamports(fee + rent));
-    const reasons = results.map((each): unknown => (each.status === "rejected" ? each.reason : undefined));
+    const reasons = results.map((each): unknown =>
+      each.status === "rejected" ? each.reason : undefined,
+    );
     throw reasons.length === 1
       ? reasons[0]
       : new AggregateError(reasons, "the fee budget refuses some accounts");
@@ -99,9 +113,10 @@ export function createFeePayer(needs: {
     hasInFlight: () => openCosts > 0n,
 
     /**
-     * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link CollectError}
-     * `fee-payer-short` or `budget-spent`, or an Error if the message is not safe to sign. With several accounts, an
-     * AggregateError replaces `budget-spent`. It has an entry per account: undefined if the budget allows the account.
+     * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link
+     * CollectError} `fee-payer-short` or `budget-spent`, or an Error if the message is not safe to
+     * sign. With several accounts, an AggregateError replaces `budget-spent`. It has an entry per
+     * account: undefined if the budget allows the account.
      */
     async sign(message: Uint8Array, { spendable, rent, sweeps, accounts }: Spending) {
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
@@ -110,7 +125,8 @@ export function createFeePayer(needs: {
       const costs = { fee: perAccount(fee), rent: perAccount(rent) };
       const cost = toLamports(costs.fee + costs.rent);
       const total = cost * count;
-      // No await between this check and the addition, so that concurrent collects cannot pass together.
+      // No await between this check and the addition, so that concurrent collects cannot pass
+      // together.
       if (spendable !== undefined && spendable < openCosts) {
         const detail = "its balance does not cover this transaction besides those in flight";
         throw new CollectError({ kind: "fee-payer-short", detail });

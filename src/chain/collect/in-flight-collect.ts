@@ -39,30 +39,44 @@ export interface CollectNeeds extends ConfirmationWaits {
   announceLanded: (address: string, slot: number) => void;
   metrics: CollectMetrics;
   /**
-   * Limits how long a caller waits after its request, how long a collect may take until it signs, and how long it may
-   * read a landed transaction's amounts.
+   * Limits how long a caller waits after its request, how long a collect may take until it signs,
+   * and how long it may read a landed transaction's amounts.
    */
   collectTimeoutMs: number;
   log: Logger;
 }
 
-/** A collect, from its first read until the outcome of its transaction is known. Callers cannot cancel a collect. */
+/**
+ * A collect, from its first read until the outcome of its transaction is known. Callers cannot
+ * cancel a collect.
+ */
 export type InFlightCollect = ReturnType<ReturnType<typeof createStartCollect>>;
 
-/** A single endpoint could falsely report a transaction as expired; a false refund lets the service overspend. */
+/**
+ * A single endpoint could falsely report a transaction as expired; a false refund lets the service
+ * overspend.
+ */
 const ENDPOINTS_FOR_REFUND = 2;
-/** The part of its time that a collect waits for others to sign a distribution: strangers can keep them busy. */
+/**
+ * The part of its time that a collect waits for others to sign a distribution: strangers can keep
+ * them busy.
+ */
 const DISTRIBUTION_WAIT = 1 / 3;
 
-/** How many transactions of a collect may move nothing, because someone else collects first: each costs a fee. */
+/**
+ * How many transactions of a collect may move nothing, because someone else collects first: each
+ * costs a fee.
+ */
 const MAX_MOVING_NOTHING = 5;
 
 /**
- * Returns a function that starts a collect of an account and its coins. The account must have no collect in flight.
- * `payers`: the first with a large enough share of the budget pays. `block`: the address block that requested the coins.
+ * Returns a function that starts a collect of an account and its coins. The account must have no
+ * collect in flight. `payers`: the first with a large enough share of the budget pays. `block`: the
+ * address block that requested the coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
-  const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } = needs;
+  const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } =
+    needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const readOutcome = createReadOutcome({ ...needs, readLanded });
 
@@ -76,37 +90,63 @@ export function createStartCollect(needs: CollectNeeds) {
     let mayBeInFlight = false;
     const leftOut = new Set<string>();
     /**
-     * The transaction that this collect sends or waits for. Decides the error for a caller who times out. `signature`
-     * returns undefined while another collect prepares the transaction. `hasLanded`: the amounts are being read.
+     * The transaction that this collect sends or waits for. Decides the error for a caller who
+     * times out. `signature` returns undefined while another collect prepares the transaction.
+     * `hasLanded`: the amounts are being read.
      */
-    let inFlight: { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
+    let inFlight:
+      { readonly signature: () => string | undefined; readonly hasLanded: boolean } | undefined;
     let lastCollect: Claim["lastCollect"] = () => undefined;
-    /** Whether this account needs its own transaction, because it was in a failed transaction of several accounts. */
+    /**
+     * Whether this account needs its own transaction, because it was in a failed transaction of
+     * several accounts.
+     */
     let isAlone = false;
     /** The transaction that produced this collect's outcome, if any. */
     let reported: SeenTransaction | undefined;
-    /** Another collect's transaction and outcome, if they are a result for this collect's first caller. */
-    let followed: { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
-    /** The signature of another collect's transaction whose outcome is unknown: it may have paid the account. */
+    /**
+     * Another collect's transaction and outcome, if they are a result for this collect's first
+     * caller.
+     */
+    let followed:
+      { readonly outcome: CollectOutcome; readonly transaction: SeenTransaction } | undefined;
+    /**
+     * The signature of another collect's transaction whose outcome is unknown: it may have paid the
+     * account.
+     */
     let unknown: string | undefined;
 
-    /** Called while this collect waits for a claim: another collect's transaction may be in flight. */
+    /**
+     * Called while this collect waits for a claim: another collect's transaction may be in flight.
+     */
     function wait(): void {
       mayBeInFlight = true;
       proofs.readSlot();
     }
 
-    /** Follows another collect's transaction to its outcome. `held`: the claim that stores the transaction. */
-    async function follow(claim: Claim, held: Claim, transaction: StoredTransaction): Promise<void> {
+    /**
+     * Follows another collect's transaction to its outcome. `held`: the claim that stores the
+     * transaction.
+     */
+    async function follow(
+      claim: Claim,
+      held: Claim,
+      transaction: StoredTransaction,
+    ): Promise<void> {
       mayBeInFlight = true;
       inFlight = { signature: () => transaction.signature, hasLanded: false };
       const isOwn = held === claim;
       if (held.isEarlier) proofs.readSlot();
       const found = held.isEarlier ? findLanded(transaction) : undefined;
       const landed = await found?.catch((error: unknown) => {
-        if (isOwn) throw new CollectError({ kind: "still-running", signature: transaction.signature }, error);
+        if (isOwn)
+          throw new CollectError(
+            { kind: "still-running", signature: transaction.signature },
+            error,
+          );
       });
-      if (landed) for (const changed of changedBy(transaction)) floors.require(changed, landed.slot);
+      if (landed)
+        for (const changed of changedBy(transaction)) floors.require(changed, landed.slot);
       const outcome = landed ?? (await land(held, transaction));
       const seen = { hasAccount: isOwn || hasAccount(transaction, address), outcome };
       const result = await proofs.resultFor(startedAt, seen);
@@ -115,13 +155,15 @@ export function createStartCollect(needs: CollectNeeds) {
       const isRead = seen.hasAccount && (outcome.err === null || (isOwn && result === "landed"));
       if (!isOwn || !isRead) held.settle({ slot: outcome.slot });
       if (isRead) {
-        // With `nothing`, only the account's `lastCollect` needs the amounts: one attempt to read them is enough.
+        // With `nothing`, only the account's `lastCollect` needs the amounts: one attempt to read
+        // them is enough.
         const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
-        const read = await readOutcome({ account, claim, transaction, outcome, timeoutMs }, log).catch(
-          (error: unknown) => {
-            if (result !== "nothing") throw error;
-          },
-        );
+        const read = await readOutcome(
+          { account, claim, transaction, outcome, timeoutMs },
+          log,
+        ).catch((error: unknown) => {
+          if (result !== "nothing") throw error;
+        });
         if (read === "failed-together") isAlone = true;
         else if (read?.kind === "collected" && result === "landed")
           followed = { outcome: read, transaction: seen };
@@ -129,11 +171,16 @@ export function createStartCollect(needs: CollectNeeds) {
       inFlight = undefined;
     }
 
-    /** Takes a draft's distribution claims one by one. If one has another collect's transaction, returns that claim. */
+    /**
+     * Takes a draft's distribution claims one by one. If one has another collect's transaction,
+     * returns that claim.
+     */
     async function claimDistributions({ wanted }: Draft, held: Map<string, Claim>, signBy: number) {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
       // All collects take the claims in one order, so that they rarely keep each other waiting.
-      for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) => (a.mint < b.mint ? -1 : 1))) {
+      for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) =>
+        a.mint < b.mint ? -1 : 1,
+      )) {
         const taken = await claims.take(sharingConfig.address, signBy, (transaction) => {
           // Other collects may need the claims taken so far.
           settleAll(held);
@@ -148,14 +195,25 @@ export function createStartCollect(needs: CollectNeeds) {
     }
 
     /**
-     * Reads what the account can collect, then simulates, signs and stores a transaction. `held` receives the claims of
-     * the distributions. Throws the planner's errors, and {@link CollectError} `backing-off` or `coins-backing-off`.
+     * Reads what the account can collect, then simulates, signs and stores a transaction. `held`
+     * receives the claims of the distributions. Throws the planner's errors, and {@link
+     * CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
       const signBy = Math.min(endsAt, performance.now() + DISTRIBUTION_WAIT * collectTimeoutMs);
       /** The groups that would move too little. */
       const tried = new Set<symbol>();
-      const collect = { wallet, claim, distributions: held, payers, block, leftOut, tried, endsAt, onSigned };
+      const collect = {
+        wallet,
+        claim,
+        distributions: held,
+        payers,
+        block,
+        leftOut,
+        tried,
+        endsAt,
+        onSigned,
+      };
       let missing: Lamports | undefined;
       for (;;) {
         const { size } = leftOut;
@@ -179,7 +237,8 @@ export function createStartCollect(needs: CollectNeeds) {
           if (!draft.isApart && drafts.length > 1) backoff.restTried(address);
           return { kind: "signed", signed } as const;
         }
-        // Try again: without the coins that the planner left out, others may fit into the transaction.
+        // Try again: without the coins that the planner left out, others may fit into the
+        // transaction.
         if (leftOut.size > size) continue;
         tried.add(draft.id);
         missing ??= draft.missing;
@@ -201,7 +260,10 @@ export function createStartCollect(needs: CollectNeeds) {
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
         let signedAt = 0;
-        /** The claims of the sharing configs whose fees the transaction distributes, by the coin's mint. */
+        /**
+         * The claims of the sharing configs whose fees the transaction distributes, by the coin's
+         * mint.
+         */
         const distributions = new Map<string, Claim>();
         const prepared = await prepare(claim, distributions, () => {
           mayBeInFlight = true;
@@ -215,7 +277,8 @@ export function createStartCollect(needs: CollectNeeds) {
           settleAll(distributions);
           claim.settle();
           if (prepared.kind === "lost") proofs.add(prepared.readAt, prepared.slot);
-          if (prepared.kind === "other") await follow(claim, prepared.other, prepared.other.openTransaction!);
+          if (prepared.kind === "other")
+            await follow(claim, prepared.other, prepared.other.openTransaction!);
           if (prepared.kind !== "nothing") continue;
           reported = undefined;
           return prepared;
@@ -224,39 +287,62 @@ export function createStartCollect(needs: CollectNeeds) {
         const { transaction } = signed;
         settleAll(distributions, (mint) => !transaction.sweptMints?.includes(mint));
         const outcome = await land(claim, transaction);
-        signed.close({ refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND });
+        signed.close({
+          refund: outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND,
+        });
         if (outcome.kind !== "landed") {
           backoff.expired([...distributions.keys()]);
           settleAll(distributions);
           throw new CollectError({ kind: outcome.kind, signature: transaction.signature });
         }
-        // An earlier transaction with the same bytes, and so the same signature, may be the one that landed.
+        // An earlier transaction with the same bytes, and so the same signature, may be the one
+        // that landed.
         const isEarlier = outcome.slot > 0 && outcome.slot <= landedBefore;
         reported = { hasAccount: true, outcome, signedAt: isEarlier ? undefined : signedAt };
-        // Settle the distributions' claims last: collects that wait for them must see which coins back off.
+        // Settle the distributions' claims last: collects that wait for them must see which coins
+        // back off.
         const result = await readOutcome(
-          { account, claim, transaction, outcome, timeoutMs: collectTimeoutMs, signed: { ...signed, block } },
+          {
+            account,
+            claim,
+            transaction,
+            outcome,
+            timeoutMs: collectTimeoutMs,
+            signed: { ...signed, block },
+          },
           log,
         ).finally(() => {
           for (const each of distributions.values()) each.settle({ slot: outcome.slot });
         });
         inFlight = undefined;
         if (result === "failed-together") isAlone = true;
-        // `nothing`: someone else collected first. Try again, because other fees may wait or may have arrived since.
+        // `nothing`: someone else collected first. Try again, because other fees may wait or may
+        // have arrived since.
         else if (result.kind !== "nothing" || ++movingNothing === MAX_MOVING_NOTHING) return result;
       }
     }
 
-    /** Returns the account's address and, for lookups of shareholders, the curves of the swept coins. */
+    /**
+     * Returns the account's address and, for lookups of shareholders, the curves of the swept
+     * coins.
+     */
     function changedBy({ sweptMints }: StoredTransaction): string[] {
-      return [address, ...coins.filter(({ mint }) => sweptMints?.includes(mint)).map(({ curve }) => curve)];
+      return [
+        address,
+        ...coins.filter(({ mint }) => sweptMints?.includes(mint)).map(({ curve }) => curve),
+      ];
     }
 
-    /** Sends a stored transaction until its outcome is known. Settles the claim unless the transaction landed. */
+    /**
+     * Sends a stored transaction until its outcome is known. Settles the claim unless the
+     * transaction landed.
+     */
     async function land(claim: Claim, transaction: StoredTransaction): Promise<TransactionOutcome> {
       const { signature } = transaction;
       inFlight = { signature: () => signature, hasLanded: false };
-      const outcome = await confirm(transaction, { maybeSent: claim.openTransaction !== undefined });
+      const outcome = await confirm(transaction, {
+        maybeSent: claim.openTransaction !== undefined,
+      });
       if (outcome.kind === "landed") {
         for (const changed of changedBy(transaction)) {
           floors.require(changed, outcome.slot);
@@ -271,7 +357,10 @@ export function createStartCollect(needs: CollectNeeds) {
       return outcome;
     }
 
-    /** Reports the outcome of a followed transaction, unless this collect's own transaction moved fees, or may have. */
+    /**
+     * Reports the outcome of a followed transaction, unless this collect's own transaction moved
+     * fees, or may have.
+     */
     async function runOrFollow(): Promise<CollectOutcome> {
       const outcome = await run().catch((error: unknown) => {
         if (mayHaveMoved(error) || !(followed ?? unknown)) throw error;
@@ -293,13 +382,17 @@ export function createStartCollect(needs: CollectNeeds) {
       outcome: runOrFollow(),
       /** The mints of the coins left out so far, because they fail or cost too much. */
       leftOut: leftOut as ReadonlySet<string>,
-      /** Returns the signature of the transaction that this collect sends or waits for, if known. */
+      /**
+       * Returns the signature of the transaction that this collect sends or waits for, if known.
+       */
       signature,
       /** Call when a caller joins. */
       asked() {
         if (mayBeInFlight) proofs.readSlot();
       },
-      /** Whether the outcome is a result for a caller who asked at this `performance.now()` time. */
+      /**
+       * Whether the outcome is a result for a caller who asked at this `performance.now()` time.
+       */
       isResultFor: async (askedAt: number) =>
         reported === undefined || (await proofs.resultFor(askedAt, reported)) === "landed",
       timeoutError() {
@@ -312,8 +405,14 @@ export function createStartCollect(needs: CollectNeeds) {
   };
 }
 
-/** Removes the claims that `isUnneeded` selects (by default all), and settles them without a landing. */
-function settleAll(held: Map<string, Claim>, isUnneeded: (mint: string) => boolean = () => true): void {
+/**
+ * Removes the claims that `isUnneeded` selects (by default all), and settles them without a
+ * landing.
+ */
+function settleAll(
+  held: Map<string, Claim>,
+  isUnneeded: (mint: string) => boolean = () => true,
+): void {
   for (const [mint, claim] of held) {
     if (!isUnneeded(mint)) continue;
     claim.settle();

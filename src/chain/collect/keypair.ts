@@ -11,8 +11,9 @@ const PUBLIC_KEY_BYTES = 32;
 const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
 
 /**
- * Reads a keypair from `text`: a JSON array of 64 bytes, as `solana-keygen` writes it; the same bytes in base58; or the
- * path of a file that contains either. Errors never quote a key: they quote `text` only if it looks like a path.
+ * Reads a keypair from `text`: a JSON array of 64 bytes, as `solana-keygen` writes it; the same
+ * bytes in base58; or the path of a file that contains either. Errors never quote a key: they quote
+ * `text` only if it looks like a path.
  */
 export function readKeypair(text: string): Keypair {
   const problem = describeMistake(text);
@@ -40,7 +41,9 @@ function readKeyFile(path: string): string {
   }
 }
 
-/** Returns what is wrong with a value that looks like a key; undefined for a possible key or path. */
+/**
+ * Returns what is wrong with a value that looks like a key; undefined for a possible key or path.
+ */
 function describeMistake(text: string): string | undefined {
   const bytes = decodeBytes(text.trim());
   if (!bytes || bytes.length === SECRET_KEY_BYTES) return undefined;
@@ -56,7 +59,9 @@ function decodeSecretKey(text: string): Uint8Array | undefined {
 /** Returns the members of a JSON array, or the bytes of base58; undefined for other text. */
 function decodeBytes(text: string): unknown[] | undefined {
   try {
-    const bytes: unknown = text.startsWith("[") ? JSON.parse(text) : [...getBase58Encoder().encode(text)];
+    const bytes: unknown = text.startsWith("[")
+      ? JSON.parse(text)
+      : [...getBase58Encoder().encode(text)];
     return Array.isArray(bytes) ? bytes : undefined;
   } catch {
     return undefined;

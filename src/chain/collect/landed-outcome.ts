@@ -42,7 +42,10 @@ interface LandedForAccount {
   readonly outcome: Landed;
   /** Limits the read of the transaction's amounts. */
   readonly timeoutMs: number;
-  /** Set if this replica signed the transaction. `block`: the address block that requested the coins. */
+  /**
+   * Set if this replica signed the transaction. `block`: the address block that requested the
+   * coins.
+   */
   readonly signed?: (SignedCollect & { readonly block: string | undefined }) | undefined;
 }
 
@@ -77,26 +80,40 @@ export function createReadOutcome(needs: {
     const newBalance = saturatingSubtract(after, unwithdrawable);
     const at = toTime(landed?.blockTime, signed ? new Date() : undefined);
     if (at) landing.collect = { collected, newBalance, signature, at };
-    return { kind: "collected", collected, newBalance, signature, remaining: signed?.remaining ?? [] };
+    return {
+      kind: "collected",
+      collected,
+      newBalance,
+      signature,
+      remaining: signed?.remaining ?? [],
+    };
   }
 
-  /** Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget. */
+  /**
+   * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
+   */
   function countCosts(signed: SignedCollect, landed: LandedTransaction | undefined): void {
-    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that reports more.
+    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
+    // reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
     const { before, after } = landed?.balances.get(feePayer) ?? {};
-    if (!signed.transaction.sweptMints || !landed || before === undefined || after === undefined) return;
+    if (!signed.transaction.sweptMints || !landed || before === undefined || after === undefined)
+      return;
     const rent = saturatingSubtract(before, toLamports(after + landed.fee));
     signed.correctRent(rent);
     metrics.paid(rent);
   }
 
   /**
-   * Settles the account's claim with the outcome. Uses `outcome.err` only if the transaction itself cannot be read.
-   * Returns `failed-together` if a transaction of several accounts failed: any account may be the reason. Throws
-   * {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
+   * Settles the account's claim with the outcome. Uses `outcome.err` only if the transaction itself
+   * cannot be read. Returns `failed-together` if a transaction of several accounts failed: any
+   * account may be the reason. Throws {@link CollectError} `fee-payer-short`, `failed-on-chain` or
+   * `landed-unreadable`.
    */
-  return async (all: LandedForAccount, log: Logger): Promise<CollectOutcome | "failed-together"> => {
+  return async (
+    all: LandedForAccount,
+    log: Logger,
+  ): Promise<CollectOutcome | "failed-together"> => {
     const { account, claim, transaction, outcome, timeoutMs, signed } = all;
     const { address } = account;
     const { signature } = transaction;
@@ -123,8 +140,10 @@ export function createReadOutcome(needs: {
       if (transaction.isShared) return "failed-together";
       if (mints.length > 0) backoff.coinsFailed(address, mints, { culprits, block: signed?.block });
       else landing.hasFailed = true;
-      // Only this error proves that a shareholder is at fault. Other errors may mean that distributions were paused.
-      if (isReceiverBelowRent(err)) for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
+      // Only this error proves that a shareholder is at fault. Other errors may mean that
+      // distributions were paused.
+      if (isReceiverBelowRent(err))
+        for (const mint of culprits) findings.found(mint, "SHAREHOLDER_BLOCKED");
       const named = culprits.length > 0 ? culprits : mints;
       throw new CollectError({
         ...{ kind: "failed-on-chain", signature, err, mints: named.length > 0 ? named : undefined },
@@ -140,7 +159,12 @@ function toMints({ sweptMints = [] }: StoredTransaction): string[] {
   return [...new Set(sweptMints.filter((mint) => mint !== null))];
 }
 
-/** Converts a block's time (seconds since 1970), capped at now. Returns `ifUnknown` if the time is unknown. */
+/**
+ * Converts a block's time (seconds since 1970), capped at now. Returns `ifUnknown` if the time is
+ * unknown.
+ */
 function toTime(blockTime: number | undefined, ifUnknown: Date | undefined): Date | undefined {
-  return blockTime === undefined ? ifUnknown : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
+  return blockTime === undefined
+    ? ifUnknown
+    : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
 }

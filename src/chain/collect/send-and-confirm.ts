@@ -1,7 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
-import { MAX_SIGNATURES_PER_CALL, type ExpiryReport, type SignatureStatus } from "../rpc/signature-status.ts";
+import {
+  MAX_SIGNATURES_PER_CALL,
+  type ExpiryReport,
+  type SignatureStatus,
+} from "../rpc/signature-status.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
@@ -32,7 +36,10 @@ export interface ConfirmationWaits {
   readonly resendMs?: number | undefined;
   /** The wait between two attempts to read a landed transaction. */
   readonly rereadMs?: number | undefined;
-  /** How long endpoints may take to agree, after one of them first reports that the blockhash has expired. */
+  /**
+   * How long endpoints may take to agree, after one of them first reports that the blockhash has
+   * expired.
+   */
   readonly agreeMs?: number | undefined;
 }
 
@@ -40,7 +47,9 @@ export interface ConfirmationWaits {
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
-/** How many endpoints must agree that a transaction landed or expired, if that many are configured. */
+/**
+ * How many endpoints must agree that a transaction landed or expired, if that many are configured.
+ */
 const MIN_AGREEING = 2;
 const AGREE_MS = 20_000;
 
@@ -49,20 +58,29 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
 /**
  * Sends signed transactions until their outcome is known.
  *
- * A node can lose a transaction, so the same bytes are sent every two seconds. Sending them twice is harmless, because
- * the chain executes the same bytes only once. A transaction is replaced only when it can never land.
+ * A node can lose a transaction, so the same bytes are sent every two seconds. Sending them twice
+ * is harmless, because the chain executes the same bytes only once. A transaction is replaced only
+ * when it can never land.
  *
- * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints report the same confirmed
- * result. It has expired if two endpoints prove that it did not land (`getExpiryReports`), and no endpoint contradicts
- * them. With one configured endpoint, one report is enough. If the endpoints do not agree within 20 s, the outcome is
- * unknown: a stuck or silent endpoint must not keep an account locked. Failed calls prove nothing and are retried.
+ * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints
+ * report the same confirmed result. It has expired if two endpoints prove that it did not land
+ * (`getExpiryReports`), and no endpoint contradicts them. With one configured endpoint, one report
+ * is enough. If the endpoints do not agree within 20 s, the outcome is unknown: a stuck or silent
+ * endpoint must not keep an account locked. Failed calls prove nothing and are retried.
  */
-export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice }) {
+export function createConfirmation(
+  needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice },
+) {
   const { rpc, versions } = needs;
-  const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS, agreeMs = AGREE_MS } = needs;
+  const {
+    pollMs = POLL_MS,
+    resendMs = RESEND_MS,
+    rereadMs = REREAD_MS,
+    agreeMs = AGREE_MS,
+  } = needs;
   /**
-   * By signature of an open transaction: what to call when it is confirmed. Not promises: a promise that never settles
-   * would retain the handlers of all its waiters.
+   * By signature of an open transaction: what to call when it is confirmed. Not promises: a promise
+   * that never settles would retain the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
@@ -78,7 +96,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
       const signatures = [...open.keys()];
       for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
         const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
-        const answer = await orUndefined(rpc.getSignatureStatuses(some, { searchTransactionHistory: false }));
+        const answer = await orUndefined(
+          rpc.getSignatureStatuses(some, { searchTransactionHistory: false }),
+        );
         answer?.forEach((status, j) => {
           if (status?.confirmed) open.get(some[j]!)?.(status);
         });
@@ -88,8 +108,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
   }
 
   /**
-   * Checks, without retries, one endpoint's report that a transaction is confirmed. With several endpoints, returns
-   * undefined unless the transaction itself or a second endpoint supports the report.
+   * Checks, without retries, one endpoint's report that a transaction is confirmed. With several
+   * endpoints, returns undefined unless the transaction itself or a second endpoint supports the
+   * report.
    */
   async function supportStatus(
     { base64, signature }: StoredTransaction,
@@ -98,30 +119,44 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     if (rpc.endpointCount < MIN_AGREEING) return toLanded(status);
     const accountKeys = accountKeysOf(base64);
     const transaction = accountKeys && (await readShared(signature, accountKeys));
-    if (transaction) return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
+    if (transaction)
+      return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
     const statuses = await rpc.getStatusAtEach(signature);
     const confirmed = statuses.flatMap((each) => (each?.confirmed ? [each] : []));
     const groups = Map.groupBy(confirmed, ({ err }) => JSON.stringify(err));
     const agreeing = [...groups.values()].find(({ length }) => length >= MIN_AGREEING);
-    return agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) };
+    return (
+      agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) }
+    );
   }
 
-  /** Returns a function that asks all endpoints for the outcome, and returns undefined while there is none. */
+  /**
+   * Returns a function that asks all endpoints for the outcome, and returns undefined while there
+   * is none.
+   */
   function createOutcomeCheck(transaction: StoredTransaction) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
-    /** By endpoint: whether the blockhash has expired, according to the last report. Ignores `silent` reports. */
+    /**
+     * By endpoint: whether the blockhash has expired, according to the last report. Ignores
+     * `silent` reports.
+     */
     const isPast: boolean[] = [];
     let giveUpAt: number | undefined;
 
     return async (): Promise<TransactionOutcome | undefined> => {
       const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
-      const confirmed = reports.find((report) => report.kind === "found" && report.status.confirmed);
+      const confirmed = reports.find(
+        (report) => report.kind === "found" && report.status.confirmed,
+      );
       const landed =
-        confirmed?.kind === "found" ? await supportStatus(transaction, confirmed.status) : undefined;
+        confirmed?.kind === "found"
+          ? await supportStatus(transaction, confirmed.status)
+          : undefined;
       if (landed) return landed;
 
-      const count = (kind: ExpiryReport["kind"]) => reports.filter((report) => report.kind === kind).length;
+      const count = (kind: ExpiryReport["kind"]) =>
+        reports.filter((report) => report.kind === kind).length;
       const agreeing = count("absent");
       const isDisputed = count("valid") + count("found") > 0;
       if (!isDisputed && agreeing >= Math.min(MIN_AGREEING, reports.length))
@@ -131,7 +166,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
         if (kind !== "silent") isPast[i] = kind !== "valid";
       });
       giveUpAt = isPast.includes(true) ? (giveUpAt ?? performance.now() + agreeMs) : undefined;
-      return giveUpAt !== undefined && performance.now() >= giveUpAt ? { kind: "unknown" } : undefined;
+      return giveUpAt !== undefined && performance.now() >= giveUpAt
+        ? { kind: "unknown" }
+        : undefined;
     };
   }
 
@@ -164,7 +201,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     try {
       for (let shouldSend = !maybeSent; ; shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
-        const outcome = (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
+        const outcome =
+          (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
         if (!outcome) continue;
         const isVersion1 = messageOf(transaction.base64)?.version === 1;
         if (isVersion1 && outcome.kind !== "unknown") versions.ended(outcome.kind);
@@ -186,7 +224,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
 
   return {
-    /** Returns undefined unless the endpoints now report the transaction as landed. Throws {@link RpcError}. */
+    /**
+     * Returns undefined unless the endpoints now report the transaction as landed. Throws {@link
+     * RpcError}.
+     */
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
@@ -194,15 +235,20 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc; versio
     },
 
     /**
-     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first waits two seconds
-     * for the transaction to land. Concurrent calls for the same transaction share one confirmation. Never rejects.
+     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first
+     * waits two seconds for the transaction to land. Concurrent calls for the same transaction
+     * share one confirmation. Never rejects.
      */
-    confirm: (transaction: StoredTransaction, options: { maybeSent: boolean }): Promise<TransactionOutcome> =>
+    confirm: (
+      transaction: StoredTransaction,
+      options: { maybeSent: boolean },
+    ): Promise<TransactionOutcome> =>
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
-     * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a node may return a
-     * transaction only some time after confirming it. Concurrent reads of the same transaction share the attempts.
+     * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a
+     * node may return a transaction only some time after confirming it. Concurrent reads of the
+     * same transaction share the attempts.
      */
     async readLanded(
       { base64, signature }: StoredTransaction,
@@ -225,7 +271,11 @@ function orUndefined<T>(call: Promise<T>): Promise<T | undefined> {
 }
 
 /** Returns the key's pending promise, or starts one. */
-function joinInFlight<T>(pending: Map<string, Promise<T>>, key: string, start: () => Promise<T>): Promise<T> {
+function joinInFlight<T>(
+  pending: Map<string, Promise<T>>,
+  key: string,
+  start: () => Promise<T>,
+): Promise<T> {
   const promise =
     pending.get(key) ??
     start().finally(() => {

@@ -6,27 +6,35 @@ export interface SeenTransaction {
   /** Whether the transaction names the account. */
   readonly hasAccount: boolean;
   readonly outcome: TransactionOutcome;
-  /** When the collect itself signed the transaction, in `performance.now()` time; undefined if it did not. */
+  /**
+   * When the collect itself signed the transaction, in `performance.now()` time; undefined if it
+   * did not.
+   */
   readonly signedAt?: number | undefined;
 }
 
-/** Proves that a transaction in a slot above `slot` landed after `at`, a `performance.now()` time. */
+/**
+ * Proves that a transaction in a slot above `slot` landed after `at`, a `performance.now()` time.
+ */
 interface LandingProof {
   readonly at: number;
   readonly slot: number;
 }
 
 /**
- * Decides what a transaction means to a caller of a collect. `landed`: the caller's result, a success if the
- * transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not the caller's result.
+ * Decides what a transaction means to a caller of a collect. `landed`: the caller's result, a
+ * success if the transaction did not fail. `unknown`: perhaps the caller's result. `nothing`: not
+ * the caller's result.
  *
- * A transaction is the caller's result if it landed after the caller asked. This is proven if the collect itself signed
- * the transaction after the caller asked, or if the chain's newest slot, read after the caller asked, was below the
- * transaction's. Redis proves nothing: it can return another replica's transaction long after that transaction landed.
+ * A transaction is the caller's result if it landed after the caller asked. This is proven if the
+ * collect itself signed the transaction after the caller asked, or if the chain's newest slot, read
+ * after the caller asked, was below the transaction's. Redis proves nothing: it can return another
+ * replica's transaction long after that transaction landed.
  *
- * In doubt, for example if no slot can be read, the answer is `nothing`: with a false success, callers would count one
- * collect twice. The caller then sees the transaction as the account's last collect. A transaction of unknown outcome
- * may have paid the caller, even if the transaction was signed earlier.
+ * In doubt, for example if no slot can be read, the answer is `nothing`: with a false success,
+ * callers would count one collect twice. The caller then sees the transaction as the account's last
+ * collect. A transaction of unknown outcome may have paid the caller, even if the transaction was
+ * signed earlier.
  */
 export function resultFor(
   askedAt: number,
@@ -35,7 +43,8 @@ export function resultFor(
 ): "landed" | "unknown" | "nothing" {
   if (!hasAccount || outcome.kind === "expired") return "nothing";
   if (outcome.kind === "unknown") return "unknown";
-  const isProven = signedAt >= askedAt || proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot);
+  const isProven =
+    signedAt >= askedAt || proofs.some(({ at, slot }) => at >= askedAt && slot < outcome.slot);
   return isProven ? "landed" : "nothing";
 }
 
@@ -53,7 +62,10 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
   }
 
   return {
-    /** Call if a transaction may be in flight: when a caller joins, or when the collect waits for another collect. */
+    /**
+     * Call if a transaction may be in flight: when a caller joins, or when the collect waits for
+     * another collect.
+     */
     readSlot(): void {
       next ??= running.then(() => (running = readSlot()));
     },

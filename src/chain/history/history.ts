@@ -24,21 +24,29 @@ export interface HistoryPage {
 }
 
 /**
- * A page looks at up to this many transactions, or up to the requested number of transfers if that is higher. Anyone
- * can send dust: a lower limit would leave small pages empty. A higher limit would make pages expensive.
+ * A page looks at up to this many transactions, or up to the requested number of transfers if that
+ * is higher. Anyone can send dust: a lower limit would leave small pages empty. A higher limit
+ * would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
-/** At least this many reads of transactions are queued together, so that dust is not read one by one. */
+/**
+ * At least this many reads of transactions are queued together, so that dust is not read one by
+ * one.
+ */
 const MIN_READ_AT_ONCE = 10;
-/** The results of at most this many finalized transactions are cached. An entry takes about 400 bytes. */
+/**
+ * The results of at most this many finalized transactions are cached. An entry takes about 400
+ * bytes.
+ */
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
 /** The calls of two pages. */
 const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
 /**
- * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow about ten calls a
- * second. A full queue takes about 25 s at 0.2 s per call; address blocks take turns. Further reads are refused.
+ * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow
+ * about ten calls a second. A full queue takes about 25 s at 0.2 s per call; address blocks take
+ * turns. Further reads are refused.
  */
 const IN_TURN = {
   maxRunning: 8,
@@ -48,17 +56,21 @@ const IN_TURN = {
       message: "Too many histories are being read. Try again in 30 seconds.",
     }),
 };
-/** How many times to try to read a transaction: a node may list transactions that it cannot return yet. */
+/**
+ * How many times to try to read a transaction: a node may list transactions that it cannot return
+ * yet.
+ */
 const READS = 3;
 const REREAD_MS = 400;
 
 export type History = ReturnType<typeof createHistory>;
 
 /**
- * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized transactions,
- * because these never change. All histories together make at most `historyCallsPerHour` calls in any hour, over all
- * replicas while Redis is up. An address block may use an eighth of the calls, and all trusted callers together half. A
- * read of a list counts once for each endpoint that is asked; a read of a transaction counts once.
+ * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized
+ * transactions, because these never change. All histories together make at most
+ * `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. An address block
+ * may use an eighth of the calls, and all trusted callers together half. A read of a list counts
+ * once for each endpoint that is asked; a read of a transaction counts once.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -89,15 +101,20 @@ export function createHistory(needs: {
     const paid = await budget.take(addressBlock, 1);
     if (!paid.shortage) return paid;
     metrics.refused("history_calls", paid.shortage.scope, 1);
-    const { message, extensions } = budgetRefusal(paid.shortage, "budget of calls for histories", "page");
+    const { message, extensions } = budgetRefusal(
+      paid.shortage,
+      "budget of calls for histories",
+      "page",
+    );
     throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
   return {
     /**
-     * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link MIN_LOOKED_AT} or
-     * `first` transactions, whichever is more. So a page may have fewer transfers, or none, without being the last.
-     * Returns undefined if no endpoint knows `after`. Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link
+     * MIN_LOOKED_AT} or `first` transactions, whichever is more. So a page may have fewer
+     * transfers, or none, without being the last. Returns undefined if no endpoint knows `after`.
+     * Throws {@link RpcError}, or ContractError SERVICE_BUSY.
      */
     async readPage(
       account: AccountAddresses,
@@ -112,7 +129,11 @@ export function createHistory(needs: {
         // List one transaction more than the page looks at, to learn whether there are older ones.
         const limit = maxLookedAt + 1;
         const minSlot = floors.landedSlotOf(address);
-        const { list, calls } = await rpc.listTransactions(address, { before: after, limit, minSlot });
+        const { list, calls } = await rpc.listTransactions(address, {
+          before: after,
+          limit,
+          minSlot,
+        });
         paid.giveBack(1 - calls);
         return list;
       }
@@ -145,7 +166,9 @@ export function createHistory(needs: {
       const end = Math.min(list.length, maxLookedAt);
       while (page.length < first && looked < end) {
         const atOnce = Math.max(first - page.length, MIN_READ_AT_ONCE);
-        const found = await Promise.all(list.slice(looked, Math.min(looked + atOnce, end)).map(readTransfer));
+        const found = await Promise.all(
+          list.slice(looked, Math.min(looked + atOnce, end)).map(readTransfer),
+        );
         for (const transfer of found) {
           if (page.length === first) break;
           if (transfer) page.push(transfer);

@@ -1,7 +1,11 @@
 import { createLruCache } from "../../store/lru-cache.ts";
 import { deriveAddress, toKeyBytes } from "../derive-address.ts";
 import { tokenAccountOf, WRAPPED_SOL_MINT } from "../token-accounts.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_FEES_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "./program-ids.ts";
 import { DerivedCreator, type Creator } from "./vaults.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
@@ -17,12 +21,18 @@ const cache = createLruCache<string, CoinAddresses>(MAX_CACHED_COINS, {
   memoMethod: (mint) => new DerivedCoinAddresses(mint),
 });
 
-/** Derives the addresses of the coin with this mint (in base58), each on first use. Caches them for the process. */
+/**
+ * Derives the addresses of the coin with this mint (in base58), each on first use. Caches them for
+ * the process.
+ */
 export function coinAddressesOf(mint: string): CoinAddresses {
   return cache.memo(mint);
 }
 
-/** The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the platform's PDA. */
+/**
+ * The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the
+ * platform's PDA.
+ */
 export function poolSeedsOf(
   mint: string,
   quoteMint = WRAPPED_SOL_MINT,
@@ -55,7 +65,9 @@ class DerivedCoinAddresses {
     return (this.#curveTokens ??= tokenAccountOf(this.curve));
   }
 
-  /** The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin. */
+  /**
+   * The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin.
+   */
   get pool(): string {
     return (this.#pool ??= deriveAddress(poolSeedsOf(this.mint), LAUNCHPAD_AMM_PROGRAM_ID));
   }
@@ -65,7 +77,10 @@ class DerivedCoinAddresses {
     return (this.#poolTokens ??= tokenAccountOf(this.pool));
   }
 
-  /** The sharing config. It becomes the coin's creator, with vaults of its own, once the coin's fees are shared. */
+  /**
+   * The sharing config. It becomes the coin's creator, with vaults of its own, once the coin's fees
+   * are shared.
+   */
   get sharingConfig(): Creator {
     return (this.#sharingConfig ??= new DerivedCreator(
       this.#derive("sharing-config", LAUNCHPAD_FEES_PROGRAM_ID),

@@ -7,11 +7,15 @@ import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-config.ts";
 
-/** Reasons why a collect does not move a coin's fees to an account, each with a sentence for callers. */
+/**
+ * Reasons why a collect does not move a coin's fees to an account, each with a sentence for
+ * callers.
+ */
 export const UNCOLLECTABLE = {
   NO_SUCH_COIN: "The launch platform has no coin with this mint.",
   HOLDER_REWARDS: "The coin's creator fees go to its holders.",
-  SHARED: "The coin's creator fees go to the accounts in its sharing config, and this is none of them.",
+  SHARED:
+    "The coin's creator fees go to the accounts in its sharing config, and this is none of them.",
   OTHER_CREATOR: "The coin names another address as its creator.",
   CASHBACK: "The coin's creator fees go back to its traders.",
   OTHER_CURRENCY: "The coin trades in a currency other than SOL.",
@@ -28,14 +32,20 @@ export const UNCOLLECTABLE = {
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
 
-/** A coin's uncollected creator fees: on its curve, in its pool, or in the vaults of its sharing config (SHARED). */
+/**
+ * A coin's uncollected creator fees: on its curve, in its pool, or in the vaults of its sharing
+ * config (SHARED).
+ */
 export interface CoinFees {
   readonly mint: string;
   /** Null, like `quoteMint`, for {@link UNCOLLECTABLE.NO_SUCH_COIN}. */
   readonly stage: Stage | "SHARED" | null;
   /** In base58; the wrapped SOL mint for SOL. */
   readonly quoteMint: string | null;
-  /** In the quote mint's smallest unit; for a shareholder, its share. Null for `NO_SUCH_COIN` or an unread pool. */
+  /**
+   * In the quote mint's smallest unit; for a shareholder, its share. Null for `NO_SUCH_COIN` or an
+   * unread pool.
+   */
   readonly amount: bigint | null;
   /** The account's share of the fees, in ten-thousandths. */
   readonly shareBps: number;
@@ -74,10 +84,15 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
 }
 
 /**
- * Decodes a coin from the accounts of {@link keysOfCoin}, in that order, each with {@link COIN_BYTES} of data. Returns
- * undefined if an account's lamports may be rounded. Only these accounts decide who receives a coin's fees.
+ * Decodes a coin from the accounts of {@link keysOfCoin}, in that order, each with {@link
+ * COIN_BYTES} of data. Returns undefined if an account's lamports may be rounded. Only these
+ * accounts decide who receives a coin's fees.
  */
-export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin | undefined {
+export function decodeCoin(
+  addresses: CoinAddresses,
+  accounts: Accounts,
+  rent: Rent,
+): Coin | undefined {
   if (accounts.some((account) => account?.isRounded)) return undefined;
   const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
   const ofPlaces = { curve, pool };
@@ -88,15 +103,18 @@ export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: R
   const [first] = read;
   const isElsewhere = first?.account.isComplete && first.account.quoteMint !== WRAPPED_SOL_MINT;
   const places = isElsewhere ? [first, { ...first, stage: "POOL" as const, isUnread: true }] : read;
-  const isShared = places.some(({ account }) => account.creator === addresses.sharingConfig.address);
+  const isShared = places.some(
+    ({ account }) => account.creator === addresses.sharingConfig.address,
+  );
   const sharing = isShared ? decodeSharingConfig(sharingConfig, addresses.mint) : undefined;
   return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
 }
 
 /**
- * Returns a coin's fees for an account that does not share them. `creator`: the account's address, in base58. `vaults`:
- * the account's vaults. Returns an entry each for the curve and the pool, or a `NO_SUCH_COIN` entry if neither exists.
- * If there is a pool, the curve has an entry only while fees wait on the curve.
+ * Returns a coin's fees for an account that does not share them. `creator`: the account's address,
+ * in base58. `vaults`: the account's vaults. Returns an entry each for the curve and the pool, or a
+ * `NO_SUCH_COIN` entry if neither exists. If there is a pool, the curve has an entry only while
+ * fees wait on the curve.
  */
 export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): SweepableFees[] {
   const { addresses, places } = coin;
@@ -112,14 +130,19 @@ export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): Sweepab
         amount: isUnread ? null : waiting,
         shareBps: account.creator === creator ? ALL_BPS : 0,
         sweep:
-          reason === null ? { coin: addresses, stage, amount: toLamports(waiting), growthRent } : undefined,
+          reason === null
+            ? { coin: addresses, stage, amount: toLamports(waiting), growthRent }
+            : undefined,
       };
     });
   const none = { mint, stage: null, quoteMint: null, amount: null, shareBps: 0, sweep: undefined };
   return fees.length > 0 ? fees : [{ ...none, reason: "NO_SUCH_COIN" }];
 }
 
-/** Null if a collect can move the fees. Checks holder rewards and sharing first, because both replace the creator. */
+/**
+ * Null if a collect can move the fees. Checks holder rewards and sharing first, because both
+ * replace the creator.
+ */
 export function reasonOf(
   { sharingConfig }: CoinAddresses,
   account: FeeAccount,

@@ -5,7 +5,10 @@ import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 
-/** Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to the AMM vault. */
+/**
+ * Where creator fees are: sweeps move them from the curve to the creator vault, or from the pool to
+ * the AMM vault.
+ */
 export type Stage = "CURVE" | "POOL";
 
 interface Place {
@@ -16,7 +19,10 @@ interface Place {
   readonly layout: Layout;
 }
 
-/** Offsets of fields in an account's data, which begins with the discriminator. `bytes`: the newest layout's size. */
+/**
+ * Offsets of fields in an account's data, which begins with the discriminator. `bytes`: the newest
+ * layout's size.
+ */
 interface Layout {
   readonly discriminator: Buffer;
   /** Undefined for a pool, which a coin never leaves. */
@@ -31,9 +37,10 @@ interface Layout {
 }
 
 /**
- * The curve and the pool, in the order in which a coin trades there. The layouts are those of the launch platform's
- * accounts `BondingCurve` and `Pool`. Older accounts are shorter: their missing bytes read as 0. Source:
- * https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/instructions/SWEEP_FEES.md.
+ * The curve and the pool, in the order in which a coin trades there. The layouts are those of the
+ * launch platform's accounts `BondingCurve` and `Pool`. Older accounts are shorter: their missing
+ * bytes read as 0. Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl and
+ * docs/instructions/SWEEP_FEES.md.
  */
 export const PLACES: Readonly<Record<Stage, Place>> = {
   CURVE: {

@@ -1,15 +1,20 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { deriveAddress } from "../derive-address.ts";
-import { ASSOCIATED_TOKEN_PROGRAM_ID, TOKEN_PROGRAM_ID, WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import {
+  ASSOCIATED_TOKEN_PROGRAM_ID,
+  TOKEN_PROGRAM_ID,
+  WRAPPED_SOL_MINT,
+} from "../token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import type { Creator } from "./vaults.ts";
 
-// The Anchor discriminators of the instructions; their accounts are below. Both programs use SWEEP_CREATOR_FEE.
-// Sources: the launch platform's published IDLs, programs 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and
-// pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA, and
-// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md, docs/CREATOR_FEE_SHARING.md
+// The Anchor discriminators of the instructions; their accounts are below. Both programs use
+// SWEEP_CREATOR_FEE. Sources: the launch platform's published IDLs, programs
+// 6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P and pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA, and
+// https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md,
+// docs/CREATOR_FEE_SHARING.md
 const COLLECT_CREATOR_FEE = Buffer.from("1416567bc61cdb84", "hex");
 const TRANSFER_CREATOR_FEES_TO_PUMP = Buffer.from("8b348655e4e56cf1", "hex");
 const SWEEP_CREATOR_FEE = Buffer.from("20f6bf3408c949ba", "hex");
@@ -56,7 +61,10 @@ export const collectCreatorFee = ({ address, creatorVault }: Creator) => ({
   data: COLLECT_CREATOR_FEE,
 });
 
-/** Unwraps the AMM vault (must exist) into the creator vault (need not exist). Must precede `collectCreatorFee`. */
+/**
+ * Unwraps the AMM vault (must exist) into the creator vault (need not exist). Must precede
+ * `collectCreatorFee`.
+ */
 export const transferCreatorFeesToPump = ({
   address,
   creatorVault,
@@ -80,8 +88,9 @@ export const transferCreatorFeesToPump = ({
 });
 
 /**
- * Moves the creator fee, if any, from a coin's curve to the creator vault. The coin must trade in SOL. Must precede
- * `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a missing creator vault.
+ * Moves the creator fee, if any, from a coin's curve to the creator vault. The coin must trade in
+ * SOL. Must precede `collectCreatorFee`. `payer` pays for growing an old curve, and the rent of a
+ * missing creator vault.
  */
 export const sweepCurve = (
   payer: string,
@@ -108,8 +117,9 @@ export const sweepCurve = (
 });
 
 /**
- * Moves the creator fee, if any, from a coin's pool to the AMM vault. Must precede `transferCreatorFeesToPump`.
- * `payer` pays for growing an old pool, and the rent of a missing AMM vault.
+ * Moves the creator fee, if any, from a coin's pool to the AMM vault. Must precede
+ * `transferCreatorFeesToPump`. `payer` pays for growing an old pool, and the rent of a missing AMM
+ * vault.
  */
 export const sweepPool = (
   payer: string,
@@ -135,8 +145,9 @@ export const sweepPool = (
 });
 
 /**
- * Pays the shareholders, all or none, everything that the sharing config's creator vault holds above its rent-exempt
- * minimum. Fails while fees wait on the coin's curve. Uses the instruction's first version, which needs no payer.
+ * Pays the shareholders, all or none, everything that the sharing config's creator vault holds
+ * above its rent-exempt minimum. Fails while fees wait on the coin's curve. Uses the instruction's
+ * first version, which needs no payer.
  */
 export const distributeCreatorFees = (
   { mint, curve, sharingConfig }: CoinAddresses,
@@ -168,10 +179,22 @@ function deriveAccounts(program: string, configSeed: string) {
 }
 
 const signer = (address: string): NamedAccount => ({ address, isSigner: true, isWritable: true });
-const writable = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: true });
-const readOnly = (address: string): NamedAccount => ({ address, isSigner: false, isWritable: false });
+const writable = (address: string): NamedAccount => ({
+  address,
+  isSigner: false,
+  isWritable: true,
+});
+const readOnly = (address: string): NamedAccount => ({
+  address,
+  isSigner: false,
+  isWritable: false,
+});
 
-export function fromTransactionInstruction({ programId, keys, data }: TransactionInstruction): Instruction {
+export function fromTransactionInstruction({
+  programId,
+  keys,
+  data,
+}: TransactionInstruction): Instruction {
   const accounts = keys.map(({ pubkey, ...flags }) => ({ address: pubkey.toBase58(), ...flags }));
   return { program: programId.toBase58(), accounts, data };
 }

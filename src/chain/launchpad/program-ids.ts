@@ -42,7 +42,10 @@ const FOREIGN_PROGRAM_IDS = [
   "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
 ];
 
-/** Known programs that cannot be the escrow program: they cannot withdraw lamports from escrow addresses. */
+/**
+ * Known programs that cannot be the escrow program: they cannot withdraw lamports from escrow
+ * addresses.
+ */
 export const NO_ESCROW_PROGRAM_IDS: ReadonlySet<string> = new Set([
   ...Object.values(LAUNCHPAD_PROGRAMS),
   ...FOREIGN_PROGRAM_IDS,

@@ -21,8 +21,9 @@ export const ALL_BPS = 10_000;
 
 const MAX_SHAREHOLDERS = 10;
 
-// The account `SharingConfig` of the launch platform's fees program. Offsets include the discriminator. Source:
-// https://github.com/pump-fun/pump-public-docs/tree/main/idl and docs/CREATOR_FEE_SHARING.md.
+// The account `SharingConfig` of the launch platform's fees program. Offsets include the
+// discriminator. Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl and
+// docs/CREATOR_FEE_SHARING.md.
 const DISCRIMINATOR = Buffer.from("d84a0900388c5d4b", "hex");
 const STATUS = 10;
 const MINT = 11;
@@ -45,7 +46,8 @@ export function decodeSharingConfig(
   if (data.length < SHAREHOLDERS || !data.subarray(0, DISCRIMINATOR.length).equals(DISCRIMINATOR))
     return undefined;
   const count = data.readUInt32LE(COUNT);
-  const isWhole = count <= MAX_SHAREHOLDERS && data.length >= SHAREHOLDERS + count * SHAREHOLDER_BYTES;
+  const isWhole =
+    count <= MAX_SHAREHOLDERS && data.length >= SHAREHOLDERS + count * SHAREHOLDER_BYTES;
   if (!isWhole || keyAt(data, MINT) !== mint) return undefined;
   return {
     isPaused: data[STATUS] !== ACTIVE,

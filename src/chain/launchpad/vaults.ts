@@ -2,10 +2,16 @@ import { deriveAddress, toKeyBytes } from "../derive-address.ts";
 import { tokenAccountOf } from "../token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 
-/** The address (base58) of a creator of coins, and the addresses of the vaults for the creator's fees. */
+/**
+ * The address (base58) of a creator of coins, and the addresses of the vaults for the creator's
+ * fees.
+ */
 export type Creator = Pick<DerivedCreator, keyof DerivedCreator>;
 
-/** Derives each vault on first use. A class, because getters on a prototype cost no memory per creator. */
+/**
+ * Derives each vault on first use. A class, because getters on a prototype cost no memory per
+ * creator.
+ */
 export class DerivedCreator {
   readonly address: string;
   #creatorVault: string | undefined;

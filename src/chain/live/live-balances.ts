@@ -8,10 +8,16 @@ import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 
 const PERIOD_MS = 2_000;
-/** Besides watchers' first reads, at most 60 calls are made in any minute: one per 1.2 s, and a burst of 10. */
+/**
+ * Besides watchers' first reads, at most 60 calls are made in any minute: one per 1.2 s, and a
+ * burst of 10.
+ */
 const CALL_MS = 1_200;
 const BURST = 10;
-/** A read starts once this many calls are allowed. A read that makes more calls delays the next read. */
+/**
+ * A read starts once this many calls are allowed. A read that makes more calls delays the next
+ * read.
+ */
 const CALLS_PER_READ = 8;
 /** The wait after a failed read. Each further failure doubles it. */
 const FIRST_BACKOFF_MS = 2_000;
@@ -44,10 +50,11 @@ interface Watched extends WalletWithCoins {
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
- * Watches balances for the whole process. The watchers of a wallet share all its reads except their first. One read
- * covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less often if there are many: reads are
- * 1.2 s apart, so 1,000 wallets without coins take 38 s. Address blocks take turns, one wallet each. During an outage
- * nothing is shown, and one read at a time probes the chain.
+ * Watches balances for the whole process. The watchers of a wallet share all its reads except their
+ * first. One read covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less
+ * often if there are many: reads are 1.2 s apart, so 1,000 wallets without coins take 38 s. Address
+ * blocks take turns, one wallet each. During an outage nothing is shown, and one read at a time
+ * probes the chain.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
@@ -91,19 +98,26 @@ export function createLiveBalances(
     changed.delete(wallet);
   }
 
-  /** The wallets in the order of their next reads: the `changed` wallets, those that are due, then all others. */
+  /**
+   * The wallets in the order of their next reads: the `changed` wallets, those that are due, then
+   * all others.
+   */
   function inTurn(): Iterable<Watched> {
     const dueBefore = performance.now() - livePeriodMs;
     const due = [...wallets.values()].filter(({ triedAt }) => triedAt <= dueBefore);
     return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
   }
 
-  /** Sorts wallets so that address blocks take turns. The block whose last read is oldest comes first. */
+  /**
+   * Sorts wallets so that address blocks take turns. The block whose last read is oldest comes
+   * first.
+   */
   function byBlock(some: readonly Watched[]): Watched[] {
     const readAt = new Map<string, number>();
     for (const { watchers, triedAt } of wallets.values())
       for (const block of watchers.keys()) readAt.set(block, triedAt);
-    const turnOf = ({ watchers }: Watched) => Math.min(...watchers.keys().map((block) => readAt.get(block)!));
+    const turnOf = ({ watchers }: Watched) =>
+      Math.min(...watchers.keys().map((block) => readAt.get(block)!));
     const oldestFirst = some.toSorted((a, b) => turnOf(a) - turnOf(b));
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
@@ -174,10 +188,14 @@ export function createLiveBalances(
 
   return {
     /**
-     * Yields the balance of an account and its coins: first as read for this watcher, then after each change and each
-     * outage. A slow watcher gets only the newest balance. Ends when `signal` aborts.
+     * Yields the balance of an account and its coins: first as read for this watcher, then after
+     * each change and each outage. A slow watcher gets only the newest balance. Ends when `signal`
+     * aborts.
      */
-    watch(requested: WalletWithCoins, { signal, addressBlock }: Caller): AsyncGenerator<BalanceWith> {
+    watch(
+      requested: WalletWithCoins,
+      { signal, addressBlock }: Caller,
+    ): AsyncGenerator<BalanceWith> {
       const joinedAt = performance.now();
       const wallet = join(requested, addressBlock);
       const end = () => {
@@ -193,14 +211,19 @@ export function createLiveBalances(
 
     /** Reads a watched account soon. Call this when the account's balance has changed. */
     refresh({ address }: AccountAddresses): void {
-      for (const wallet of wallets.values()) if (wallet.account.address === address) changed.add(wallet);
+      for (const wallet of wallets.values())
+        if (wallet.account.address === address) changed.add(wallet);
       schedule();
     },
   };
 }
 
 /** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */
-async function* follow(wallet: Watched, joinedAt: number, signal: AbortSignal): AsyncGenerator<BalanceWith> {
+async function* follow(
+  wallet: Watched,
+  joinedAt: number,
+  signal: AbortSignal,
+): AsyncGenerator<BalanceWith> {
   let shown: number | undefined;
   while (!signal.aborted) {
     const { balance, readAt, version, nextRead } = wallet;

@@ -34,8 +34,9 @@ export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promi
 }
 
 /**
- * Shares one `read` of each endpoint between all callers within `maxAgeMs`. The read has its own deadline of
- * `rpcTimeoutMs`: a caller's signal ends only that caller's wait. Throws {@link RpcError} for `method`.
+ * Shares one `read` of each endpoint between all callers within `maxAgeMs`. The read has its own
+ * deadline of `rpcTimeoutMs`: a caller's signal ends only that caller's wait. Throws {@link
+ * RpcError} for `method`.
  */
 export function memoizeByEndpoint<T>(
   method: string,

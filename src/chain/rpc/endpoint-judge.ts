@@ -20,7 +20,9 @@ interface Standing {
   /** The genesis hash that the endpoint last reported; undefined before its first report. */
   genesisHash: string | undefined;
   isForeign: boolean;
-  /** When the genesis hash was last read; undefined before the first read, and after each failure. */
+  /**
+   * When the genesis hash was last read; undefined before the first read, and after each failure.
+   */
   verifiedAt: number | undefined;
   verifying: Promise<void> | undefined;
   isChecking: boolean;
@@ -45,11 +47,16 @@ const CHECK_AFTER_MS = 2_000;
 const VERIFY_AFTER_MS = 60_000;
 /** For this long, an endpoint's last answer describes its state. */
 const KNOWN_MS = 10_000;
-/** When the best endpoint has been below the newest slot for this long, its slot becomes the newest. */
+/**
+ * When the best endpoint has been below the newest slot for this long, its slot becomes the newest.
+ */
 const LOST_MS = 10_000;
 /** A fault that has not been seen for this long is over. */
 const OVER_MS = 60_000;
-/** The methods whose answers must be current. Other answers, such as a transaction's status, may be of any slot. */
+/**
+ * The methods whose answers must be current. Other answers, such as a transaction's status, may be
+ * of any slot.
+ */
 const OF_NOW: readonly RpcMethod[] = [
   "getMultipleAccounts",
   "simulateTransaction",
@@ -66,19 +73,22 @@ const TEXTS: Readonly<Record<Fault, string>> = {
 export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
 
 /**
- * Decides which endpoints are used, in which order, and which of their answers are accepted. `endpoints`: most
- * preferred first.
+ * Decides which endpoints are used, in which order, and which of their answers are accepted.
+ * `endpoints`: most preferred first.
  *
- * - An endpoint that is slow or fails, for example with a 429, backs off: for half a second at first, and twice as long
- *   after each further failure, up to half a minute. A success resets the backoff.
- * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but are wrong. The most
- *   preferred endpoint that has answered decides which genesis hash is right. If this endpoint later reports a
- *   different hash, the earlier hash stays right while another endpoint reports it: a host name may move to a node of
- *   another cluster. The hash is read before the first use, in the background after a failure, and once a minute. After
- *   a failure, a caller waits for this read only if no other endpoint works.
- * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own answers decide whether
- *   it has a fault: an endpoint cannot make others look bad by claiming to be ahead. If all endpoints look old, this
- *   machine's clock is wrong, and all are used. A single endpoint is used even with a fault.
+ * - An endpoint that is slow or fails, for example with a 429, backs off: for half a second at
+ *   first, and twice as long after each further failure, up to half a minute. A success resets the
+ *   backoff.
+ * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but
+ *   are wrong. The most preferred endpoint that has answered decides which genesis hash is right.
+ *   If this endpoint later reports a different hash, the earlier hash stays right while another
+ *   endpoint reports it: a host name may move to a node of another cluster. The hash is read before
+ *   the first use, in the background after a failure, and once a minute. After a failure, a caller
+ *   waits for this read only if no other endpoint works.
+ * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own
+ *   answers decide whether it has a fault: an endpoint cannot make others look bad by claiming to
+ *   be ahead. If all endpoints look old, this machine's clock is wrong, and all are used. A single
+ *   endpoint is used even with a fault.
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
@@ -101,24 +111,34 @@ export function createEndpointJudge(needs: {
   /** The last answer of the best endpoint. */
   let best = { slot: 0, at: -Infinity };
   let newestSlot = 0;
-  /** When the best endpoint's answers fell below the newest slot; undefined while they are not below it. */
+  /**
+   * When the best endpoint's answers fell below the newest slot; undefined while they are not below
+   * it.
+   */
   let belowSince: number | undefined;
 
   const backsOff = ({ backsOffUntil, isForeign }: Standing) => isForeign || backsOffUntil > now();
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
-  const isKnown = ({ progress }: Standing) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
+  const isKnown = ({ progress }: Standing) =>
+    progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
 
-  /** The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state counts as better. */
+  /**
+   * The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state
+   * counts as better.
+   */
   function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
     const { progress } = standing;
     const fault = progress.fault();
     if (!fault) return undefined;
     const isBetter = (other: Standing) =>
       rankOf(other) < rankOf(standing) &&
-      // Until this state is old, an endpoint at the same slot is not better: the whole chain may stand still.
+      // Until this state is old, an endpoint at the same slot is not better: the whole chain may
+      // stand still.
       (fault !== "still" || other.progress.slot() > progress.slot() || progress.isOld());
     const others = all.filter((other) => other !== standing && !backsOff(other));
-    return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown)) ? fault : undefined;
+    return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown))
+      ? fault
+      : undefined;
   }
 
   /** Logs a fault once, although it may come and go. */
@@ -149,7 +169,8 @@ export function createEndpointJudge(needs: {
         { host: endpoint.host, err: cause },
         "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
       );
-    standing.backsOffUntil = now() + Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS);
+    standing.backsOffUntil =
+      now() + Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS);
     standing.failuresInARow++;
   }
 
@@ -177,7 +198,8 @@ export function createEndpointJudge(needs: {
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
   function verify(standing: Standing): Promise<void> {
     const { endpoint } = standing;
-    const read = (deadline: AbortSignal) => needs.callEndpoint(endpoint, "getGenesisHash", [], deadline);
+    const read = (deadline: AbortSignal) =>
+      needs.callEndpoint(endpoint, "getGenesisHash", [], deadline);
     standing.verifying ??= withDeadline(rpcTimeoutMs, read)
       .then((genesisHash) => {
         learn(standing, genesisHash);
@@ -199,7 +221,10 @@ export function createEndpointJudge(needs: {
   const isReached = (slot: number) =>
     best.slot === 0 || slot <= best.slot + ((now() - best.at + MAX_AGE_MS) / 1_000) * MOST_RATE;
 
-  /** Raises the newest slot to `slot` if the chain can have reached it. Any endpoint or replica may report `slot`. */
+  /**
+   * Raises the newest slot to `slot` if the chain can have reached it. Any endpoint or replica may
+   * report `slot`.
+   */
   function takeSlot(slot: number): void {
     if (slot > newestSlot && isReached(slot)) newestSlot = slot;
   }
@@ -215,7 +240,9 @@ export function createEndpointJudge(needs: {
     else {
       best = { slot, at: now() };
       const isLost =
-        belowSince !== undefined && now() - belowSince >= LOST_MS && progress.advancedAt() > belowSince;
+        belowSince !== undefined &&
+        now() - belowSince >= LOST_MS &&
+        progress.advancedAt() > belowSince;
       if (isLost || slot >= newestSlot) {
         newestSlot = slot;
         belowSince = undefined;
@@ -225,8 +252,8 @@ export function createEndpointJudge(needs: {
   }
 
   /**
-   * Makes a call, and reads the genesis hash of an unverified endpoint: before the call if the call sends a
-   * transaction, or if the cluster is unknown or wrong; otherwise at the same time.
+   * Makes a call, and reads the genesis hash of an unverified endpoint: before the call if the call
+   * sends a transaction, or if the cluster is unknown or wrong; otherwise at the same time.
    */
   async function callVerified<T>(
     standing: Standing,
@@ -250,7 +277,10 @@ export function createEndpointJudge(needs: {
   }
 
   return {
-    /** Whether the endpoint comes first and is healthy: if it is behind, it should soon catch up with the others. */
+    /**
+     * Whether the endpoint comes first and is healthy: if it is behind, it should soon catch up
+     * with the others.
+     */
     isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
 
     /** All endpoints: first the verified ones without a fault, in order of preference. */
@@ -262,7 +292,10 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
-    /** Records a call's error, or "slow". Errors about the slot, the version or the request cause no backoff. */
+    /**
+     * Records a call's error, or "slow". Errors about the slot, the version or the request cause no
+     * backoff.
+     */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
         isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
@@ -271,13 +304,15 @@ export function createEndpointJudge(needs: {
 
     succeeded(endpoint: Endpoint): void {
       const standing = of(endpoint);
-      if (standing.failuresInARow > 0) log.info({ host: endpoint.host }, "a chain endpoint works again");
+      if (standing.failuresInARow > 0)
+        log.info({ host: endpoint.host }, "a chain endpoint works again");
       Object.assign(standing, { failuresInARow: 0, backsOffUntil: -Infinity });
     },
 
     /**
-     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, if its answer is not accepted,
-     * or if the answer's slot is below the requested `minContextSlot`, which some nodes ignore.
+     * Calls an endpoint. Throws {@link RpcError} if the endpoint is on another cluster, if its
+     * answer is not accepted, or if the answer's slot is below the requested `minContextSlot`,
+     * which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
@@ -291,29 +326,35 @@ export function createEndpointJudge(needs: {
         if (accept(standing, state) && state.slot >= minContextSlot) return result;
       } catch (error) {
         // A node that has not reached the required slot reports its own slot.
-        if (error instanceof RpcError && error.slot !== undefined) accept(standing, { slot: error.slot });
+        if (error instanceof RpcError && error.slot !== undefined)
+          accept(standing, { slot: error.slot });
         throw error;
       }
       throw new RpcError("slot", method, endpoint.host, state);
     }) satisfies CallEndpoint,
 
     /**
-     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances but stays below it for
-     * 10 s, that endpoint's slot replaces it: the higher slot was wrong or rolled back, or no endpoint that reached it
-     * answers any more.
+     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances
+     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong or
+     * rolled back, or no endpoint that reached it answers any more.
      */
     newestSlot: () => newestSlot,
     takeSlot,
     isReached,
 
-    /** Reads the state of endpoints that no call has used lately, and the genesis hash where that is due. */
+    /**
+     * Reads the state of endpoints that no call has used lately, and the genesis hash where that is
+     * due.
+     */
     check(): void {
       if (isOnly) return;
       for (const standing of all) {
         const { progress, verifiedAt, failuresInARow } = standing;
         const isSilent = progress.silentMs() >= CHECK_AFTER_MS;
         const isDue =
-          verifiedAt === undefined ? isSilent || failuresInARow > 0 : now() - verifiedAt >= VERIFY_AFTER_MS;
+          verifiedAt === undefined
+            ? isSilent || failuresInARow > 0
+            : now() - verifiedAt >= VERIFY_AFTER_MS;
         if (standing.isChecking || standing.backsOffUntil > now() || !(isSilent || isDue)) continue;
         standing.isChecking = true;
         void (isDue ? verify(standing) : Promise.resolve())
@@ -330,7 +371,10 @@ export function createEndpointJudge(needs: {
       }
     },
 
-    /** Reads each endpoint's cluster and state, before the first calls. Results are in order of preference. */
+    /**
+     * Reads each endpoint's cluster and state, before the first calls. Results are in order of
+     * preference.
+     */
     readClusters: () =>
       Promise.all(
         all.map(async (standing): Promise<Cluster> => {

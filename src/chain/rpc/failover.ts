@@ -6,26 +6,33 @@ import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
 
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
-/** The wait before all endpoints are tried again; random, so that callers do not retry at the same time. */
+/**
+ * The wait before all endpoints are tried again; random, so that callers do not retry at the same
+ * time.
+ */
 const RETRY_MS = [50, 150] as const;
 /** The wait while nodes are behind: a slot or two. */
 const CATCH_UP_MS = [200, 400] as const;
-/** How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s. */
+/**
+ * How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s.
+ */
 const TRIES_AT_BEST = 6;
 
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
- * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries endpoints in the order
- * of {@link createEndpointJudge}. A call that takes a fifth of the timeout also goes to the next endpoint; the first
- * complete result counts, and the other attempts are aborted. After an error about the request itself, the call tries
- * no further endpoint, and fails once all open attempts have failed. When every endpoint has failed, the call waits
- * briefly and tries all once more; if they are only behind, it repeats this until the timeout. The best endpoint has
- * about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that claims a high slot would receive the
- * reads of every account that was just collected.
+ * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries
+ * endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout
+ * also goes to the next endpoint; the first complete result counts, and the other attempts are
+ * aborted. After an error about the request itself, the call tries no further endpoint, and fails
+ * once all open attempts have failed. When every endpoint has failed, the call waits briefly and
+ * tries all once more; if they are only behind, it repeats this until the timeout. The best
+ * endpoint has about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that
+ * claims a high slot would receive the reads of every account that was just collected.
  *
- * An incomplete result is not a failure: the call goes on to the next endpoints that do not back off. If none returns a
- * complete result, the call returns the incomplete one without waiting for slow endpoints.
+ * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
+ * off. If none returns a complete result, the call returns the incomplete one without waiting for
+ * slow endpoints.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -96,9 +103,11 @@ export function createFailover(needs: {
             (reason: unknown) => {
               if (isSettled) return;
               judge.failed(endpoint, reason);
-              const waits = waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
+              const waits =
+                waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
               if (!isRetryable(reason) || waits) next = candidates.length;
-              // Keep a failure about the slot: the call is then retried, because the endpoint may soon catch up.
+              // Keep a failure about the slot: the call is then retried, because the endpoint may
+              // soon catch up.
               if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
               goOn();
             },
@@ -115,7 +124,8 @@ export function createFailover(needs: {
           settle();
           reject(failure!);
         } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
-          // Retry without waiting for slow endpoints: the answer that was refused for its slot may then be accepted.
+          // Retry without waiting for slow endpoints: the answer that was refused for its slot may
+          // then be accepted.
           for (const endpoint of open) judge.failed(endpoint, "slow");
           settle();
           reject(failure!);
@@ -126,7 +136,10 @@ export function createFailover(needs: {
     });
   }
 
-  /** Retries at once if the first try fails because of a slot: another answer may have made that slot acceptable. */
+  /**
+   * Retries at once if the first try fails because of a slot: another answer may have made that
+   * slot acceptable.
+   */
   async function tryWithRetries<T>(
     attempt: Attempt<T>,
     isComplete: (result: T) => boolean,
@@ -152,7 +165,10 @@ export function createFailover(needs: {
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
       withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
 
-    /** Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's result, in order. */
+    /**
+     * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's
+     * result, in order.
+     */
     callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
       withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
         Promise.allSettled(

@@ -15,15 +15,18 @@ export interface Found {
   readonly rent: Rent;
 }
 
-/** A read of groups of accounts. A group is identified by its index; its accounts are in the order of its addresses. */
+/**
+ * A read of groups of accounts. A group is identified by its index; its accounts are in the order
+ * of its addresses.
+ */
 export interface AccountsRead {
   /** The base58 addresses of each group. A group's accounts must be read in the same slot. */
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
   /**
-   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot be used, although
-   * the endpoint works.
+   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot
+   * be used, although the endpoint works.
    */
   readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
   /** The oldest slot that is accepted for a group at this time; 0 for any. */
@@ -46,22 +49,31 @@ interface Call {
 /** The limit of `getMultipleAccounts`. */
 export const MAX_ACCOUNTS_PER_CALL = 100;
 
-/** Each call reads these accounts first: they show the age of the node's state, and the rent rate. */
+/**
+ * Each call reads these accounts first: they show the age of the node's state, and the rent rate.
+ */
 const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 
 /** How many accounts one call can read besides the sysvars. */
 export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
-/** A provider's lower limit is forgotten after this time, so that one odd refusal does not cost calls forever. */
+/**
+ * A provider's lower limit is forgotten after this time, so that one odd refusal does not cost
+ * calls forever.
+ */
 const LIMIT_MAX_AGE_MS = 3_600_000;
-/** A group that takes several calls is read up to this many times, until all calls answer for the same slot. */
+/**
+ * A group that takes several calls is read up to this many times, until all calls answer for the
+ * same slot.
+ */
 const MAX_READS_OF_GROUP = 3;
 
 /**
- * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An account in several
- * groups of a call is read once. Some providers accept fewer than 100 accounts per call. When an endpoint refuses a
- * call's size, the endpoint's limit becomes about half of that size, for an hour. Only a group above the limit is
- * split: its calls must answer for the same slot.
+ * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An
+ * account in several groups of a call is read once. Some providers accept fewer than 100 accounts
+ * per call. When an endpoint refuses a call's size, the endpoint's limit becomes about half of that
+ * size, for an hour. Only a group above the limit is split: its calls must answer for the same
+ * slot.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
   const { failover, callEndpoint } = needs;
@@ -72,7 +84,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     return limit && performance.now() < limit.forgetAt ? limit.keys : MAX_ACCOUNTS_PER_CALL;
   }
 
-  /** Lowers the endpoint's limit; removes it if even one account is refused, because then size is not the reason. */
+  /**
+   * Lowers the endpoint's limit; removes it if even one account is refused, because then size is
+   * not the reason.
+   */
   function learnFromRefusal(endpoint: Endpoint, keys: number): void {
     if (keys === 1) limits.delete(endpoint);
     else {
@@ -83,11 +98,17 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   }
 
   /**
-   * Passes each group's accounts to `take`, in any order. Retries `unusable` groups once at each further endpoint, and
-   * `older` groups until the timeout. Rejects with {@link RpcError} if a group is not taken: `account` if all such
-   * groups are `unusable`.
+   * Passes each group's accounts to `take`, in any order. Retries `unusable` groups once at each
+   * further endpoint, and `older` groups until the timeout. Rejects with {@link RpcError} if a
+   * group is not taken: `account` if all such groups are `unusable`.
    */
-  return async ({ groups, bytes, take, minSlotOf = () => 0, onCall }: AccountsRead): Promise<void> => {
+  return async ({
+    groups,
+    bytes,
+    take,
+    minSlotOf = () => 0,
+    onCall,
+  }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
     /** The groups that are not taken yet. */
     const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
@@ -108,7 +129,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         try {
           const { context, value } = await callEndpoint(endpoint, method, [keys, options], signal);
           if (value.length !== keys.length) throw new RpcError("unreadable", method, endpoint.host);
-          return { accounts: value.map((account) => withSlice(account, length)), slot: context.slot };
+          return {
+            accounts: value.map((account) => withSlice(account, length)),
+            slot: context.slot,
+          };
         } catch (error) {
           if (refusesSize(error)) learnFromRefusal(endpoint, keys.length);
           throw error;
@@ -116,7 +140,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       }
 
       async function readCall({ indexes, groups }: Call, limit: number): Promise<void> {
-        // The lowest slot of all groups: a group must not fail because another group of the call needs a newer slot.
+        // The lowest slot of all groups: a group must not fail because another group of the call
+        // needs a newer slot.
         const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
         const chunks = chunksOf([...indexes.keys()], limit);
         let answers: Awaited<ReturnType<typeof ask>>[] = [];
@@ -175,21 +200,28 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   };
 }
 
-/** Packs groups, the largest first, each into the first call with room. A group above `limit` gets its own call. */
+/**
+ * Packs groups, the largest first, each into the first call with room. A group above `limit` gets
+ * its own call.
+ */
 function pack(groups: readonly Group[], limit: number): readonly Call[] {
   const calls: { readonly indexes: Map<string, number>; readonly groups: Group[] }[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
     const newTo = ({ indexes }: Call) => group.keys.filter((key) => !indexes.has(key)).length;
     let call = calls.find((each) => each.indexes.size + newTo(each) <= limit);
-    if (!call) calls.push((call = { indexes: new Map(SYSVARS.map((key, i) => [key, i])), groups: [] }));
-    for (const key of group.keys) if (!call.indexes.has(key)) call.indexes.set(key, call.indexes.size);
+    if (!call)
+      calls.push((call = { indexes: new Map(SYSVARS.map((key, i) => [key, i])), groups: [] }));
+    for (const key of group.keys)
+      if (!call.indexes.has(key)) call.indexes.set(key, call.indexes.size);
     call.groups.push(group);
   }
   return calls;
 }
 
 const chunksOf = (keys: readonly string[], size: number) =>
-  Array.from({ length: Math.ceil(keys.length / size) }, (_, i) => keys.slice(i * size, (i + 1) * size));
+  Array.from({ length: Math.ceil(keys.length / size) }, (_, i) =>
+    keys.slice(i * size, (i + 1) * size),
+  );
 
 /** Omits slot 0, because every node has reached it. */
 export function toMinContextSlot(minContextSlot: number): { minContextSlot?: number } {

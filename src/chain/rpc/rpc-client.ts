@@ -19,13 +19,17 @@ const FINALIZED = { commitment: "finalized" };
 
 /** How long collects share one read of an endpoint's block height. */
 const HEIGHT_MAX_AGE_MS = 1_000;
-/** A new blockhash is valid for 150 blocks. The other 150 allow for a load balancer whose nodes differ in height. */
+/**
+ * A new blockhash is valid for 150 blocks. The other 150 allow for a load balancer whose nodes
+ * differ in height.
+ */
 const MAX_VALID_BLOCKS = 300;
 
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * JSON-RPC methods with failover, each within `rpcTimeoutMs`. Most reads are `confirmed`. All throw {@link RpcError}.
+ * JSON-RPC methods with failover, each within `rpcTimeoutMs`. Most reads are `confirmed`. All throw
+ * {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -45,7 +49,10 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /** `getLatestBlockhash` checks heights before it reports them: a wrong low one makes true ones look impossible. */
+  /**
+   * `getLatestBlockhash` checks heights before it reports them: a wrong low one makes true ones
+   * look impossible.
+   */
   const heights = createHeightCheck();
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
@@ -53,7 +60,10 @@ export function createRpc(
   /** Reads the newest confirmed slot. Like other reads, fails if no endpoint has a current slot. */
   const getSlot = () => failover.call(readSlot);
 
-  /** Calls a method that takes a transaction. Throws {@link RpcError} `version` if the node refuses version 1. */
+  /**
+   * Calls a method that takes a transaction. Throws {@link RpcError} `version` if the node refuses
+   * version 1.
+   */
   async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
     endpoint: Endpoint,
     method: M,
@@ -69,7 +79,10 @@ export function createRpc(
     }
   }
 
-  /** Reads a block height by `method`. Throws {@link RpcError} `unreadable` for an impossible height. */
+  /**
+   * Reads a block height by `method`. Throws {@link RpcError} `unreadable` for an impossible
+   * height.
+   */
   async function readBlock<M extends "getBlockHeight" | "getEpochInfo">(
     method: M,
     commitment: object,
@@ -81,7 +94,12 @@ export function createRpc(
     throw new RpcError("unreadable", method, endpoint.host);
   }
   const readHeight: Attempt<number> = (...at) => readBlock("getBlockHeight", CONFIRMED, ...at);
-  const getHeight = memoizeByEndpoint("getBlockHeight", readHeight, HEIGHT_MAX_AGE_MS, rpcTimeoutMs);
+  const getHeight = memoizeByEndpoint(
+    "getBlockHeight",
+    readHeight,
+    HEIGHT_MAX_AGE_MS,
+    rpcTimeoutMs,
+  );
 
   const reads = { failover, callEndpoint, isReached };
   const readAccounts = createReadAccounts(reads);
@@ -119,21 +137,28 @@ export function createRpc(
       return read;
     },
 
-    /** The newest blockhash, and the last block height at which it is valid: at most 300 above the node's height. */
+    /**
+     * The newest blockhash, and the last block height at which it is valid: at most 300 above the
+     * node's height.
+     */
     getLatestBlockhash: () =>
       failover.call(async (endpoint, signal) => {
         const [height, { value }] = await Promise.all([
           getHeight(endpoint, signal),
           callEndpoint(endpoint, "getLatestBlockhash", [CONFIRMED], signal),
         ]);
-        const isTooHigh = (height: number) => value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
+        const isTooHigh = (height: number) =>
+          value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
         if (isTooHigh(height) && isTooHigh(await readHeight(endpoint, signal)))
           throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
         heights.report(height);
         return value;
       }),
 
-    /** For each recent slot, the lowest price for a write to all `addresses`, in micro-lamports per compute unit. */
+    /**
+     * For each recent slot, the lowest price for a write to all `addresses`, in micro-lamports per
+     * compute unit.
+     */
     async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
       const fees = await failover.call((endpoint, signal) =>
         callEndpoint(endpoint, "getRecentPrioritizationFees", [addresses], signal),
@@ -142,10 +167,11 @@ export function createRpc(
     },
 
     /**
-     * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least as new as `minSlot`.
-     * `accounts`: the accounts of `addresses` after the transaction. `payerBefore`: the fee payer's lamports before it,
-     * in the same slot. Both are undefined when the node omits them. Throws {@link RpcError} `version` if no endpoint
-     * simulates the transaction and one refuses its version.
+     * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least
+     * as new as `minSlot`. `accounts`: the accounts of `addresses` after the transaction.
+     * `payerBefore`: the fee payer's lamports before it, in the same slot. Both are undefined when
+     * the node omits them. Throws {@link RpcError} `version` if no endpoint simulates the
+     * transaction and one refuses its version.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const options = {
@@ -160,7 +186,12 @@ export function createRpc(
       const simulate: Attempt<RpcResult<"simulateTransaction">> = async (endpoint, signal) => {
         try {
           const method = "simulateTransaction";
-          const result = await callWithTransaction(endpoint, method, [transaction, options], signal);
+          const result = await callWithTransaction(
+            endpoint,
+            method,
+            [transaction, options],
+            signal,
+          );
           if (result.value.err !== "UnsupportedVersion") return result;
           throw new RpcError("version", method, endpoint.host);
         } catch (error) {
@@ -174,15 +205,17 @@ export function createRpc(
       return {
         err: value.err,
         unitsConsumed: value.unitsConsumed ?? undefined,
-        accounts: value.accounts?.map((found) => found ?? { lamports: toLamports(0), data: Buffer.alloc(0) }),
+        accounts: value.accounts?.map(
+          (found) => found ?? { lamports: toLamports(0), data: Buffer.alloc(0) },
+        ),
         payerBefore: value.preBalances?.[0],
         logs: value.logs ?? [],
       };
     },
 
     /**
-     * Sends a signed transaction (base64) to every endpoint, because a node may accept and then drop it. Skips
-     * preflight; the nodes do not resend. Fails if all endpoints fail.
+     * Sends a signed transaction (base64) to every endpoint, because a node may accept and then
+     * drop it. Skips preflight; the nodes do not resend. Fails if all endpoints fail.
      */
     async sendTransaction(transaction: string): Promise<void> {
       const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
@@ -197,7 +230,10 @@ export function createRpc(
 
     getSlot,
 
-    /** The newest confirmed slot of all endpoints, even if not credible. The preferred endpoint may be behind. */
+    /**
+     * The newest confirmed slot of all endpoints, even if not credible. The preferred endpoint may
+     * be behind.
+     */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const slots = results.flatMap((result) =>

@@ -12,7 +12,10 @@ const ENVELOPE = z.object({
     .object({ code: z.int(), data: z.object({ contextSlot: z.int() }).nullish().catch(null) })
     .nullish(),
 });
-/** Request ids start at a random number below this: two processes behind one proxy then hardly share an id. */
+/**
+ * Request ids start at a random number below this: two processes behind one proxy then hardly share
+ * an id.
+ */
 const MAX_FIRST_ID = 2 ** 47;
 
 /** One JSON-RPC endpoint. Only `host` may be shown: the rest of the URL may hold a key. */
@@ -25,7 +28,10 @@ export interface Endpoint {
 /** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
 export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>;
 
-/** Returns the endpoints of `urls`. A repeated URL counts once, because an endpoint cannot confirm its own answers. */
+/**
+ * Returns the endpoints of `urls`. A repeated URL counts once, because an endpoint cannot confirm
+ * its own answers.
+ */
 export function toEndpoints(urls: readonly URL[]): Endpoint[] {
   const distinct = new Map(urls.map((url) => [url.href, url]));
   return [...distinct.values()].map(toEndpoint);
@@ -74,7 +80,10 @@ export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstrea
         throw new RpcError("unreadable", method, host);
       // Keep only the code and the slot: a node's message may contain anything.
       if (error)
-        throw new RpcError("error", method, host, { code: error.code, slot: error.data?.contextSlot });
+        throw new RpcError("error", method, host, {
+          code: error.code,
+          slot: error.data?.contextSlot,
+        });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
       return result.data as RpcResult<M>;

@@ -1,28 +1,42 @@
 import { isTimeout } from "../../upstream/http.ts";
 
 /**
- * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is not 2xx (`status`),
- * the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot is too old or not credible (`slot`),
- * the node returned an error (`error`), the endpoint is on another cluster than the others (`cluster`), some accounts
- * of an otherwise good response cannot be used (`account`), or the node refuses the transaction's version (`version`).
+ * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is
+ * not 2xx (`status`), the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot
+ * is too old or not credible (`slot`), the node returned an error (`error`), the endpoint is on
+ * another cluster than the others (`cluster`), some accounts of an otherwise good response cannot
+ * be used (`account`), or the node refuses the transaction's version (`version`).
  */
 export type RpcFailure =
-  "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "account" | "version";
+  | "unreachable"
+  | "timeout"
+  | "status"
+  | "unreadable"
+  | "slot"
+  | "error"
+  | "cluster"
+  | "account"
+  | "version";
 
 /**
- * JSON-RPC errors about the request itself, which every node would return: the request cannot be parsed, its
- * transaction fails preflight, or the requested transaction's version is above the maximum. Leaves out -32600, -32602
- * and -32003: providers use them for their own limits. Source: JSON-RPC 2.0, and Solana's custom error codes.
+ * JSON-RPC errors about the request itself, which every node would return: the request cannot be
+ * parsed, its transaction fails preflight, or the requested transaction's version is above the
+ * maximum. Leaves out -32600, -32602 and -32003: providers use them for their own limits. Source:
+ * JSON-RPC 2.0, and Solana's custom error codes.
  */
 const FINAL_ERROR_CODES = [-32700, -32002, -32015];
 
 /**
- * The codes with which nodes refuse a transaction that they cannot decode, or whose version is not active: invalid
- * parameters, and unsupported version. The first code also has other meanings. Source: Agave's rpc.rs.
+ * The codes with which nodes refuse a transaction that they cannot decode, or whose version is not
+ * active: invalid parameters, and unsupported version. The first code also has other meanings.
+ * Source: Agave's rpc.rs.
  */
 const VERSION_ERROR_CODES = [-32602, -32015];
 
-/** The codes with which providers refuse a call that is too large. Each code also has other meanings. */
+/**
+ * The codes with which providers refuse a call that is too large. Each code also has other
+ * meanings.
+ */
 const SIZE_ERROR_CODES = [-32600, -32602, -32003];
 const PAYLOAD_TOO_LARGE = 413;
 
@@ -30,7 +44,10 @@ const PAYLOAD_TOO_LARGE = 413;
 const NODE_UNHEALTHY = -32005;
 const MIN_CONTEXT_SLOT_NOT_REACHED = -32016;
 
-/** A failed call. Its message names only the endpoint's host, because the rest of the URL may contain a key. */
+/**
+ * A failed call. Its message names only the endpoint's host, because the rest of the URL may
+ * contain a key.
+ */
 export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly failure: RpcFailure;
@@ -46,9 +63,12 @@ export class RpcError extends Error {
     host: string,
     details: { code?: number; slot?: number | undefined; cause?: unknown } = {},
   ) {
-    super(`${method} at ${host}: ${failure}${details.code === undefined ? "" : ` ${details.code}`}`, {
-      cause: details.cause,
-    });
+    super(
+      `${method} at ${host}: ${failure}${details.code === undefined ? "" : ` ${details.code}`}`,
+      {
+        cause: details.cause,
+      },
+    );
     this.failure = failure;
     this.method = method;
     this.code = details.code;
@@ -62,8 +82,8 @@ const about =
     error instanceof RpcError && is(error);
 
 /**
- * Whether a retry of the call may succeed, at this endpoint or another. A failed read of the genesis hash is always
- * retryable, because the caller did not ask for the hash.
+ * Whether a retry of the call may succeed, at this endpoint or another. A failed read of the
+ * genesis hash is always retryable, because the caller did not ask for the hash.
  */
 export const isRetryable = about(
   ({ failure, code, method }) =>
@@ -72,7 +92,8 @@ export const isRetryable = about(
 
 /** Whether only the answer's slot is wrong: a later answer, or another endpoint's, may be right. */
 export const isOfSlot = about(
-  ({ failure, code }) => failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED),
+  ({ failure, code }) =>
+    failure === "slot" || (failure === "error" && code === MIN_CONTEXT_SLOT_NOT_REACHED),
 );
 
 /** Whether the node is only behind, and catches up within some slots. */

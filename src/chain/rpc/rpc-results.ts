@@ -4,8 +4,8 @@ import { toLamports, type Lamports } from "../lamports.ts";
 
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
- * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts of exchanges: one
- * such balance must not make the transaction unreadable.
+ * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts
+ * of exchanges: one such balance must not make the transaction unreadable.
  */
 const balance = z
   .number()
@@ -17,7 +17,10 @@ const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]
 /** An account's lamports and the first bytes of its data. */
 export interface Account {
   readonly lamports: Lamports;
-  /** Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not be used. */
+  /**
+   * Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not be
+   * used.
+   */
   readonly isRounded: boolean;
   readonly data: Buffer;
   /** The program that owns the account, in base58; undefined when the node omits it. */
@@ -57,7 +60,10 @@ function toAccount(value: unknown): Account | null | undefined {
   } as Account;
 }
 
-/** Decoded by hand: a schema of the account would take a noticeable part of a lookup's time and memory. */
+/**
+ * Decoded by hand: a schema of the account would take a noticeable part of a lookup's time and
+ * memory.
+ */
 const accounts = z
   .custom<readonly unknown[]>(Array.isArray)
   .transform((values, context): readonly (Account | null)[] => {
@@ -78,14 +84,17 @@ const blockhash = z.string().refine((text) => isBase58(text, 32));
 /** 64 bytes in base58. */
 const signature = z.string().regex(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/);
 /**
- * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction may name thousands
- * of accounts: checking their indexes with a schema would take most of the time to read a history.
+ * Only needed to tell the kind of a transfer, so an unreadable list counts as absent. A transaction
+ * may name thousands of accounts: checking their indexes with a schema would take most of the time
+ * to read a history.
  */
 const instructions = z
   .array(
     z.object({
       programIdIndex: z.int().nonnegative(),
-      accounts: z.custom<readonly number[]>((value) => Array.isArray(value) && value.every(isCount)),
+      accounts: z.custom<readonly number[]>(
+        (value) => Array.isArray(value) && value.every(isCount),
+      ),
       data: z.string().catch(""),
     }),
   )
@@ -141,7 +150,9 @@ export const RPC_RESULTS = {
         fee: lamports,
         preBalances: z.array(balance).catch([]),
         postBalances: z.array(balance).catch([]),
-        loadedAddresses: z.object({ writable: z.array(z.string()), readonly: z.array(z.string()) }).nullish(),
+        loadedAddresses: z
+          .object({ writable: z.array(z.string()), readonly: z.array(z.string()) })
+          .nullish(),
         innerInstructions: z
           .array(z.object({ instructions: instructions.transform((list) => list ?? []) }))
           .nullish()

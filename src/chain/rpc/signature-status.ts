@@ -7,9 +7,15 @@ import type { TransactionError } from "./transaction-error.ts";
 /** The status of a transaction that a node has executed. */
 export interface SignatureStatus {
   readonly err: TransactionError | null;
-  /** Whether its block is finalized, or two thirds of the stake have voted for it: final enough to report amounts. */
+  /**
+   * Whether its block is finalized, or two thirds of the stake have voted for it: final enough to
+   * report amounts.
+   */
   readonly confirmed: boolean;
-  /** The slot in which the transaction was executed; 0 if the node or the chain cannot have reached that slot. */
+  /**
+   * The slot in which the transaction was executed; 0 if the node or the chain cannot have reached
+   * that slot.
+   */
   readonly slot: number;
 }
 
@@ -43,8 +49,9 @@ interface SearchOptions {
 export const MAX_SIGNATURES_PER_CALL = 256;
 const REPORT_MS = 5_000;
 /**
- * A blockhash's last valid height is wrong if it is this far ahead of a node's finalized block: a new blockhash is
- * valid for 150 blocks, and a block is finalized after 32 slots. The rest allows for a node that is behind.
+ * A blockhash's last valid height is wrong if it is this far ahead of a node's finalized block: a
+ * new blockhash is valid for 150 blocks, and a block is finalized after 32 slots. The rest allows
+ * for a node that is behind.
  */
 const MAX_BLOCKS_AHEAD = 1_000;
 const FINALIZED_MAX_AGE_MS = 1_000;
@@ -53,7 +60,10 @@ export function createSignatureStatuses(
   needs: ReportWaits & {
     failover: Failover;
     callEndpoint: CallEndpoint;
-    /** The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not credible. */
+    /**
+     * The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not
+     * credible.
+     */
     readFinalizedBlock: Attempt<{ blockHeight: number; absoluteSlot: number }>;
     isReached: (slot: number) => boolean;
     rpcTimeoutMs: number;
@@ -83,14 +93,19 @@ export function createSignatureStatuses(
       // Used as `minContextSlot`, a slot that is too high would block reads.
       const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
       const confirmed =
-        confirmationStatus === "confirmed" || confirmationStatus === "finalized" || confirmations === null;
+        confirmationStatus === "confirmed" ||
+        confirmationStatus === "finalized" ||
+        confirmations === null;
       return { err, confirmed, slot };
     });
     return { statuses, slot: context.slot };
   }
 
   return {
-    /** Returns statuses of up to 256 signatures, in order. Asks the next endpoints about those not confirmed yet. */
+    /**
+     * Returns statuses of up to 256 signatures, in order. Asks the next endpoints about those not
+     * confirmed yet.
+     */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
       await failover.call(
@@ -107,27 +122,34 @@ export function createSignatureStatuses(
       return statuses;
     },
 
-    /** A transaction's status at each configured endpoint; undefined where none can be read. Never rejects. */
+    /**
+     * A transaction's status at each configured endpoint; undefined where none can be read. Never
+     * rejects.
+     */
     async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
       const options = { searchTransactionHistory: true };
       const results = await failover.callEach(
         (endpoint, signal) => readStatuses(endpoint, [signature], options, signal),
         reportMs,
       );
-      return results.map((result) => (result.status === "fulfilled" ? result.value.statuses[0] : undefined));
+      return results.map((result) =>
+        result.status === "fulfilled" ? result.value.statuses[0] : undefined,
+      );
     },
 
     /**
-     * Asks each configured endpoint separately whether a transaction can still land; never rejects. `blockhash` is
-     * undefined if the transaction's bytes cannot be decoded: no node accepts such bytes.
+     * Asks each configured endpoint separately whether a transaction can still land; never rejects.
+     * `blockhash` is undefined if the transaction's bytes cannot be decoded: no node accepts such
+     * bytes.
      *
-     * An endpoint reports `absent` when it meets three conditions, which together prove that the transaction did not
-     * land and never can. First, its finalized block height is past the last height at which the blockhash is valid, so
-     * no later block can include the transaction; a confirmed height is not enough, because its fork may still be
-     * dropped. Second, the endpoint no longer accepts the blockhash: the last valid height comes from another endpoint,
-     * which may lie. Third, the endpoint's search of the whole history, in that finalized slot or later, finds no
-     * status. An impossibly high last valid height proves nothing, but must not keep an account locked: an endpoint
-     * that does not accept the blockhash then reports `past`.
+     * An endpoint reports `absent` when it meets three conditions, which together prove that the
+     * transaction did not land and never can. First, its finalized block height is past the last
+     * height at which the blockhash is valid, so no later block can include the transaction; a
+     * confirmed height is not enough, because its fork may still be dropped. Second, the endpoint
+     * no longer accepts the blockhash: the last valid height comes from another endpoint, which may
+     * lie. Third, the endpoint's search of the whole history, in that finalized slot or later,
+     * finds no status. An impossibly high last valid height proves nothing, but must not keep an
+     * account locked: an endpoint that does not accept the blockhash then reports `past`.
      */
     async getExpiryReports(transaction: {
       readonly signature: string;
@@ -143,7 +165,12 @@ export function createSignatureStatuses(
           const [accepted, { statuses, slot }] = await Promise.all([
             blockhash === undefined
               ? { value: false }
-              : callEndpoint(endpoint, "isBlockhashValid", [blockhash, { commitment: "processed" }], signal),
+              : callEndpoint(
+                  endpoint,
+                  "isBlockhashValid",
+                  [blockhash, { commitment: "processed" }],
+                  signal,
+                ),
             readStatuses(endpoint, [signature], { searchTransactionHistory: true }, signal),
           ]);
           const [status] = statuses;
@@ -154,7 +181,9 @@ export function createSignatureStatuses(
           return { kind: "past" };
         }
       }, reportMs);
-      return reports.map((report) => (report.status === "fulfilled" ? report.value : { kind: "silent" }));
+      return reports.map((report) =>
+        report.status === "fulfilled" ? report.value : { kind: "silent" },
+      );
     },
   };
 }

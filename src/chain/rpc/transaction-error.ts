@@ -1,7 +1,13 @@
-/** A transaction's error in the form of JSON-RPC: a name, or an object with one name and its details. */
+/**
+ * A transaction's error in the form of JSON-RPC: a name, or an object with one name and its
+ * details.
+ */
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 
-/** Whether the fee payer cannot pay: it was never funded, or cannot cover the fee or its rent-exempt minimum. */
+/**
+ * Whether the fee payer cannot pay: it was never funded, or cannot cover the fee or its rent-exempt
+ * minimum.
+ */
 export function isFeePayerShort(err: TransactionError): boolean {
   if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
   return accountBelowRent(err) === 0;
@@ -13,23 +19,34 @@ export function isReceiverBelowRent(err: TransactionError): boolean {
   return index !== undefined && index !== 0;
 }
 
-/** The index of the instruction that failed; undefined if the transaction failed for another reason. */
+/**
+ * The index of the instruction that failed; undefined if the transaction failed for another reason.
+ */
 export function failedInstruction(err: TransactionError): number | undefined {
   return instructionError(err)?.[0];
 }
 
-/** Whether the transaction exceeded a limit of the chain. The failed instruction need not be the largest one. */
+/**
+ * Whether the transaction exceeded a limit of the chain. The failed instruction need not be the
+ * largest one.
+ */
 export function isTooLarge(err: TransactionError): boolean {
-  return /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/.test(String(instructionError(err)?.[1]));
+  return /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/.test(
+    String(instructionError(err)?.[1]),
+  );
 }
 
-/** The index of the account that would end below the rent-exempt minimum. The fee payer has index 0. */
+/**
+ * The index of the account that would end below the rent-exempt minimum. The fee payer has index 0.
+ */
 export function accountBelowRent(err: TransactionError): number | undefined {
-  const details = detailsOf(err, "InsufficientFundsForRent") as { account_index?: number } | undefined;
+  const details = detailsOf(err, "InsufficientFundsForRent") as
+    { account_index?: number } | undefined;
   return details?.account_index;
 }
 
 const instructionError = (err: TransactionError) =>
   detailsOf(err, "InstructionError") as readonly [index: number, reason: unknown] | undefined;
 
-const detailsOf = (err: TransactionError, name: string) => (typeof err === "string" ? undefined : err[name]);
+const detailsOf = (err: TransactionError, name: string) =>
+  typeof err === "string" ? undefined : err[name];

@@ -21,19 +21,28 @@ export interface LandedTransaction {
   readonly fee: Lamports;
   /** The slot in which the transaction was executed; 0 if the reported slot is not credible. */
   readonly slot: number;
-  /** The time of its block, in seconds since 1970; undefined when the node does not know the time. */
+  /**
+   * The time of its block, in seconds since 1970; undefined when the node does not know the time.
+   */
   readonly blockTime: number | undefined;
-  /** By address. Balances of 2^53 lamports or more are left out, because JSON may have rounded them. */
+  /**
+   * By address. Balances of 2^53 lamports or more are left out, because JSON may have rounded them.
+   */
   readonly balances: ReadonlyMap<string, { readonly before: Lamports; readonly after: Lamports }>;
   /** All instructions, including the inner ones that programs invoked. `data` is in base58. */
   readonly instructions: readonly { program: string; accounts: readonly string[]; data: string }[];
 }
 
-const READ_TRANSACTION = { commitment: "confirmed", encoding: "json", maxSupportedTransactionVersion: 1 };
+const READ_TRANSACTION = {
+  commitment: "confirmed",
+  encoding: "json",
+  maxSupportedTransactionVersion: 1,
+};
 
 /**
- * The error codes of a node that does not know the transaction `before`. Nodes older than Agave 4.0 return an empty
- * list instead, or -32019 if they have long-term storage. Source: the changelog of Agave, 4.0.0, and its `rpc.rs`.
+ * The error codes of a node that does not know the transaction `before`. Nodes older than Agave 4.0
+ * return an empty list instead, or -32019 if they have long-term storage. Source: the changelog of
+ * Agave, 4.0.0, and its `rpc.rs`.
  */
 const UNKNOWN_CURSOR = [-32020, -32019];
 
@@ -46,8 +55,9 @@ export function createTransactions(needs: {
   const { failover, callEndpoint, isReached } = needs;
 
   /**
-   * Returns a transaction; undefined while no endpoint has it. `isRight` checks the transaction's accounts, in order. A
-   * failed transaction may have no balances, if its fee payer could not pay (SIMD-0290).
+   * Returns a transaction; undefined while no endpoint has it. `isRight` checks the transaction's
+   * accounts, in order. A failed transaction may have no balances, if its fee payer could not pay
+   * (SIMD-0290).
    */
   const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
     failover.call(
@@ -57,9 +67,12 @@ export function createTransactions(needs: {
         if (!found) return undefined;
         const keys = keysOf(found);
         const { err, preBalances, postBalances } = found.meta;
-        const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
+        const isComplete = [preBalances, postBalances].every(
+          ({ length }) => length === keys.length,
+        );
         const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
-        if (isOther || (err === null && !isComplete)) throw new RpcError("unreadable", method, endpoint.host);
+        if (isOther || (err === null && !isComplete))
+          throw new RpcError("unreadable", method, endpoint.host);
         return toLanded(found, keys, isReached);
       },
       (found) => found !== undefined,
@@ -68,16 +81,17 @@ export function createTransactions(needs: {
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
       async (endpoint, signal) =>
-        (await callEndpoint(endpoint, "getTransaction", [signature, READ_TRANSACTION], signal)) !== null,
+        (await callEndpoint(endpoint, "getTransaction", [signature, READ_TRANSACTION], signal)) !==
+        null,
       (found) => found,
     );
 
   return {
     /**
-     * Lists up to `limit` transactions that name an address, newest first, starting after the transaction `before`.
-     * `list` is undefined if no endpoint knows `before`. Skips endpoints below `minSlot`. Merges a list shorter than
-     * `limit` with the other endpoints' lists, because some nodes keep only the last days. `calls`: how many calls
-     * were made for lists.
+     * Lists up to `limit` transactions that name an address, newest first, starting after the
+     * transaction `before`. `list` is undefined if no endpoint knows `before`. Skips endpoints
+     * below `minSlot`. Merges a list shorter than `limit` with the other endpoints' lists, because
+     * some nodes keep only the last days. `calls`: how many calls were made for lists.
      */
     async listTransactions(
       address: string,
@@ -91,16 +105,24 @@ export function createTransactions(needs: {
           const method = "getSignaturesForAddress";
           const options = { commitment: "confirmed", ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
-          const found = await callEndpoint(endpoint, method, params, signal).catch((error: unknown) => {
-            // Not a failure: any caller can make up a cursor, and the endpoint must not back off for that.
-            if (before !== undefined && error instanceof RpcError && UNKNOWN_CURSOR.includes(error.code!))
-              return [];
-            throw error;
-          });
+          const found = await callEndpoint(endpoint, method, params, signal).catch(
+            (error: unknown) => {
+              // Not a failure: any caller can make up a cursor, and the endpoint must not back off
+              // for that.
+              if (
+                before !== undefined &&
+                error instanceof RpcError &&
+                UNKNOWN_CURSOR.includes(error.code!)
+              )
+                return [];
+              throw error;
+            },
+          );
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
           const isCredible = found.every(({ slot }) => isReached(slot));
-          const repeats = signatures.size < found.length || (before !== undefined && signatures.has(before));
+          const repeats =
+            signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
           const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
@@ -121,13 +143,17 @@ export function createTransactions(needs: {
     readTransaction: (signature: string, address: string) =>
       read(signature, (keys) => keys.includes(address)),
 
-    /** A transaction that begins with these account keys; undefined while no endpoint returns it. */
+    /**
+     * A transaction that begins with these account keys; undefined while no endpoint returns it.
+     */
     getTransaction: (signature: string, accountKeys: readonly string[]) =>
       read(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
   };
 }
 
-/** Merges two lists, newest first. Within a slot, the transactions of each list keep their order. */
+/**
+ * Merges two lists, newest first. Within a slot, the transactions of each list keep their order.
+ */
 function merge(
   list: readonly ListedTransaction[],
   other: readonly ListedTransaction[],
@@ -148,7 +174,10 @@ function merge(
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
 
-/** All keys, in the order of their indexes. Source: Solana's JSON-RPC documentation, "Transaction Status Metadata". */
+/**
+ * All keys, in the order of their indexes. Source: Solana's JSON-RPC documentation, "Transaction
+ * Status Metadata".
+ */
 function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
   const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
   return [...transaction.message.accountKeys, ...writable, ...readonly];
@@ -171,10 +200,12 @@ function toLanded(
     slot: isReached(slot) ? slot : 0,
     blockTime: blockTime ?? undefined,
     balances: new Map(balances),
-    instructions: [...(message.instructions ?? []), ...inner].map(({ programIdIndex, accounts, data }) => ({
-      program: keys[programIdIndex] ?? "",
-      accounts: accounts.map((index) => keys[index] ?? ""),
-      data,
-    })),
+    instructions: [...(message.instructions ?? []), ...inner].map(
+      ({ programIdIndex, accounts, data }) => ({
+        program: keys[programIdIndex] ?? "",
+        accounts: accounts.map((index) => keys[index] ?? ""),
+        data,
+      }),
+    ),
   };
 }

@@ -1,6 +1,9 @@
 export const CLOCK_SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 
-/** The offset of the timestamp: after the slot, the epoch's start, the epoch, and the leader schedule's epoch. */
+/**
+ * The offset of the timestamp: after the slot, the epoch's start, the epoch, and the leader
+ * schedule's epoch.
+ */
 const TIME_OFFSET = 32;
 /** The size of the account's data. Source: https://docs.solanalabs.com/runtime/sysvars#clock */
 export const CLOCK_BYTES = 40;

@@ -7,8 +7,9 @@ import type { Floors } from "./stale-balances.ts";
 const KEPT_MS = 60_000;
 
 /**
- * KEYS: the newest landed slot's key, which is also the channel's name. ARGV: a slot, KEPT_MS, the message. Uses
- * `pcall`, so that an ACL user without permission for the channel can still write the key.
+ * KEYS: the newest landed slot's key, which is also the channel's name. ARGV: a slot, KEPT_MS, the
+ * message. Uses `pcall`, so that an ACL user without permission for the channel can still write the
+ * key.
  */
 const ANNOUNCE: Script<unknown> = {
   answer: z.unknown(),
@@ -26,9 +27,10 @@ const READ: Script<string | null> = {
 };
 
 /**
- * Tells all replicas with this fee payer which account was collected in which slot, so that no replica shows an older
- * state. Slots are pushed, so lookups never wait for them. Redis keeps the newest slot for a minute: a replica that may
- * have missed a message applies this slot to all accounts.
+ * Tells all replicas with this fee payer which account was collected in which slot, so that no
+ * replica shows an older state. Slots are pushed, so lookups never wait for them. Redis keeps the
+ * newest slot for a minute: a replica that may have missed a message applies this slot to all
+ * accounts.
  */
 export function createLandedSlots(needs: {
   feePayer: string;
@@ -38,7 +40,9 @@ export function createLandedSlots(needs: {
   const { feePayer, redis, floors } = needs;
   const key = redisKeys.landedSlot(feePayer);
 
-  /** `text`: a slot and an account's address, or only a slot, which then applies to all accounts. */
+  /**
+   * `text`: a slot and an account's address, or only a slot, which then applies to all accounts.
+   */
   function receive(text: string | null | undefined): void {
     const [, digits, address] = /^([1-9]\d*)(?: (.+))?$/.exec(text ?? "") ?? [];
     const slot = Number(digits);
@@ -53,7 +57,10 @@ export function createLandedSlots(needs: {
   });
 
   return {
-    /** Tells the other replicas that a transaction changed `address` in `slot`. Ignores 0, an unknown slot. */
+    /**
+     * Tells the other replicas that a transaction changed `address` in `slot`. Ignores 0, an
+     * unknown slot.
+     */
     announce(address: string, slot: number): void {
       if (slot > 0) void redis?.run(ANNOUNCE, [key], [slot, KEPT_MS, `${slot} ${address}`]);
     },

@@ -1,4 +1,7 @@
-/** Limits of the observed slots per second. Mainnet's slots took 400 ms until October 2026; now they take 200 ms. */
+/**
+ * Limits of the observed slots per second. Mainnet's slots took 400 ms until October 2026; now they
+ * take 200 ms.
+ */
 const LEAST_RATE = 1;
 export const MOST_RATE = 10;
 const RATE_SPAN_MS = 10_000;
@@ -7,7 +10,10 @@ const SLACK_MS = 5_000;
 /** An older state is used only while no endpoint is better. */
 export const MAX_AGE_MS = 15_000;
 const STILL_MS = 5_000;
-/** How long an endpoint must stay ahead of, or behind, its expected slot before its new slot is accepted. */
+/**
+ * How long an endpoint must stay ahead of, or behind, its expected slot before its new slot is
+ * accepted.
+ */
 const AHEAD_MS = 2_000;
 const BEHIND_MS = 10_000;
 
@@ -29,11 +35,13 @@ interface Place extends State {
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
- * Tracks one endpoint's slot by its own answers: another endpoint cannot make it look worse. The expected slot is the
- * highest slot plus the slots of the elapsed time, by this process's clock or by a credible chain clock. A slot fits if
- * it is at most 5 s of slots above the expected slot, and at most 15 s of slots below the highest. A lower slot also
- * fits if its answer has a credible clock: then the highest slot was wrong, or the cluster rolled back. An answer that
- * does not fit is refused. If later answers continue from it, the endpoint has moved. `isOnly`: the only endpoint.
+ * Tracks one endpoint's slot by its own answers: another endpoint cannot make it look worse. The
+ * expected slot is the highest slot plus the slots of the elapsed time, by this process's clock or
+ * by a credible chain clock. A slot fits if it is at most 5 s of slots above the expected slot, and
+ * at most 15 s of slots below the highest. A lower slot also fits if its answer has a credible
+ * clock: then the highest slot was wrong, or the cluster rolled back. An answer that does not fit
+ * is refused. If later answers continue from it, the endpoint has moved. `isOnly`: the only
+ * endpoint.
  */
 export function createProgress(isOnly: boolean) {
   const now = () => performance.now();
@@ -46,7 +54,8 @@ export function createProgress(isOnly: boolean) {
   let rateFrom: Place | undefined;
 
   const slotsIn = (ms: number, perSecond = rate) => (ms / 1_000) * perSecond;
-  const isRight = ({ clock }: State) => clock !== undefined && Math.abs(Date.now() - clock) <= MAX_AGE_MS;
+  const isRight = ({ clock }: State) =>
+    clock !== undefined && Math.abs(Date.now() - clock) <= MAX_AGE_MS;
 
   function fits(answer: Place, from: Place): boolean {
     const clockMs = isRight(answer) ? answer.clock! - (from.clock ?? Infinity) : 0;
@@ -58,7 +67,8 @@ export function createProgress(isOnly: boolean) {
   function settle(answer: Place): void {
     elsewhere = undefined;
     if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
-    // A lower slot replaces the highest only if its chain time is later, which never happens on one fork.
+    // A lower slot replaces the highest only if its chain time is later, which never happens on one
+    // fork.
     const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
     if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;

@@ -8,7 +8,10 @@ interface Floor {
   landedSlot: number;
 }
 
-/** Amounts of one slot, by a wallet's address or a coin's curve. A coin that does not exist has no amounts. */
+/**
+ * Amounts of one slot, by a wallet's address or a coin's curve. A coin that does not exist has no
+ * amounts.
+ */
 export type Amounts = readonly (readonly [address: string, amounts: readonly unknown[]])[];
 
 /** Two generations are kept: up to 100,000 wallets and coins have floors, in 30 MB. */
@@ -19,11 +22,12 @@ const UNHEARD_MS = 60_000;
 export type Floors = ReturnType<typeof createFloors>;
 
 /**
- * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin is the newest slot
- * in which this replica has shown its amounts or any replica has collected it. An answer from a slot below the floor is
- * shown only if its amounts equal those last shown. Ignores a floor above the newest slot: the floor was wrong, or the
- * cluster rolled back. Remembers the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest
- * slot of the evicted ones: many lookups can evict a floor, but reveal no older balance.
+ * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin
+ * is the newest slot in which this replica has shown its amounts or any replica has collected it.
+ * An answer from a slot below the floor is shown only if its amounts equal those last shown.
+ * Ignores a floor above the newest slot: the floor was wrong, or the cluster rolled back. Remembers
+ * the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the
+ * evicted ones: many lookups can evict a floor, but reveal no older balance.
  */
 export function createFloors(needs: {
   /** The newest credible slot. */
@@ -47,7 +51,8 @@ export function createFloors(needs: {
     before.delete(address);
     current.set(address, floor);
     if (current.size < MAX_PER_GENERATION) return;
-    for (const { slot } of before.values()) forgottenSlot = Math.max(ifReached(forgottenSlot), slot);
+    for (const { slot } of before.values())
+      forgottenSlot = Math.max(ifReached(forgottenSlot), slot);
     before = current;
     current = new Map();
   }
@@ -61,7 +66,8 @@ export function createFloors(needs: {
     /** Whether amounts read in `slot` may be shown. If so, records them as shown. */
     take(slot: number, read: Amounts): boolean {
       if (slot < unheardSlot()) return false;
-      for (const [address, amounts] of read) if (isBelow(slot, amounts, floorOf(address))) return false;
+      for (const [address, amounts] of read)
+        if (isBelow(slot, amounts, floorOf(address))) return false;
       for (const [address, amounts] of read) {
         const floor = floorOf(address);
         // A coin that does not exist needs no floor: it has no amounts.
@@ -78,8 +84,9 @@ export function createFloors(needs: {
     },
 
     /**
-     * Call when a transaction has changed a wallet in `slot`, so that no older balance is shown. This or another
-     * replica must have found the slot credible. Ignores 0, and a slot that `takeSlot` refuses.
+     * Call when a transaction has changed a wallet in `slot`, so that no older balance is shown.
+     * This or another replica must have found the slot credible. Ignores 0, and a slot that
+     * `takeSlot` refuses.
      */
     require(address: string, slot: number): void {
       if (slot === 0) return;
@@ -91,14 +98,20 @@ export function createFloors(needs: {
       keep(address, floor);
     },
 
-    /** After missed messages, call this with the newest collect's slot: for a minute, nothing older is shown. */
+    /**
+     * After missed messages, call this with the newest collect's slot: for a minute, nothing older
+     * is shown.
+     */
     requireOfAll(slot: number): void {
       takeSlot(slot);
       // A Redis that lost its newest data may return an older slot than before.
       unheard = { slot: Math.max(slot, unheardSlot()), until: performance.now() + UNHEARD_MS };
     },
 
-    /** The lowest slot for reads of this address, so that they include its last collect; 0 for any slot. */
+    /**
+     * The lowest slot for reads of this address, so that they include its last collect; 0 for any
+     * slot.
+     */
     landedSlotOf(address: string): number {
       return Math.max(ifReached(floorOf(address)?.landedSlot ?? forgottenSlot), unheardSlot());
     },

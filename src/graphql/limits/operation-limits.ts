@@ -25,7 +25,10 @@ import { badRequest, shorten } from "../errors.ts";
 import { measureOperation, type Counts, type OperationVariables } from "./operation-size.ts";
 import { sameResponseNameRule } from "./same-response-name.ts";
 
-/** A query of 100 wallets, each with a variable and all fields but `profile`, `coins` and `history`, has 3,305. */
+/**
+ * A query of 100 wallets, each with a variable and all fields but `profile`, `coins` and `history`,
+ * has 3,305.
+ */
 const MAX_TOKENS = 4_000;
 /** GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses. */
 const MAX_DEPTH = 20;
@@ -35,7 +38,9 @@ const MAX_OPERATIONS = 10;
 const MAX_FIELDS = 2_000;
 const MAX_VALIDATION_ERRORS = 5;
 
-/** The limits of an operation, with their names for messages. The first exceeded limit is reported. */
+/**
+ * The limits of an operation, with their names for messages. The first exceeded limit is reported.
+ */
 const LIMITS: readonly {
   readonly count: keyof Counts;
   readonly max: number;
@@ -55,7 +60,10 @@ const LIMITS: readonly {
   { count: "introspection", max: 300, name: "introspection fields" },
 ];
 
-/** Checks the limits of a document's text, then parses it. Throws GraphQLError BAD_REQUEST, or a syntax error. */
+/**
+ * Checks the limits of a document's text, then parses it. Throws GraphQLError BAD_REQUEST, or a
+ * syntax error.
+ */
 export function parseWithinLimits(text: string): DocumentNode {
   assertTextWithinLimits(text);
   return parse(text);
@@ -66,8 +74,9 @@ const RULES = specifiedRules
   .concat(sameResponseNameRule(MAX_FIELDS));
 
 /**
- * Checks the limits of a document's operations, then validates the document. Validation visits all operations, so all
- * must be within the limits, even those that will not run. Throws GraphQLError BAD_REQUEST or INVALID_MINT.
+ * Checks the limits of a document's operations, then validates the document. Validation visits all
+ * operations, so all must be within the limits, even those that will not run. Throws GraphQLError
+ * BAD_REQUEST or INVALID_MINT.
  */
 export function validateWithinLimits(
   schema: GraphQLSchema,
@@ -82,11 +91,20 @@ export function validateWithinLimits(
   const selected = getOperationAST(document, operationName);
   for (const operation of operations) {
     const isSelected = operation === selected;
-    const { counts } = measureOperation(schema, document, operation, isSelected ? variables : undefined);
+    const { counts } = measureOperation(
+      schema,
+      document,
+      operation,
+      isSelected ? variables : undefined,
+    );
     const exceeded = exceededLimit(counts);
     if (exceeded) throw exceeded;
     // Each event would read the history again.
-    if (isSelected && operation.operation === OperationTypeNode.SUBSCRIPTION && counts.historyRequests > 0)
+    if (
+      isSelected &&
+      operation.operation === OperationTypeNode.SUBSCRIPTION &&
+      counts.historyRequests > 0
+    )
       throw badRequest("A subscription has no `history`. Query it after an event.");
   }
   const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };

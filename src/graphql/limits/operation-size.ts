@@ -52,7 +52,10 @@ export interface Counts {
 }
 
 interface Measured extends Counts {
-  /** The coins that a wallet's fields name. The root field adds them to `mints`. Undefined if none reads a balance. */
+  /**
+   * The coins that a wallet's fields name. The root field adds them to `mints`. Undefined if none
+   * reads a balance.
+   */
   named: ReadonlySet<unknown> | undefined;
 }
 
@@ -73,15 +76,19 @@ const NOTHING = {
 export interface OperationSize {
   readonly counts: Counts;
   /**
-   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query, `accounts` /
-   * {@link ACCOUNTS_PER_REQUEST}, rounded up. At least one, plus `historyRequests`. Skipped fields count too.
+   * Requests taken from the rate limit: for a mutation, one per account to collect; for a query,
+   * `accounts` / {@link ACCOUNTS_PER_REQUEST}, rounded up. At least one, plus `historyRequests`.
+   * Skipped fields count too.
    */
   readonly requests: number;
   /** Whether other variables can change the size. */
   readonly dependsOnVariables: boolean;
 }
 
-/** The document and the variables may be invalid: an unknown field only counts as a field. Walks a fragment once. */
+/**
+ * The document and the variables may be invalid: an unknown field only counts as a field. Walks a
+ * fragment once.
+ */
 export function measureOperation(
   schema: GraphQLSchema,
   document: DocumentNode,
@@ -98,7 +105,10 @@ export function measureOperation(
   const root = schema.getRootType(operation.operation) ?? undefined;
   let dependsOnVariables = false;
 
-  /** Returns an argument's value. Does not coerce it to the argument's type: coercion throws for an invalid value. */
+  /**
+   * Returns an argument's value. Does not coerce it to the argument's type: coercion throws for an
+   * invalid value.
+   */
   function argumentOf(node: FieldNode, name: string): unknown {
     const value = node.arguments?.find((argument) => argument.name.value === name)?.value;
     if (!value) return undefined;
@@ -111,7 +121,8 @@ export function measureOperation(
   function measureFragment(name: string): Readonly<Measured> {
     const known = measured.get(name);
     if (known) return known;
-    // Empty until the fragment is measured: otherwise a fragment that spreads itself (which is invalid) would recurse.
+    // Empty until the fragment is measured: otherwise a fragment that spreads itself (which is
+    // invalid) would recurse.
     measured.set(name, NOTHING);
     const fragment = fragments.get(name);
     const counts = fragment
@@ -126,7 +137,10 @@ export function measureOperation(
     return isObjectType(type) ? type : undefined;
   }
 
-  function measureSet({ selections }: SelectionSetNode, parent: GraphQLObjectType | undefined): Measured {
+  function measureSet(
+    { selections }: SelectionSetNode,
+    parent: GraphQLObjectType | undefined,
+  ): Measured {
     const total = { ...NOTHING };
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) addField(total, selection, parent);
@@ -202,12 +216,20 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/** Adds a field's mints to `named`, up to one above the field's maximum: with more, the field fails anyway. */
-function union(named: ReadonlySet<unknown> = NO_COINS, mints: readonly unknown[]): ReadonlySet<unknown> {
+/**
+ * Adds a field's mints to `named`, up to one above the field's maximum: with more, the field fails
+ * anyway.
+ */
+function union(
+  named: ReadonlySet<unknown> = NO_COINS,
+  mints: readonly unknown[],
+): ReadonlySet<unknown> {
   return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
 }
 
-/** Adds the counts of a sibling selection. `items`: the length of its list argument, if it has one. */
+/**
+ * Adds the counts of a sibling selection. `items`: the length of its list argument, if it has one.
+ */
 function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
   for (const count of PER_ITEM) total[count] += counts[count] * items;
   for (const count of PER_DOCUMENT) total[count] += counts[count];

@@ -11,10 +11,11 @@ import {
 import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 
 /**
- * Requires that fields with one response name are the same field with the same arguments. Replaces graphql-js's
- * OverlappingFieldsCanBeMergedRule, which compares all pairs: 54,000 for 330 fields. The schema has no interfaces and
- * no unions, so merged fields have the same parent type, and comparing each with the first is enough. Stops after
- * `maxFields` fields: an operation with more exceeds a limit or has a cycle of fragments. Other checks refuse both.
+ * Requires that fields with one response name are the same field with the same arguments. Replaces
+ * graphql-js's OverlappingFieldsCanBeMergedRule, which compares all pairs: 54,000 for 330 fields.
+ * The schema has no interfaces and no unions, so merged fields have the same parent type, and
+ * comparing each with the first is enough. Stops after `maxFields` fields: an operation with more
+ * exceeds a limit or has a cycle of fragments. Other checks refuse both.
  */
 export function sameResponseNameRule(maxFields: number) {
   return (context: ValidationContext): ASTVisitor => {
@@ -38,7 +39,10 @@ export function sameResponseNameRule(maxFields: number) {
       }
     }
 
-    function reportDifferences(responseName: string, [first, ...others]: readonly FieldNode[]): void {
+    function reportDifferences(
+      responseName: string,
+      [first, ...others]: readonly FieldNode[],
+    ): void {
       if (!first || others.length === 0) return;
       const args = printArguments(first);
       for (const other of others) {
@@ -58,9 +62,13 @@ export function sameResponseNameRule(maxFields: number) {
   };
 }
 
-/** The arguments as text; equal if only the order of arguments, or of fields of input objects, differs. */
+/**
+ * The arguments as text; equal if only the order of arguments, or of fields of input objects,
+ * differs.
+ */
 function printArguments(field: FieldNode): string {
-  const args = field.arguments?.map(({ name, value }) => `${name.value}:${print(sortFields(value))}`) ?? [];
+  const args =
+    field.arguments?.map(({ name, value }) => `${name.value}:${print(sortFields(value))}`) ?? [];
   return args.sort().join();
 }
 

@@ -1,4 +1,6 @@
-/** The worker of {@link loadGraphiQL}: builds GraphiQL's script and style sheet from its package. */
+/**
+ * The worker of {@link loadGraphiQL}: builds GraphiQL's script and style sheet from its package.
+ */
 import { parentPort } from "node:worker_threads";
 import {
   css,
@@ -11,7 +13,9 @@ import type { GraphiQLFiles } from "./graphiql.ts";
 
 const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
 
-/** Renders GraphiQL into `#root`. The editor's workers are in this script, so their URLs are blobs. */
+/**
+ * Renders GraphiQL into `#root`. The editor's workers are in this script, so their URLs are blobs.
+ */
 const START = `{
   const workers = ${JSON.stringify(workers)};
   const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));

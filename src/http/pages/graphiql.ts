@@ -15,7 +15,10 @@ export interface ExampleAccount {
   readonly coins?: readonly { readonly mint: string }[];
 }
 
-/** Whether this GET is a browser's request for the page. Every other request to the endpoint is an operation. */
+/**
+ * Whether this GET is a browser's request for the page. Every other request to the endpoint is an
+ * operation.
+ */
 export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
   return MAY_BE_HTML.test(accept) && preferredType(accept, [...RESPONSE_TYPES, HTML]) === HTML;
 }
@@ -45,12 +48,14 @@ export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
 }
 
 /**
- * All operations are in one document, because after a change of tabs GraphiQL runs the old tab's operation. The
- * comments in it are short enough for a phone's editor.
+ * All operations are in one document, because after a change of tabs GraphiQL runs the old tab's
+ * operation. The comments in it are short enough for a phone's editor.
  */
 function exampleOperations(accounts: readonly ExampleAccount[]): string {
   const launcher = accounts.find(({ coins = [] }) => coins.length > 0);
-  const [first = "creator", second = "artist", third = "friend"] = accounts.map(({ handle }) => handle);
+  const [first = "creator", second = "artist", third = "friend"] = accounts.map(
+    ({ handle }) => handle,
+  );
   const id = accounts[0]?.id ?? "the socialId of a wallet";
   const quote = (text: string) => JSON.stringify(text);
   const mints = (launcher?.coins ?? []).slice(0, 1).map(({ mint }) => quote(mint));

@@ -9,12 +9,16 @@ type Named = { readonly handle: string } | { readonly socialId: string };
 const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
-/** The most cached pages, 20 kB each. Callers can evict them; creating a page costs about as much as a lookup. */
+/**
+ * The most cached pages, 20 kB each. Callers can evict them; creating a page costs about as much as
+ * a lookup.
+ */
 const MAX_PAGES = 100;
 
 /**
- * With `?handle=` or `?socialId=`, the head names the account. Only the page's script looks it up, so the page itself
- * needs no call to the network or the chain. Link previews need `publicUrl`; the `Host` header is not used.
+ * With `?handle=` or `?socialId=`, the head names the account. Only the page's script looks it up,
+ * so the page itself needs no call to the network or the chain. Link previews need `publicUrl`; the
+ * `Host` header is not used.
  */
 export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */
@@ -42,7 +46,9 @@ export function createHomePage(needs: {
     return handlePattern.test(handle) ? { handle } : undefined;
   }
 
-  /** The tags of link previews: Open Graph, which most sites read, and one for the social network. */
+  /**
+   * The tags of link previews: Open Graph, which most sites read, and one for the social network.
+   */
   function preview(title: string, description: string, named: Named | undefined): string[] {
     if (!publicUrl) return [];
     const page = new URL(publicUrl);
@@ -87,14 +93,21 @@ export function createHomePage(needs: {
 function describe(named: Named | undefined): [title: string, description: string] {
   if (!named) return ["Tributary", DESCRIPTION];
   const [title, creator] =
-    "handle" in named ? [`@${named.handle}`, `@${named.handle}`] : ["A creator’s fees", "this creator"];
+    "handle" in named
+      ? [`@${named.handle}`, `@${named.handle}`]
+      : ["A creator’s fees", "this creator"];
   return [
     `${title} · Tributary`,
     `See the trading fees that wait for ${creator}, and collect them. Anyone can, and Tributary pays for the transaction.`,
   ];
 }
 
-const ENTITIES: Readonly<Record<string, string>> = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;" };
+const ENTITIES: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+};
 
 /** Escapes a text for HTML, and for attributes in double quotes. */
 export function escapeHtml(text: string): string {

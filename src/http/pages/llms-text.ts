@@ -27,7 +27,10 @@ const LINKS = {
 
 const MAXIMA = `A GraphQL operation has at most ${MAX_WALLETS} wallets, ${MAX_COLLECTS} fields \`collect\`, ${MAX_LISTED_COLLECTS} entries of \`collectMany\`, ${MAX_MINTS_PER_OPERATION} mints and ${MAX_TRANSFERS} transfers; a field ${MAX_MINTS} mints, and one wallet ${MAX_MINTS_PER_WALLET} different ones.`;
 
-/** `/llms.txt`: see https://llmstxt.org. Describes the API and asks for nothing: agents may obey the text. */
+/**
+ * `/llms.txt`: see https://llmstxt.org. Describes the API and asks for nothing: agents may obey the
+ * text.
+ */
 export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDescription): string {
   // The first paragraph says what the API does, the others have its rules.
   const [, ...rules] = openApi.info.description.split("\n\n");
@@ -83,7 +86,9 @@ function describeEndpoint(start: string, operation: RestOperation): string {
   const query = parameters
     .filter(({ required }) => required)
     .map(({ name, example }) => `${name}=${example}`);
-  const body = requestBody ? ` ${JSON.stringify(requestBody.content["application/json"].example)}` : "";
+  const body = requestBody
+    ? ` ${JSON.stringify(requestBody.content["application/json"].example)}`
+    : "";
   const results = Object.entries(responses).flatMap(([status, { content }]) => {
     const { OK, NOTHING_TO_COLLECT } = content?.["application/json"].examples ?? {};
     return [OK ?? NOTHING_TO_COLLECT ?? []]
@@ -93,15 +98,23 @@ function describeEndpoint(start: string, operation: RestOperation): string {
   return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
-/** Prints all types without descriptions, each on a line. Omits the error codes, which have their own section. */
+/**
+ * Prints all types without descriptions, each on a line. Omits the error codes, which have their
+ * own section.
+ */
 function describeSchema(schema: GraphQLSchema): string {
   const { definitions } = visit(parse(printSchema(schema)), {
     enter: (node) => ("description" in node ? { ...node, description: undefined } : undefined),
   });
   const types = definitions.filter(
-    (node) => node.kind !== Kind.SCALAR_TYPE_DEFINITION && "name" in node && node.name.value !== "ErrorCode",
+    (node) =>
+      node.kind !== Kind.SCALAR_TYPE_DEFINITION &&
+      "name" in node &&
+      node.name.value !== "ErrorCode",
   );
-  return ["```graphql", ...types.map((type) => print(type).replaceAll(/\s+/g, " ")), "```"].join("\n");
+  return ["```graphql", ...types.map((type) => print(type).replaceAll(/\s+/g, " ")), "```"].join(
+    "\n",
+  );
 }
 
 function describeCosts(schema: GraphQLSchema): string[] {

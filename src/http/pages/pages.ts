@@ -22,7 +22,11 @@ const POLICY = {
 };
 
 /** Profile pictures come from the network's picture host. Nothing else from this host may load. */
-const HOME_POLICY = { ...POLICY, "img-src": "'self' https://pbs.twimg.com", "form-action": "'self'" };
+const HOME_POLICY = {
+  ...POLICY,
+  "img-src": "'self' https://pbs.twimg.com",
+  "form-action": "'self'",
+};
 /** GraphiQL adds inline styles, and contains its images and fonts. */
 const GRAPHIQL_POLICY = {
   ...POLICY,
@@ -46,7 +50,10 @@ const CONTENT_TYPES: Readonly<Record<string, string>> = {
 
 /** Read and hashed once per process: some are large, and none changes. */
 const ASSETS: Readonly<Record<string, StaticFile>> = {
-  "swagger-ui.js": toFile("swagger-ui.js", read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js"))),
+  "swagger-ui.js": toFile(
+    "swagger-ui.js",
+    read(import.meta.resolve("swagger-ui-dist/swagger-ui-bundle.js")),
+  ),
   ...Object.fromEntries(
     readdirSync(new URL("./assets", import.meta.url), { recursive: true, encoding: "utf8" })
       .filter((name) => [".css", ".js", ".png", ".svg"].includes(extname(name)))
@@ -66,7 +73,10 @@ function readAsset(name: string): StaticFile {
   );
 }
 
-/** GraphiQL's files, loaded when a browser first requests them. All gateways of the process share them. */
+/**
+ * GraphiQL's files, loaded when a browser first requests them. All gateways of the process share
+ * them.
+ */
 const graphiqlAssets = memoize(async () => {
   const { script, css } = await loadGraphiQL();
   return {
@@ -106,7 +116,10 @@ export function createPages(
 
   const home = createHomePage({
     ...needs,
-    html: readPage("home/home.html").replace("<!-- sandbox -->", sandboxNotice(needs.sandboxAccounts)),
+    html: readPage("home/home.html").replace(
+      "<!-- sandbox -->",
+      sandboxNotice(needs.sandboxAccounts),
+    ),
     headers: {
       "content-type": CONTENT_TYPES[".html"]!,
       link: descriptionLink(needs.basePath),
@@ -121,18 +134,26 @@ export function createPages(
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
-  const graphiqlAsset = (name: "graphiql-viewer.js" | "graphiql-viewer.css"): Record<string, Route> => ({
-    [`/assets/${name}`]: { GET: async (...request) => (await graphiqlAssets())[name].handle(...request) },
+  const graphiqlAsset = (
+    name: "graphiql-viewer.js" | "graphiql-viewer.css",
+  ): Record<string, Route> => ({
+    [`/assets/${name}`]: {
+      GET: async (...request) => (await graphiqlAssets())[name].handle(...request),
+    },
   });
   return {
     routes: {
-      ...Object.fromEntries(Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }])),
+      ...Object.fromEntries(
+        Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }]),
+      ),
       ...graphiqlAsset("graphiql-viewer.js"),
       ...graphiqlAsset("graphiql-viewer.css"),
       "/": { GET: home },
       "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
-      "": { GET: () => ({ status: 308, headers: { location: `${needs.basePath.split("/").at(-1)}/` } }) },
+      "": {
+        GET: () => ({ status: 308, headers: { location: `${needs.basePath.split("/").at(-1)}/` } }),
+      },
     },
     graphiql: async (...request) => (await graphiql()).handle(...request),
   };
@@ -159,7 +180,10 @@ function read(url: string): Buffer<ArrayBuffer> {
   return readFileSync(new URL(url, import.meta.url));
 }
 
-/** Lists the accounts to try: the first few, and all that have coins. A link names its account's coins. */
+/**
+ * Lists the accounts to try: the first few, and all that have coins. A link names its account's
+ * coins.
+ */
 function sandboxNotice(accounts: readonly ExampleAccount[]): string {
   if (accounts.length === 0) return "";
   const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);

@@ -12,7 +12,10 @@ export interface StaticFile {
 /** Compressing a larger file takes longer than passing it to another thread. */
 const MAX_BYTES_IN_THREAD = 65_536;
 
-/** Serves a file from memory. Caches may keep it forever if the URL has its version; else they must revalidate it. */
+/**
+ * Serves a file from memory. Caches may keep it forever if the URL has its version; else they must
+ * revalidate it.
+ */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
   headers: Readonly<Record<string, string>>,
@@ -20,7 +23,8 @@ export function createStaticFile(
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
-  const matchesEtag = (tags: string | undefined) => tags?.trim() === "*" || tags?.includes(`"${version}"`);
+  const matchesEtag = (tags: string | undefined) =>
+    tags?.trim() === "*" || tags?.includes(`"${version}"`);
   let compressed: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
@@ -35,9 +39,14 @@ export function createStaticFile(
         ...headers,
       };
       if (matchesEtag(received["if-none-match"])) return { status: 304, headers: common };
-      if (!acceptsGzip(received["accept-encoding"])) return { status: 200, headers: common, body: plain };
+      if (!acceptsGzip(received["accept-encoding"]))
+        return { status: 200, headers: common, body: plain };
       compressed ??= plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
-      return { status: 200, headers: { ...common, "content-encoding": "gzip" }, body: await compressed };
+      return {
+        status: 200,
+        headers: { ...common, "content-encoding": "gzip" },
+        body: await compressed,
+      };
     },
   };
 }

@@ -4,15 +4,24 @@ import { toWideBlock, TRUSTED_BLOCK } from "../../fairness/budget.ts";
 import { createBuckets } from "../../store/buckets.ts";
 import type { Redis } from "../../store/redis.ts";
 
-/** The callers of one block, or of one IPv6 /32, together get a quarter of the RPC plan that the README recommends. */
+/**
+ * The callers of one block, or of one IPv6 /32, together get a quarter of the RPC plan that the
+ * README recommends.
+ */
 const CALLS_PER_SECOND = 55 / 4;
 /** The calls of this many seconds may be made at once. */
 const BURST_SECONDS = 10;
 
-/** Takes calls from an address block's budget. Rejects with ContractError SERVICE_BUSY if too few are left. */
+/**
+ * Takes calls from an address block's budget. Rejects with ContractError SERVICE_BUSY if too few
+ * are left.
+ */
 export type TakeChainCalls = (addressBlock: string, calls: number) => Promise<void>;
 
-/** Limits large operations' calls to the chain: many balances in each request could use up the RPC plan. */
+/**
+ * Limits large operations' calls to the chain: many balances in each request could use up the RPC
+ * plan.
+ */
 export function createChainCalls(needs: {
   redis: Redis | undefined;
   metrics: BudgetMetrics;

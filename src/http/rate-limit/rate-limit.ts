@@ -10,7 +10,10 @@ export interface RateLimitConfig {
   readonly windowSeconds: number;
 }
 
-/** Whether a request is admitted, and the response's headers; `errorHeaders` adds `Retry-After` to a refusal. */
+/**
+ * Whether a request is admitted, and the response's headers; `errorHeaders` adds `Retry-After` to a
+ * refusal.
+ */
 export interface Decision extends RateLimitState {
   /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
   readonly policyHeader: string;
@@ -20,8 +23,15 @@ export interface Decision extends RateLimitState {
   readonly refusal?: ContractError | undefined;
 }
 
-/** Takes `cost - taken` requests from a caller's limit; an earlier call took `taken`. A refusal takes nothing. */
-export type RateLimit = (caller: string, cost: number, taken?: number) => Decision | Promise<Decision>;
+/**
+ * Takes `cost - taken` requests from a caller's limit; an earlier call took `taken`. A refusal
+ * takes nothing.
+ */
+export type RateLimit = (
+  caller: string,
+  cost: number,
+  taken?: number,
+) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
 const MAX_DECISIONS = 10_000;
@@ -39,10 +49,11 @@ export function rateLimited(
 }
 
 /**
- * Limits REST and GraphQL together: at most `max` requests of a caller in any span of `windowSeconds`, over all
- * replicas while Redis is available, per replica otherwise. graphql-rate-limit decides, but it reads, decides and
- * writes in three steps, so concurrent requests could read the same state. Therefore our window finds the earlier
- * requests and records the new ones in one atomic step, by the same rule. The library only learns how many requests the
+ * Limits REST and GraphQL together: at most `max` requests of a caller in any span of
+ * `windowSeconds`, over all replicas while Redis is available, per replica otherwise.
+ * graphql-rate-limit decides, but it reads, decides and writes in three steps, so concurrent
+ * requests could read the same state. Therefore our window finds the earlier requests and records
+ * the new ones in one atomic step, by the same rule. The library only learns how many requests the
  * window found. A decision depends on this number and the number of new requests, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
@@ -51,7 +62,10 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   const takeInMemory = createMemoryWindow({ max, windowMs });
   const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
-  /** Whether the library refuses, by the number of earlier requests in the window and the number of new ones. */
+  /**
+   * Whether the library refuses, by the number of earlier requests in the window and the number of
+   * new ones.
+   */
   const refusals = new Map<string, boolean>();
 
   async function ask(counted: number, count: number): Promise<boolean> {
@@ -78,8 +92,14 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     return message !== undefined;
   }
 
-  function toDecision({ counted, times, now }: WindowState, cost: number, taken: number, isRefused: boolean) {
-    // When refused, `next` is the last request that must leave before this one fits. When admitted, the first to leave.
+  function toDecision(
+    { counted, times, now }: WindowState,
+    cost: number,
+    taken: number,
+    isRefused: boolean,
+  ) {
+    // When refused, `next` is the last request that must leave before this one fits. When admitted,
+    // the first to leave.
     const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
     const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
     const seconds = toRetryAfterSeconds(waitMs);
@@ -95,7 +115,11 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     };
   }
 
-  function decideAbout(state: WindowState, cost: number, taken: number): Decision | Promise<Decision> {
+  function decideAbout(
+    state: WindowState,
+    cost: number,
+    taken: number,
+  ): Decision | Promise<Decision> {
     const isRefused = refusals.get(`${state.counted},${cost - taken}`);
     if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
     // Copy the list, because the window changes it later.

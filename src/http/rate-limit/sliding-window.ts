@@ -1,7 +1,7 @@
 /**
- * The rule of the rate limit, in memory and in Redis: at most `max` requests of a caller in any span of `windowMs`.
- * Both keep the times of each caller's admitted requests, oldest first. In one atomic step, they record `count` requests
- * if all of them fit into the window; otherwise none.
+ * The rule of the rate limit, in memory and in Redis: at most `max` requests of a caller in any
+ * span of `windowMs`. Both keep the times of each caller's admitted requests, oldest first. In one
+ * atomic step, they record `count` requests if all of them fit into the window; otherwise none.
  */
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
@@ -25,8 +25,9 @@ export interface WindowState {
 const MAX_CALLERS_PER_GENERATION = 100_000;
 
 /**
- * Counts in this process's memory, in two generations of callers. When the newer generation is `windowMs` old, or full,
- * the older is dropped and a new one begins. So no request searches for callers to drop.
+ * Counts in this process's memory, in two generations of callers. When the newer generation is
+ * `windowMs` old, or full, the older is dropped and a new one begins. So no request searches for
+ * callers to drop.
  */
 export function createMemoryWindow({ max, windowMs }: Limit) {
   let current = new Map<string, number[]>();
@@ -51,7 +52,8 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     }
     const counted = times.length;
     if (counted + count <= max) {
-      // Most callers send one request: an array of this length takes less memory than one that grows.
+      // Most callers send one request: an array of this length takes less memory than one that
+      // grows.
       if (counted === 0) times = new Array<number>(count).fill(now);
       else for (let i = 0; i < count; i++) times.push(now);
       if (known !== times) {
@@ -64,11 +66,12 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
 }
 
 /**
- * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to record. Returns Redis's
- * time, and a text of the earlier times, separated by spaces.
+ * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to
+ * record. Returns Redis's time, and a text of the earlier times, separated by spaces.
  *
- * Times are rounded up and compared with a clock that is rounded down, so that rounding never shortens the window.
- * Times in the future are dropped: they were recorded before the clock was set back.
+ * Times are rounded up and compared with a clock that is rounded down, so that rounding never
+ * shortens the window. Times in the future are dropped: they were recorded before the clock was set
+ * back.
  */
 const TAKE: Script<[number, string]> = {
   answer: z.tuple([z.int(), z.string()]),
@@ -90,7 +93,9 @@ return {now, table.concat(times, ' ')}
 `,
 };
 
-/** Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable. */
+/**
+ * Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable.
+ */
 export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, count: number): Promise<WindowState | undefined> => {
     const answer = await redis.run(TAKE, [redisKeys.rateLimit(caller)], [max, windowMs, count]);

@@ -27,14 +27,20 @@ export interface InnerInstruction {
   readonly stackHeight: number;
 }
 
-/** A transaction in a block. It paid its fee even if it failed, except during a migration and after `includeUnpaid`. */
+/**
+ * A transaction in a block. It paid its fee even if it failed, except during a migration and after
+ * `includeUnpaid`.
+ */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
   /** Seconds since 1970. */
   readonly blockTime: number;
   readonly err: TransactionError | null;
   readonly feeLamports: bigint;
-  /** Lamports before and after, in the order of the message's accounts; empty if the block omits them. */
+  /**
+   * Lamports before and after, in the order of the message's accounts; empty if the block omits
+   * them.
+   */
   readonly preBalances: readonly bigint[];
   readonly postBalances: readonly bigint[];
   readonly logs: readonly string[];
@@ -52,9 +58,9 @@ interface Simulation {
 }
 
 /**
- * A chain with a single node. A transaction executes at once, in the current slot: it is `processed` in that
- * slot, `confirmed` one slot later and `finalized` 32 slots later. Accounts have no history: reads return
- * the current state at every commitment.
+ * A chain with a single node. A transaction executes at once, in the current slot: it is
+ * `processed` in that slot, `confirmed` one slot later and `finalized` 32 slots later. Accounts
+ * have no history: reads return the current state at every commitment.
  */
 export interface Chain
   extends
@@ -70,9 +76,15 @@ export interface Chain
   /** Creates or overwrites an account of the System program, without data. */
   setBalance(address: string, lamports: bigint): void;
   rentExemptMinimum(dataBytes: number): bigint;
-  /** Executes a transaction. After an error, `landed` shows whether the transaction still paid its fee. */
+  /**
+   * Executes a transaction. After an error, `landed` shows whether the transaction still paid its
+   * fee.
+   */
   send(transaction: WireTransaction): TransactionError | null;
-  /** Executes a transaction without changing any state. Checks neither its signatures nor its blockhash. */
+  /**
+   * Executes a transaction without changing any state. Checks neither its signatures nor its
+   * blockhash.
+   */
   simulate(transaction: WireTransaction): Simulation;
   /** The transaction with that signature (base58), if it landed. */
   landed(signature: string): SandboxTransaction | undefined;
@@ -80,7 +92,10 @@ export interface Chain
   ledger(): SandboxTransaction[];
   /** From now on, calls `listener` with each transaction right after it lands. */
   onLanded(listener: (transaction: SandboxTransaction) => void): void;
-  /** The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at first. */
+  /**
+   * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at
+   * first.
+   */
   setPriorityFee(microLamports: number): void;
   priorityFee(): number;
   /** The rent in lamports per byte. Mainnet lowers it from time to time. */
@@ -88,21 +103,24 @@ export interface Chain
   /** The most accounts that a transaction may name. Mainnet is to allow 128. */
   setMaxAccounts(count: number): void;
   /**
-   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0 (SIMD-0290).
-   * `withBalances` says whether `getTransaction` returns its balances.
+   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0
+   * (SIMD-0290). `withBalances` says whether `getTransaction` returns its balances.
    */
   includeUnpaid(options: { withBalances: boolean }): void;
   /**
-   * Migrates the cluster to Alpenglow. Until the returned function is called, confirmed slots stand still and
-   * transactions are only processed: they have a status, but change no account. The function drops these transactions,
-   * and `confirmed` equals `finalized` from then on.
+   * Migrates the cluster to Alpenglow. Until the returned function is called, confirmed slots stand
+   * still and transactions are only processed: they have a status, but change no account. The
+   * function drops these transactions, and `confirmed` equals `finalized` from then on.
    */
   migrateToAlpenglow(): () => void;
   /** Stops the slots. */
   close(): void;
 }
 
-/** Mainnet's rent in lamports per byte. The rent-exempt minimum of an account without data is then 650,240. */
+/**
+ * Mainnet's rent in lamports per byte. The rent-exempt minimum of an account without data is then
+ * 650,240.
+ */
 const RENT = 5_080;
 /** Mainnet's limit. */
 const MAX_ACCOUNTS = 64;
@@ -116,15 +134,20 @@ const KEPT_TRANSACTIONS = 20_000;
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 /**
- * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs and the wrapped SOL
- * mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they advance only through `advanceSlots`.
+ * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs
+ * and the wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they
+ * advance only through `advanceSlots`.
  */
 export function createChain(options: {
   slotMs: number;
   programs: readonly { id: string; file: string }[];
 }): Chain {
-  // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the latest blockhash.
-  const svm = new LiteSVM().withSigverify(false).withBlockhashCheck(false).withTransactionHistory(0n);
+  // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
+  // latest blockhash.
+  const svm = new LiteSVM()
+    .withSigverify(false)
+    .withBlockhashCheck(false)
+    .withTransactionHistory(0n);
   setRent(RENT);
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
@@ -138,7 +161,8 @@ export function createChain(options: {
   let maxAccounts = MAX_ACCOUNTS;
   let unpaid: { readonly withBalances: boolean } | undefined;
 
-  const timer = options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
+  const timer =
+    options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
 
   const faucet = createFaucet({ latestBlockhash: slots.latestBlockhash, send });
   setBalance(faucet.address, FAUCET_LAMPORTS);
@@ -147,7 +171,10 @@ export function createChain(options: {
     return svm.getBalance(address(of)) ?? 0n;
   }
 
-  function setAccount(of: string, { lamports, owner, data }: Omit<ChainAccount, "executable">): void {
+  function setAccount(
+    of: string,
+    { lamports, owner, data }: Omit<ChainAccount, "executable">,
+  ): void {
     svm.setAccount({
       address: address(of),
       lamports: toLamports(lamports),
@@ -209,7 +236,8 @@ export function createChain(options: {
     const withoutEffect = { feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] };
     if (slots.isMigrating()) {
       const { err } = simulate(transaction);
-      if (err === null) land(transaction, { ...withoutEffect, err, preBalances, postBalances: preBalances });
+      if (err === null)
+        land(transaction, { ...withoutEffect, err, preBalances, postBalances: preBalances });
       return err;
     }
     const result = svm.sendTransaction(transaction.decoded);

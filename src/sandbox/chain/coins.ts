@@ -3,13 +3,22 @@ import { deriveAddress, toKeyBytes } from "../../chain/derive-address.ts";
 import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../../chain/launchpad/program-ids.ts";
 import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
 import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
 import { TOKEN_ACCOUNT_BYTES, tokenAccountOf } from "../../chain/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import { setSharingConfig, STRANGER } from "./sharing.ts";
-import { depositTokens, MINT_BYTES, toMintAccount, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
+import {
+  depositTokens,
+  MINT_BYTES,
+  toMintAccount,
+  toTokenAccount,
+  WRAPPED_SOL,
+} from "./token-accounts.ts";
 
 /** A coin to launch. */
 export interface NewCoin {
@@ -17,8 +26,9 @@ export interface NewCoin {
   readonly mint: string;
   readonly creator: string;
   /**
-   * Who gets the fees instead of `creator`: the shareholders of a sharing config, the coin's holders, or its traders.
-   * For the first two kinds, the curve names an address of the launch platform as the creator.
+   * Who gets the fees instead of `creator`: the shareholders of a sharing config, the coin's
+   * holders, or its traders. For the first two kinds, the curve names an address of the launch
+   * platform as the creator.
    */
   readonly kind?: "shared" | "holderRewards" | "cashback" | undefined;
   /** The shareholders, for the kind `shared`. By default {@link STRANGER} gets all fees. */
@@ -27,11 +37,17 @@ export interface NewCoin {
   readonly quoteMint?: string | undefined;
   /** The fees on the curve, in the currency's smallest unit. */
   readonly fees?: bigint | undefined;
-  /** The size of the curve account's data. By default that of the newest layout; older layouts are shorter. */
+  /**
+   * The size of the curve account's data. By default that of the newest layout; older layouts are
+   * shorter.
+   */
   readonly curveBytes?: number | undefined;
 }
 
-/** Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a transaction. */
+/**
+ * Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a
+ * transaction.
+ */
 export interface Coins {
   readonly addressesOf: typeof coinAddressesOf;
   /** Creates a coin that trades on its bonding curve. */
@@ -43,9 +59,10 @@ export interface Coins {
   /** The address that the coin's curve names as the creator; undefined if there is no such coin. */
   creatorOf(mint: string): string | undefined;
   /**
-   * Adds creator fees, as trades with the platform's new instructions do: to the pool of a migrated coin, otherwise to
-   * the curve. If the account's layout is too old to record fees, its data grows. `amount` is in the smallest unit of
-   * the coin's currency. Returns the signature. Throws for a cashback coin, which the new instructions refuse.
+   * Adds creator fees, as trades with the platform's new instructions do: to the pool of a migrated
+   * coin, otherwise to the curve. If the account's layout is too old to record fees, its data
+   * grows. `amount` is in the smallest unit of the coin's currency. Returns the signature. Throws
+   * for a cashback coin, which the new instructions refuse.
    */
   addFees(mint: string, amount: bigint): string;
 }
@@ -75,13 +92,19 @@ export function createUsdc(chain: Chain): void {
 export function createCoins(chain: Chain): Coins {
   function read(stage: Stage, mint: string) {
     const account = chain.account(coinAddressesOf(mint)[PLACES[stage].account]);
-    return decodeFeeAccount(stage, account ? { ...account, data: Buffer.from(account.data) } : undefined);
+    return decodeFeeAccount(
+      stage,
+      account ? { ...account, data: Buffer.from(account.data) } : undefined,
+    );
   }
 
   function setTokens(owner: string, mint: PublicKey, amount: bigint): void {
     const key = new PublicKey(owner);
     const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
-    chain.setAccount(tokenAccountOf(owner, mint.toBase58()), toTokenAccount(mint, key, amount, reserve));
+    chain.setAccount(
+      tokenAccountOf(owner, mint.toBase58()),
+      toTokenAccount(mint, key, amount, reserve),
+    );
   }
 
   function creatorFor({ kind, mint, creator }: NewCoin): string {
@@ -97,7 +120,8 @@ export function createCoins(chain: Chain): Coins {
     const isTooShort = account.data.length < creatorFee + 8;
     const data = resize(account.data, isTooShort ? bytes : account.data.length);
     data.writeBigUInt64LE(data.readBigUInt64LE(creatorFee) + amount, creatorFee);
-    const growth = chain.rentExemptMinimum(data.length) - chain.rentExemptMinimum(account.data.length);
+    const growth =
+      chain.rentExemptMinimum(data.length) - chain.rentExemptMinimum(account.data.length);
     chain.setAccount(address, { ...account, lamports: account.lamports + growth, data });
   }
 
@@ -137,11 +161,18 @@ export function createCoins(chain: Chain): Coins {
       const account = read("CURVE", mint)!;
       const quoteMint = new PublicKey(account.quoteMint);
       const moved = quoteMint.equals(WRAPPED_SOL) ? RESERVES : 0n;
-      chain.setAccount(curve, { ...completed, lamports: completed.lamports - moved, data: curveData });
+      chain.setAccount(curve, {
+        ...completed,
+        lamports: completed.lamports - moved,
+        data: curveData,
+      });
 
       const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
       const seeds = poolSeedsOf(mint, account.quoteMint);
-      const [key, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(LAUNCHPAD_AMM_PROGRAM_ID));
+      const [key, bump] = PublicKey.findProgramAddressSync(
+        seeds,
+        new PublicKey(LAUNCHPAD_AMM_PROGRAM_ID),
+      );
       const pool = key.toBase58();
       data.writeUInt8(bump, POOL_BUMP);
       data.set(seeds[2], POOL_CREATOR);
@@ -168,7 +199,9 @@ export function createCoins(chain: Chain): Coins {
       const holdsLamports = stage === "CURVE" && quoteMint.equals(WRAPPED_SOL);
       const signature = holdsLamports
         ? chain.transfer(address, amount)
-        : chain.sendFromFaucet((faucet) => depositTokens(faucet, quoteMint, new PublicKey(address), amount));
+        : chain.sendFromFaucet((faucet) =>
+            depositTokens(faucet, quoteMint, new PublicKey(address), amount),
+          );
       recordFees(stage, address, amount);
       return signature;
     },

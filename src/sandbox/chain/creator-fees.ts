@@ -13,8 +13,8 @@ export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports:
 }
 
 /**
- * Pays `lamports` into the creator vault, as trades on the bonding curve do; returns the signature. The first
- * payment adds the rent-exempt minimum, without which the vault could not exist.
+ * Pays `lamports` into the creator vault, as trades on the bonding curve do; returns the signature.
+ * The first payment adds the rent-exempt minimum, without which the vault could not exist.
  */
 export function addCreatorFees(chain: Chain, creator: string, lamports: bigint): string {
   const vault = new DerivedCreator(creator).creatorVault;
@@ -22,7 +22,10 @@ export function addCreatorFees(chain: Chain, creator: string, lamports: bigint):
   return chain.transfer(vault, minimum + lamports);
 }
 
-/** Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns the signature. */
+/**
+ * Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns
+ * the signature.
+ */
 export function addAmmCreatorFees(chain: Chain, creator: string, lamports: bigint): string {
   const authority = new PublicKey(new DerivedCreator(creator).ammVaultAuthority);
   return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL, authority, lamports));

@@ -1,4 +1,10 @@
-import { ComputeBudgetProgram, Keypair, PublicKey, SystemProgram, Transaction } from "@solana/web3.js";
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+} from "@solana/web3.js";
 import type { TransactionInstruction } from "@solana/web3.js";
 import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import type { Slots } from "./slots.ts";
@@ -7,7 +13,9 @@ import type { WireTransaction } from "./wire-transaction.ts";
 
 export type Faucet = ReturnType<typeof createFaucet>;
 
-/** More than any of the faucet's transactions needs. The limit is free: the faucet sets no price. */
+/**
+ * More than any of the faucet's transactions needs. The limit is free: the faucet sets no price.
+ */
 const COMPUTE_UNIT_LIMIT = 200_000;
 
 /** Creates an account that pays for the sandbox's own transactions; the chain funds it. */
@@ -18,14 +26,21 @@ export function createFaucet(needs: {
   const keypair = Keypair.generate();
   let sentCount = 0;
 
-  /** Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws if it fails. */
-  function sendFromFaucet(instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[]): string {
+  /**
+   * Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws
+   * if it fails.
+   */
+  function sendFromFaucet(
+    instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[],
+  ): string {
     const transaction = new Transaction({
       feePayer: keypair.publicKey,
       ...needs.latestBlockhash("processed"),
     }).add(
       // Vary the limit: otherwise two equal transfers in one slot would be the same transaction.
-      ComputeBudgetProgram.setComputeUnitLimit({ units: COMPUTE_UNIT_LIMIT + (sentCount++ % 1_000_000) }),
+      ComputeBudgetProgram.setComputeUnitLimit({
+        units: COMPUTE_UNIT_LIMIT + (sentCount++ % 1_000_000),
+      }),
       ...instructionsFor(keypair.publicKey),
     );
     transaction.sign(keypair);
@@ -42,7 +57,9 @@ export function createFaucet(needs: {
     /** Transfers lamports from the faucet to an address; returns the signature. */
     transfer(to: string, lamports: bigint): string {
       const toPubkey = new PublicKey(to);
-      return sendFromFaucet((fromPubkey) => [SystemProgram.transfer({ fromPubkey, toPubkey, lamports })]);
+      return sendFromFaucet((fromPubkey) => [
+        SystemProgram.transfer({ fromPubkey, toPubkey, lamports }),
+      ]);
     },
   };
 }

@@ -7,7 +7,10 @@ import type { Chain } from "./chain.ts";
 /** An address in base58 that belongs to no account of the sandbox. */
 export const STRANGER = "H751joPCRZTquPmgxae7Yysh8qHzmwjvGAwL4RqB8nJb";
 
-/** Offsets in the account SharingConfig. Source: https://github.com/pump-fun/pump-public-docs/tree/main/idl. */
+/**
+ * Offsets in the account SharingConfig. Source:
+ * https://github.com/pump-fun/pump-public-docs/tree/main/idl.
+ */
 const DISCRIMINATOR = Buffer.from("d84a0900388c5d4b", "hex");
 const BUMP = 8;
 const VERSION = 9;
@@ -25,8 +28,8 @@ const ACTIVE = 1;
 const PAUSED = 0;
 
 /**
- * Changes a coin's sharing config, without a transaction. If the coin has none, creates an active config
- * without shareholders.
+ * Changes a coin's sharing config, without a transaction. If the coin has none, creates an active
+ * config without shareholders.
  */
 export function setSharingConfig(
   chain: Chain,
@@ -50,7 +53,10 @@ export function setSharingConfig(
 /** A config without shareholders. Its admin is revoked, so no transaction can change it. */
 function newConfig(mint: string): Buffer {
   const seeds = [Buffer.from("sharing-config"), new PublicKey(mint).toBuffer()];
-  const [, bump] = PublicKey.findProgramAddressSync(seeds, new PublicKey(LAUNCHPAD_FEES_PROGRAM_ID));
+  const [, bump] = PublicKey.findProgramAddressSync(
+    seeds,
+    new PublicKey(LAUNCHPAD_FEES_PROGRAM_ID),
+  );
   const data = Buffer.alloc(BYTES);
   data.set(DISCRIMINATOR);
   data.writeUInt8(bump, BUMP);

@@ -3,13 +3,23 @@ import type { LiteSVM } from "litesvm";
 export type Commitment = "processed" | "confirmed" | "finalized";
 
 /** How many slots the latest block at each commitment is behind the current slot. */
-const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = { processed: 0, confirmed: 1, finalized: 32 };
+const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = {
+  processed: 0,
+  confirmed: 1,
+  finalized: 32,
+};
 
-/** A blockhash is valid for this many blocks after its own block, as on mainnet (MAX_PROCESSING_AGE). */
+/**
+ * A blockhash is valid for this many blocks after its own block, as on mainnet
+ * (MAX_PROCESSING_AGE).
+ */
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
-/** Mainnet has slots without a block. Here too, heights and slots differ, and code that confuses them fails. */
+/**
+ * Mainnet has slots without a block. Here too, heights and slots differ, and code that confuses
+ * them fails.
+ */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
 
 /** SLOTS_BEHIND on a cluster with Alpenglow, where `finalized` equals `confirmed`. */
@@ -18,8 +28,8 @@ const SLOTS_BEHIND_WITH_ALPENGLOW = { ...SLOTS_BEHIND, finalized: SLOTS_BEHIND.c
 export type Slots = ReturnType<typeof createSlots>;
 
 /**
- * The chain's clock: slots with one block each. Keeps the blockhashes, because LiteSVM keeps only the latest. Starts at
- * LiteSVM's first slot and advances until a finalized block exists.
+ * The chain's clock: slots with one block each. Keeps the blockhashes, because LiteSVM keeps only
+ * the latest. Starts at LiteSVM's first slot and advances until a finalized block exists.
  */
 export function createSlots(svm: LiteSVM) {
   let slot = Number(svm.getClock().slot);
@@ -64,8 +74,9 @@ export function createSlots(svm: LiteSVM) {
     /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
     advanceSlots,
     /**
-     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned function is called. The
-     * function drops the unconfirmed blocks. From then on `confirmed` equals `finalized`.
+     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned
+     * function is called. The function drops the unconfirmed blocks. From then on `confirmed`
+     * equals `finalized`.
      */
     startMigration(): () => void {
       // Confirms the transactions of the current slot, so that none of them is dropped.

@@ -8,7 +8,8 @@ import {
 } from "../../chain/token-accounts.ts";
 import type { ChainAccount } from "./chain.ts";
 
-// Account layouts and instruction numbers: https://github.com/solana-program/token, https://github.com/solana-program/associated-token-account
+// Account layouts and instruction numbers: https://github.com/solana-program/token,
+// https://github.com/solana-program/associated-token-account
 
 export const MINT_BYTES = 82;
 
@@ -24,8 +25,8 @@ const SYNC_NATIVE = 17;
 const CREATE_IDEMPOTENT = 1;
 
 /**
- * A token account of `owner` that holds `amount` in the smallest unit of `mint`. The account holds `reserve` lamports
- * for rent and, if `mint` is wrapped SOL, also `amount` lamports.
+ * A token account of `owner` that holds `amount` in the smallest unit of `mint`. The account holds
+ * `reserve` lamports for rent and, if `mint` is wrapped SOL, also `amount` lamports.
  */
 export function toTokenAccount(
   mint: PublicKey,
@@ -61,8 +62,9 @@ export function toMintAccount(
 }
 
 /**
- * Adds `amount` to the token account of `owner`, in the smallest unit of `mint`. If the account is missing, `payer`
- * creates it. `payer` wraps its own lamports, or creates tokens as the authority of `mint`.
+ * Adds `amount` to the token account of `owner`, in the smallest unit of `mint`. If the account is
+ * missing, `payer` creates it. `payer` wraps its own lamports, or creates tokens as the authority
+ * of `mint`.
  */
 export function depositTokens(
   payer: PublicKey,

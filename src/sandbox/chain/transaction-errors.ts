@@ -8,12 +8,15 @@ import {
 import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 
 /** Converts an error of LiteSVM to the form that a node returns. */
-export function toTransactionError(error: ReturnType<FailedTransactionMetadata["err"]>): TransactionError {
+export function toTransactionError(
+  error: ReturnType<FailedTransactionMetadata["err"]>,
+): TransactionError {
   if (typeof error === "number") return TRANSACTION_ERRORS[error] ?? `Unknown(${error})`;
   if (error instanceof TransactionErrorInstructionError) {
     return { InstructionError: [error.index, toInstructionError(error.err())] };
   }
-  if (error instanceof TransactionErrorDuplicateInstruction) return { DuplicateInstruction: error.index };
+  if (error instanceof TransactionErrorDuplicateInstruction)
+    return { DuplicateInstruction: error.index };
   const accountIndex = { account_index: error.accountIndex };
   return error instanceof TransactionErrorInsufficientFundsForRent
     ? { InsufficientFundsForRent: accountIndex }
@@ -26,7 +29,10 @@ function toInstructionError(error: ReturnType<TransactionErrorInstructionError["
   return "BorshIoError";
 }
 
-/** In the order of LiteSVM's TransactionErrorFieldless, a `const enum` whose names don't exist at run time. */
+/**
+ * In the order of LiteSVM's TransactionErrorFieldless, a `const enum` whose names don't exist at
+ * run time.
+ */
 const TRANSACTION_ERRORS: readonly string[] = [
   "AccountInUse",
   "AccountLoadedTwice",

@@ -29,7 +29,10 @@ interface WireMessage extends Pick<
   readonly config: Pick<Version1Message, "configMask" | "configValues"> | undefined;
 }
 
-/** A transaction, both in wire format and decoded. Signatures may be missing or invalid: see `isSigned`. */
+/**
+ * A transaction, both in wire format and decoded. Signatures may be missing or invalid: see
+ * `isSigned`.
+ */
 export interface WireTransaction {
   readonly bytes: Uint8Array;
   /** The form that LiteSVM accepts. */
@@ -59,7 +62,9 @@ export function decodeTransaction(bytes: Uint8Array): WireTransaction {
   }
   const signers = signersOf(message);
   if (signers.length === 0) throw new Error("the transaction must have a signer");
-  const signatures = signers.map((signer) => base58.decode(decoded.signatures[signer] ?? NO_SIGNATURE));
+  const signatures = signers.map((signer) =>
+    base58.decode(decoded.signatures[signer] ?? NO_SIGNATURE),
+  );
   return { bytes, decoded, message, signatures, signature: signatures[0]! };
 }
 

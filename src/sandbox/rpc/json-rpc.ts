@@ -22,11 +22,16 @@ type Method = (params: unknown) => unknown;
 export type Methods = Readonly<Record<string, Method>>;
 
 /** A method that validates its parameters with `schema` and throws -32602 if they don't match. */
-export function method<Params>(schema: z.ZodType<Params>, run: (params: Params) => unknown): Method {
+export function method<Params>(
+  schema: z.ZodType<Params>,
+  run: (params: Params) => unknown,
+): Method {
   return (input) => {
     const params = schema.safeParse(input ?? []);
     if (params.success) return run(params.data);
-    const problems = params.error.issues.map(({ path, message }) => `${toPathText(path)}: ${message}`);
+    const problems = params.error.issues.map(
+      ({ path, message }) => `${toPathText(path)}: ${message}`,
+    );
     throw invalidParams(`Invalid params: ${problems.join("; ")}`);
   };
 }
@@ -51,7 +56,10 @@ const requestSchema = z.object({
   params: z.unknown(),
 });
 
-/** The call in a request body; undefined if the body is not a JSON-RPC request. Batches are not supported. */
+/**
+ * The call in a request body; undefined if the body is not a JSON-RPC request. Batches are not
+ * supported.
+ */
 export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
   const { data } = requestSchema.safeParse(parseJson(body));
   return data && { method: data.method, params: Array.isArray(data.params) ? data.params : [] };
@@ -61,7 +69,8 @@ export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
 export function answerJsonRpc(body: string, methods: Methods): string {
   return JSON.stringify(
     answer(parseJson(body), methods),
-    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, but no client reads it.
+    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, but no client reads
+    // it.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
 }

@@ -21,11 +21,16 @@ export function commitmentOf(config: ConfigParam): Commitment {
   return config?.commitment ?? "finalized";
 }
 
-/** The slot to report as a response's context. Throws -32016 if the slot is below the requested `minContextSlot`. */
+/**
+ * The slot to report as a response's context. Throws -32016 if the slot is below the requested
+ * `minContextSlot`.
+ */
 export function slotFor(chain: Chain, config: ConfigParam): number {
   const slot = chain.slot(commitmentOf(config));
   if (slot < (config?.minContextSlot ?? 0)) {
-    throw new JsonRpcError(-32016, "Minimum context slot has not been reached", { contextSlot: slot });
+    throw new JsonRpcError(-32016, "Minimum context slot has not been reached", {
+      contextSlot: slot,
+    });
   }
   return slot;
 }

@@ -9,8 +9,8 @@ import { createNetworkMethods } from "./network-methods.ts";
 import { createTransactionMethods } from "./transaction-methods.ts";
 
 /**
- * Serves the chain over HTTP with the JSON-RPC methods of a real node that the gateway and its tools use
- * (https://solana.com/docs/rpc/http), plus `sandboxAddCreatorFees`.
+ * Serves the chain over HTTP with the JSON-RPC methods of a real node that the gateway and its
+ * tools use (https://solana.com/docs/rpc/http), plus `sandboxAddCreatorFees`.
  */
 export function createChainRpc(options: {
   chain: Chain;

@@ -12,7 +12,8 @@ const base58 = getBase58Decoder();
 /** The result of `getTransaction` with encoding `json`, in the shape of a real node's response. */
 export function toTransactionJson(landed: SandboxTransaction): object {
   const { slot, blockTime, signatures, message } = landed;
-  const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } = message.header;
+  const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } =
+    message.header;
   return {
     slot,
     blockTime,
@@ -41,14 +42,22 @@ export function toTransactionJson(landed: SandboxTransaction): object {
   };
 }
 
-/** Converts a message's config. The members are in the order of the values; a value that is not set is null. */
-function toConfigJson({ configMask, configValues }: NonNullable<SandboxTransaction["message"]["config"]>) {
+/**
+ * Converts a message's config. The members are in the order of the values; a value that is not set
+ * is null.
+ */
+function toConfigJson({
+  configMask,
+  configValues,
+}: NonNullable<SandboxTransaction["message"]["config"]>) {
   const values = [...configValues];
   const take = (isSet: boolean) => (isSet ? values.shift()!.value : null);
   return {
     priorityFee: take(transactionConfigMaskHasPriorityFee(configMask)),
     computeUnitLimit: take(transactionConfigMaskHasComputeUnitLimit(configMask)),
-    loadedAccountsDataSizeLimit: take(transactionConfigMaskHasLoadedAccountsDataSizeLimit(configMask)),
+    loadedAccountsDataSizeLimit: take(
+      transactionConfigMaskHasLoadedAccountsDataSizeLimit(configMask),
+    ),
     heapSize: take(transactionConfigMaskHasHeapSize(configMask)),
   };
 }
@@ -74,7 +83,12 @@ function toMetaJson(landed: SandboxTransaction): object {
   };
 }
 
-function toInstructionJson({ programIdIndex, accounts, data, stackHeight }: InnerInstruction): object {
+function toInstructionJson({
+  programIdIndex,
+  accounts,
+  data,
+  stackHeight,
+}: InnerInstruction): object {
   return { programIdIndex, accounts, data: base58.decode(data), stackHeight };
 }
 

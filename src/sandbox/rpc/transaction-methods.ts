@@ -6,12 +6,21 @@ import type { WireTransaction } from "../chain/wire-transaction.ts";
 import { accountEncoding, toAccountJson } from "./account-json.ts";
 import { invalidParams, JsonRpcError, method } from "./json-rpc.ts";
 import type { Methods } from "./json-rpc.ts";
-import { addressParam, commitmentOf, configFields, signatureParam, slotFor, withContext } from "./params.ts";
+import {
+  addressParam,
+  commitmentOf,
+  configFields,
+  signatureParam,
+  slotFor,
+  withContext,
+} from "./params.ts";
 import type { ConfigParam } from "./params.ts";
 import { toStatusJson, toTransactionJson } from "./transaction-json.ts";
 
 const MAX_STATUSES = 256;
-/** The length of a node's status cache; only `searchTransactionHistory` finds older transactions. */
+/**
+ * The length of a node's status cache; only `searchTransactionHistory` finds older transactions.
+ */
 const STATUS_CACHE_SLOTS = 300;
 const MAX_SIGNATURES_FOR_ADDRESS = 1000;
 
@@ -49,7 +58,9 @@ export function createTransactionMethods(chain: Chain): Methods {
     return slot <= chain.slot("confirmed") ? "confirmed" : "processed";
   }
 
-  /** The latest slot visible to methods that read history. Rejects `processed`, as a real node does. */
+  /**
+   * The latest slot visible to methods that read history. Rejects `processed`, as a real node does.
+   */
   function historySlot(config: ConfigParam): number {
     if (config?.commitment === "processed") {
       throw invalidParams("Method does not support commitment below `confirmed`");
@@ -77,14 +88,16 @@ export function createTransactionMethods(chain: Chain): Methods {
         preBalances: transaction.message.staticAccounts.map((key) => Number(chain.balance(key))),
         returnData: null,
         innerInstructions: null,
-        // Only reported: the simulation accepts any blockhash, so the transaction's is not replaced.
+        // Only reported: the simulation accepts any blockhash, so the transaction's is not
+        // replaced.
         replacementBlockhash: chain.latestBlockhash(commitmentOf(config)),
       });
     }),
 
     sendTransaction: method(z.tuple([z.string(), sendConfig]), ([base64]) => {
       const transaction = decodeParam(base64);
-      // Without preflight a real node checks nothing, not even signatures: callers poll `getSignatureStatuses`.
+      // Without preflight a real node checks nothing, not even signatures: callers poll
+      // `getSignatureStatuses`.
       chain.send(transaction);
       return transaction.signature;
     }),
@@ -99,7 +112,8 @@ export function createTransactionMethods(chain: Chain): Methods {
         const statuses = signatures.map((signature) => {
           const landed = chain.landed(signature);
           if (!landed) return null;
-          if (!config?.searchTransactionHistory && slot - landed.slot > STATUS_CACHE_SLOTS) return null;
+          if (!config?.searchTransactionHistory && slot - landed.slot > STATUS_CACHE_SLOTS)
+            return null;
           const confirmationStatus = commitmentReached(landed);
           return {
             slot: landed.slot,
@@ -124,30 +138,33 @@ export function createTransactionMethods(chain: Chain): Methods {
       return { ...toTransactionJson(landed), ...(maxVersion !== undefined && { version }) };
     }),
 
-    getSignaturesForAddress: method(z.tuple([addressParam, signaturesConfig]), ([address, config]) => {
-      const latestSlot = historySlot(config);
-      const newestFirst = chain
-        .ledger()
-        .filter(({ slot }) => slot <= latestSlot)
-        .reverse();
-      const indexOf = (wanted: string | null | undefined) =>
-        newestFirst.findIndex(({ signature }) => signature === wanted);
-      for (const cursor of [config?.before, config?.until]) {
-        // Agave 4.0 and later do this; older nodes return an empty list.
-        if (cursor && indexOf(cursor) === -1)
-          throw new JsonRpcError(-32020, `Transaction ${cursor} not found`);
-      }
-      const end = indexOf(config?.until);
-      return newestFirst
-        .slice(indexOf(config?.before) + 1, end === -1 ? undefined : end)
-        .filter(({ message }) => message.staticAccounts.some((account) => account === address))
-        .slice(0, config?.limit ?? MAX_SIGNATURES_FOR_ADDRESS)
-        .map((landed) => {
-          const { signature, slot, err, blockTime } = landed;
-          const confirmationStatus = commitmentReached(landed);
-          return { signature, slot, err, memo: null, blockTime, confirmationStatus };
-        });
-    }),
+    getSignaturesForAddress: method(
+      z.tuple([addressParam, signaturesConfig]),
+      ([address, config]) => {
+        const latestSlot = historySlot(config);
+        const newestFirst = chain
+          .ledger()
+          .filter(({ slot }) => slot <= latestSlot)
+          .reverse();
+        const indexOf = (wanted: string | null | undefined) =>
+          newestFirst.findIndex(({ signature }) => signature === wanted);
+        for (const cursor of [config?.before, config?.until]) {
+          // Agave 4.0 and later do this; older nodes return an empty list.
+          if (cursor && indexOf(cursor) === -1)
+            throw new JsonRpcError(-32020, `Transaction ${cursor} not found`);
+        }
+        const end = indexOf(config?.until);
+        return newestFirst
+          .slice(indexOf(config?.before) + 1, end === -1 ? undefined : end)
+          .filter(({ message }) => message.staticAccounts.some((account) => account === address))
+          .slice(0, config?.limit ?? MAX_SIGNATURES_FOR_ADDRESS)
+          .map((landed) => {
+            const { signature, slot, err, blockTime } = landed;
+            const confirmationStatus = commitmentReached(landed);
+            return { signature, slot, err, memo: null, blockTime, confirmationStatus };
+          });
+      },
+    ),
   };
 }
 

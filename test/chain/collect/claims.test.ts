@@ -39,7 +39,9 @@ describe("a claim without Redis", () => {
     const first = await take("config", Infinity);
     await expect(take("config", performance.now())).rejects.toMatchObject({
       failure: { kind: "distribution-in-flight" },
-      message: expect.stringContaining("Another account's collect is distributing the coin's shared fees"),
+      message: expect.stringContaining(
+        "Another account's collect is distributing the coin's shared fees",
+      ),
     });
     first.settle();
     expect((await take("config", Infinity)).openTransaction).toBeUndefined();
@@ -118,10 +120,12 @@ describeWithRedis("a claim in Redis", () => {
     server = newServer;
     redis = newRedis;
   }, FROZEN);
-  const take = (endsAt = Infinity) => createClaims({ feePayer: "payer", redis }).take("address", endsAt);
+  const take = (endsAt = Infinity) =>
+    createClaims({ feePayer: "payer", redis }).take("address", endsAt);
   const expire = () => server.command("DEL", KEY);
   /** Resolves when a second replica has requested the lock while it is held. */
-  const secondReplicaWaits = () => expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
+  const secondReplicaWaits = () =>
+    expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
   const redisIsUp = () => expect.poll(() => redis.run(PING, [], [])).toBe(1);
 
   it("has one holder at a time, and the next waits until it is released", async () => {
@@ -218,14 +222,17 @@ describeWithRedis("a claim in Redis", () => {
   it.each([
     ["in a known slot", 42],
     ["in an unknown slot", 0],
-  ])("gives its transaction to a replica that was waiting, even after it has landed %s", async (_, slot) => {
-    const first = await take();
-    const second = take();
-    await secondReplicaWaits();
-    await first.store(transaction);
-    first.settle({ slot });
-    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
-  });
+  ])(
+    "gives its transaction to a replica that was waiting, even after it has landed %s",
+    async (_, slot) => {
+      const first = await take();
+      const second = take();
+      await secondReplicaWaits();
+      await first.store(transaction);
+      first.settle({ slot });
+      expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
+    },
+  );
 
   it("is free once the outcome is known, and the next holder knows the slot", async () => {
     const first = await take();
@@ -266,7 +273,9 @@ describeWithRedis("a claim in Redis", () => {
 
   it("with an unreadable transaction fails one collect, but not the next", async () => {
     await server.command("HSET", KEY, "token", "t", "transaction", "{");
-    await expect(take()).rejects.toMatchObject({ failure: { kind: "stored-transaction-unreadable" } });
+    await expect(take()).rejects.toMatchObject({
+      failure: { kind: "stored-transaction-unreadable" },
+    });
     expect((await take()).openTransaction).toBeUndefined();
   });
 

@@ -37,9 +37,12 @@ describe("the backoff of coins", () => {
     const backoff = createCoinBackoff();
     const sweeps = Array.from({ length: 5 }, newSweep);
     const halves = (address: string) =>
-      backoff.inTurn(address, sweeps).flatMap((group) => (group.sweeps.length > 0 ? [group.sweeps] : []));
+      backoff
+        .inTurn(address, sweeps)
+        .flatMap((group) => (group.sweeps.length > 0 ? [group.sweeps] : []));
     backoff.coinsFailed("a", mintsOf(sweeps), { culprits: [], block: undefined });
-    for (const sweep of sweeps) expect(backoff.leftOutMs("a", sweep, undefined)).toBeLessThanOrEqual(0);
+    for (const sweep of sweeps)
+      expect(backoff.leftOutMs("a", sweep, undefined)).toBeLessThanOrEqual(0);
     expect(halves("a")).toEqual([sweeps.slice(0, 3), sweeps.slice(3)]);
     expect(halves("b")).toEqual([sweeps]);
   });
@@ -49,10 +52,14 @@ describe("the backoff of coins", () => {
   const COINS_PER_COLLECT = 9;
 
   /**
-   * A day in which each of three blocks names the owner's coin and some of its own every minute. A transaction with any of
-   * these fails, or if they are `sly` only one with the owner's coin. Then the owner names its coin alone.
+   * A day in which each of three blocks names the owner's coin and some of its own every minute. A
+   * transaction with any of these fails, or if they are `sly` only one with the owner's coin. Then
+   * the owner names its coin alone.
    */
-  function simulateDay(hostileCoins: number, { isNamed, isSly }: { isNamed: boolean; isSly: boolean }) {
+  function simulateDay(
+    hostileCoins: number,
+    { isNamed, isSly }: { isNamed: boolean; isSly: boolean },
+  ) {
     const backoff = createCoinBackoff();
     const plain = newSweep();
     const hostile = Array.from({ length: hostileCoins }, newSweep);
@@ -61,7 +68,8 @@ describe("the backoff of coins", () => {
     /** The sweeps that succeed. */
     function collect(sweeps: readonly Sweep[], block: string): readonly Sweep[] {
       const ready = sweeps.filter((sweep) => backoff.leftOutMs("owner", sweep, block) <= 0);
-      const tried = backoff.inTurn("owner", ready).find((group) => group.sweeps.length > 0)?.sweeps ?? [];
+      const tried =
+        backoff.inTurn("owner", ready).find((group) => group.sweeps.length > 0)?.sweeps ?? [];
       const bad = tried.filter((sweep) => sweep !== plain);
       if (bad.length === 0 || (isSly && !tried.includes(plain))) {
         backoff.succeeded("owner", mintsOf(tried));
@@ -75,7 +83,10 @@ describe("the backoff of coins", () => {
     let minutesOut = 0;
     for (let minute = 0; minute < MINUTES; minute++) {
       for (const block of ["first", "second", "third"]) {
-        const some = Array.from({ length: COINS_PER_COLLECT }, () => hostile[next++ % hostileCoins]!);
+        const some = Array.from(
+          { length: COINS_PER_COLLECT },
+          () => hostile[next++ % hostileCoins]!,
+        );
         collect([plain, ...new Set(some)], block);
       }
       if (!collect([plain], "owner's").includes(plain)) minutesOut++;

@@ -24,7 +24,12 @@ const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"))
 const BEHIND = rpcError({ code: -32005 });
 const UNKNOWN_SIGNATURE = rpcResult({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
-const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n, remaining: [] };
+const ALL_FEES = {
+  kind: "collected",
+  collected: 3_100_000_000n,
+  newBalance: 8_300_000_000n,
+  remaining: [],
+};
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -149,9 +154,16 @@ describe("a transaction in flight", () => {
     chain.setBalance(creatorVault, vaultBalance);
     const [failed] = sandbox.landedCollects();
     expect(failed!.err).not.toBeNull();
-    expect(failure).toEqual({ kind: "failed-on-chain", signature: failed!.signature, err: failed!.err });
+    expect(failure).toEqual({
+      kind: "failed-on-chain",
+      signature: failed!.signature,
+      err: failed!.err,
+    });
 
-    expect(await collector.collect("creator")).toEqual({ kind: "backing-off", leftMs: expect.any(Number) });
+    expect(await collector.collect("creator")).toEqual({
+      kind: "backing-off",
+      leftMs: expect.any(Number),
+    });
     expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
     chain.setBalance(creatorVault, 0n);
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
@@ -168,7 +180,10 @@ describe("a transaction in flight", () => {
   });
 
   describe("keeps its success for a caller whose next collect, of more coins,", () => {
-    /** Joins a collect, and fails the call `method` of the next collect, which the joined caller then needs. */
+    /**
+     * Joins a collect, and fails the call `method` of the next collect, which the joined caller
+     * then needs.
+     */
     async function joinAndFail(method: string, code: number) {
       const account = sandbox.account("creator");
       const release = hold(rpc, isMethod("getTransaction"));
@@ -335,7 +350,9 @@ describe("a collect", () => {
     for (const handle of handles) {
       collects.push(collector.collect(handle).then(({ kind }) => outcomes.push(kind)));
       // One after the other, so that they do not share a transaction.
-      await expect.poll(() => collector.openSignatures().length + outcomes.length).toBe(collects.length);
+      await expect
+        .poll(() => collector.openSignatures().length + outcomes.length)
+        .toBe(collects.length);
     }
     expect(outcomes).toEqual(Array(3).fill("fee-payer-short"));
     removeFault();
@@ -381,7 +398,10 @@ describe("a collect", () => {
     collector = createSandboxCollector(sandbox, {
       env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },
     });
-    expect(await collector.collect("creator")).toMatchObject({ kind: "budget-spent", scope: "SERVICE" });
+    expect(await collector.collect("creator")).toMatchObject({
+      kind: "budget-spent",
+      scope: "SERVICE",
+    });
     expect(sends()).toEqual([]);
   });
 });
@@ -392,7 +412,8 @@ const collected = { kind: "collected" };
 const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
 
 describe("the fee of a collect that several callers share", () => {
-  const isSimulating = () => expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+  const isSimulating = () =>
+    expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
   beforeEach(() => {
     collector = createSandboxCollector(sandbox, { env: TWO_FEES });
   });
@@ -448,7 +469,9 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
       env: { ...TWO_FEES, FEE_BUDGET_LAMPORTS_PER_HOUR: "255000" },
     });
     const { accounts } = sandbox;
-    const artists = accounts.filter(({ handle }) => handle.startsWith("artist")).map(({ handle }) => handle);
+    const artists = accounts
+      .filter(({ handle }) => handle.startsWith("artist"))
+      .map(({ handle }) => handle);
     for (const artist of artists) chain.setBalance(sandbox.account(artist).creatorVault, 10n ** 9n);
     const spent = artists.slice(0, 5).map((artist) => collector.collect(artist, "attacker"));
     expect(await Promise.all(spent)).toMatchObject(Array(5).fill(collected));
@@ -526,7 +549,10 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
     redis = newRedis;
   });
 
-  /** Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire the lock. */
+  /**
+   * Starts a slow replica, which loses its lock before it signs, and a fast one, which can acquire
+   * the lock.
+   */
   async function startReplicas() {
     const env = { FEE_BUDGET_LAMPORTS_PER_HOUR: "600000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
     const slow = createSandboxCollector(sandbox, { redis, env });
@@ -585,7 +611,8 @@ describe("a collect over HTTP", () => {
     const { faults } = service.sandbox.rpc;
     faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 503, body: "" } });
     const ids = ["creator", "artist001", "artist002"].map((handle) => service.account(handle).id);
-    // A slow machine may need several requests until the transaction is sent; then it stays in flight.
+    // A slow machine may need several requests until the transaction is sent; then it stays in
+    // flight.
     await expect
       .poll(async () => {
         await service.collect(ids[0]!);
@@ -597,9 +624,12 @@ describe("a collect over HTTP", () => {
     const messages: string[] = body.errors.map(({ message }: { message: string }) => message);
     expect(messages[0]).toMatch(/it is not known yet whether transaction \w+ lands/);
     expect(messages).toHaveLength(3);
-    // A timer may fire a millisecond before the deadline; the next collect then starts and times out at once.
+    // A timer may fire a millisecond before the deadline; the next collect then starts and times
+    // out at once.
     for (const message of messages.slice(1))
-      expect(message).toMatch(/timed out before this collect started|it has no transaction in flight yet/);
+      expect(message).toMatch(
+        /timed out before this collect started|it has no transaction in flight yet/,
+      );
     expect(new Set(sendsOfService().map(({ params }) => params[0])).size).toBe(1);
     faults.clear();
   });

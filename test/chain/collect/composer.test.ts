@@ -3,7 +3,11 @@ import { PublicKey, type Message, type MessageV1 } from "@solana/web3.js";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
 import { createAddresses } from "../../../src/chain/addresses.ts";
 import { createComposer, type CollectPart } from "../../../src/chain/collect/message/composer.ts";
-import { messageOf, readMessage, toTransaction } from "../../../src/chain/collect/message/message.ts";
+import {
+  messageOf,
+  readMessage,
+  toTransaction,
+} from "../../../src/chain/collect/message/message.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Distribution, PlaceSweep } from "../../../src/chain/choose-sweeps.ts";
@@ -49,7 +53,8 @@ function instructionsOf(message: Message | MessageV1): string[] {
     [
       keys[programIdIndex],
       ...[...accountKeyIndexes].map(
-        (i) => `${keys[i]!.toBase58()} ${message.isAccountSigner(i)} ${message.isAccountWritable(i)}`,
+        (i) =>
+          `${keys[i]!.toBase58()} ${message.isAccountSigner(i)} ${message.isAccountWritable(i)}`,
       ),
       Buffer.from(data).toString("hex"),
     ].join(),
@@ -58,7 +63,9 @@ function instructionsOf(message: Message | MessageV1): string[] {
 
 function randomPart(): CollectPart {
   const account = newAccount();
-  const places = Array.from({ length: randomInt(6) }, () => placeSweep(isChance() ? "CURVE" : "POOL"));
+  const places = Array.from({ length: randomInt(6) }, () =>
+    placeSweep(isChance() ? "CURVE" : "POOL"),
+  );
   const shareholders = [account.address, ...Array.from({ length: randomInt(10) }, randomKey)];
   const sweeps = [...(randomInt(4) === 0 ? [distribution(shareholders)] : []), ...places];
   return {
@@ -112,7 +119,11 @@ describe("the composer", () => {
       expect(instructionsOf(one)).toEqual(instructionsOf(legacy).slice(2));
       expect([one.recentBlockhash, legacy.recentBlockhash]).toEqual([BLOCKHASH, BLOCKHASH]);
       expect(one.transactionConfig).toEqual({
-        ...{ computeUnitLimit: 100_001, loadedAccountsDataSizeLimit: 64 * 1024 * 1024, heapSize: null },
+        ...{
+          computeUnitLimit: 100_001,
+          loadedAccountsDataSizeLimit: 64 * 1024 * 1024,
+          heapSize: null,
+        },
         priorityFee: 1_001,
       });
     }
@@ -154,7 +165,11 @@ describe("the composer", () => {
     const shareholders = [account.address, ...Array.from({ length: 9 }, randomKey)];
     const sweeps = Array.from({ length: 40 }, () => [
       ...[placeSweep("CURVE", amount()), placeSweep("POOL", amount())],
-      { ...distribution(shareholders, amount()), withPool: true, withoutPool: distribution(shareholders) },
+      {
+        ...distribution(shareholders, amount()),
+        withPool: true,
+        withoutPool: distribution(shareholders),
+      },
     ]).flat();
     // Derives addresses, which are kept.
     const chosen = choosePart(account, sweeps, vaults)!.sweeps;

@@ -2,7 +2,10 @@ import { VersionedTransaction } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CollectError } from "../../../src/chain/collect-error.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import {
+  createSandboxCollector,
+  type SandboxCollector,
+} from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
@@ -36,7 +39,12 @@ beforeEach(async () => {
     return { address, bps: 5_000 };
   });
   for (const each of [mint, other])
-    sandbox.coins.launch({ mint: each, creator: shareholders[0]!.address, kind: "shared", shareholders });
+    sandbox.coins.launch({
+      mint: each,
+      creator: shareholders[0]!.address,
+      kind: "shared",
+      shareholders,
+    });
   sandbox.coins.addFees(mint, SOL);
 });
 afterEach(async () => {
@@ -83,39 +91,49 @@ describe("the accounts that share a coin", () => {
     const second = collect(collector, "artist002", [other]);
     await expect.poll(() => collector.openSignatures()).toHaveLength(2);
     release();
-    expect(await Promise.all([first, second])).toMatchObject([HALF, { collected: (SOL + 1_000_000n) / 2n }]);
+    expect(await Promise.all([first, second])).toMatchObject([
+      HALF,
+      { collected: (SOL + 1_000_000n) / 2n },
+    ]);
   });
 
   it.each([
     ["in the pool", 0n],
     ["in the pool and in the config's vault", 1_000_000n],
-  ])("are paid what waits %s, although no room is left for the AMM's transfer", async (_, inVault) => {
-    const { chain, coins, rpc } = sandbox;
-    const account = sandbox.account("artist001");
-    const addresses = [account.address, ...Array.from({ length: 9 }, newMint)];
-    for (const address of addresses) chain.setBalance(address, SOL);
-    const many = newMint();
-    const shareholders = addresses.map((address) => ({ address, bps: 1_000 }));
-    coins.launch({ mint: many, creator: account.address, kind: "shared", shareholders });
-    coins.migrate(many, { fees: SOL });
-    const { creatorVault } = coins.addressesOf(many).sharingConfig;
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + inVault);
-    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
-    setAmmVault(chain, account, 60_000n);
-    rpc.faults.add(REFUSES_VERSION_1);
-    const outcome = await collect(createSandboxCollector(sandbox), "artist001", [many]);
-    expect(outcome).toMatchObject({ kind: "collected", newBalance: expect.toSatisfy((sum) => sum > 1.09e9) });
-    const { message } = sandbox.landedCollects()[0]!;
-    expect(message.version).toBe("legacy");
-    expect(message.staticAccounts).not.toContain(account.ammVault);
-  });
+  ])(
+    "are paid what waits %s, although no room is left for the AMM's transfer",
+    async (_, inVault) => {
+      const { chain, coins, rpc } = sandbox;
+      const account = sandbox.account("artist001");
+      const addresses = [account.address, ...Array.from({ length: 9 }, newMint)];
+      for (const address of addresses) chain.setBalance(address, SOL);
+      const many = newMint();
+      const shareholders = addresses.map((address) => ({ address, bps: 1_000 }));
+      coins.launch({ mint: many, creator: account.address, kind: "shared", shareholders });
+      coins.migrate(many, { fees: SOL });
+      const { creatorVault } = coins.addressesOf(many).sharingConfig;
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + inVault);
+      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
+      setAmmVault(chain, account, 60_000n);
+      rpc.faults.add(REFUSES_VERSION_1);
+      const outcome = await collect(createSandboxCollector(sandbox), "artist001", [many]);
+      expect(outcome).toMatchObject({
+        kind: "collected",
+        newBalance: expect.toSatisfy((sum) => sum > 1.09e9),
+      });
+      const { message } = sandbox.landedCollects()[0]!;
+      expect(message.version).toBe("legacy");
+      expect(message.staticAccounts).not.toContain(account.ammVault);
+    },
+  );
 
   it("do not distribute a coin that no lock protects, although leaving out another makes room for it", async () => {
     const { address } = sandbox.account("artist001");
     const mints = Array.from({ length: 12 }, newMint);
     const shared = mints.map(sandbox.coins.addressesOf);
     mints.forEach((each, i) => {
-      // The largest fails the simulation: what it would pay a new account is below the rent-exempt minimum.
+      // The largest fails the simulation: what it would pay a new account is below the rent-exempt
+      // minimum.
       const other = i === 0 ? newMint() : sandbox.account("artist002").address;
       const shareholders = [
         { address, bps: i === 0 ? 9_999 : 5_000 },
@@ -126,11 +144,17 @@ describe("the accounts that share a coin", () => {
     });
     const outcome = await collect(createSandboxCollector(sandbox), "artist001", mints);
     expect(outcome).toMatchObject({ kind: "collected" });
-    const simulated = sandbox.rpc.calls.filter(isMethod("simulateTransaction")).map(({ params }) => {
-      const { message } = VersionedTransaction.deserialize(Buffer.from(params[0] as string, "base64"));
-      const keys = message.staticAccountKeys.map((key) => key.toBase58());
-      return shared.flatMap(({ mint, sharingConfig }) => (keys.includes(sharingConfig.address) ? mint : []));
-    });
+    const simulated = sandbox.rpc.calls
+      .filter(isMethod("simulateTransaction"))
+      .map(({ params }) => {
+        const { message } = VersionedTransaction.deserialize(
+          Buffer.from(params[0] as string, "base64"),
+        );
+        const keys = message.staticAccountKeys.map((key) => key.toBase58());
+        return shared.flatMap(({ mint, sharingConfig }) =>
+          keys.includes(sharingConfig.address) ? mint : [],
+        );
+      });
     const [first, ...others] = simulated;
     expect(first!.length).toBeLessThan(mints.length);
     expect(others.length).toBeGreaterThan(0);
@@ -175,8 +199,13 @@ describe("the accounts that share a coin", () => {
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
       sandbox.coins.setSharing(mint, { isPaused: true });
     });
-    const outcomes = await Promise.all([collect(collector, "artist001"), collect(collector, "artist002")]);
-    expect(outcomes.map(({ kind }) => kind)).toEqual(expect.arrayContaining(["failed-on-chain", "nothing"]));
+    const outcomes = await Promise.all([
+      collect(collector, "artist001"),
+      collect(collector, "artist002"),
+    ]);
+    expect(outcomes.map(({ kind }) => kind)).toEqual(
+      expect.arrayContaining(["failed-on-chain", "nothing"]),
+    );
     sandbox.coins.setSharing(mint, { isPaused: false });
     expect(await collect(collector, "artist002")).toMatchObject({ kind: "coins-backing-off" });
     expect(sandbox.landedCollects()).toHaveLength(1);

@@ -8,20 +8,25 @@ import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 
 const FEE = toLamports(5_000);
-/** The smallest amount at which a collect for FEE pays for itself, and the highest at which it does not. */
+/**
+ * The smallest amount at which a collect for FEE pays for itself, and the highest at which it does
+ * not.
+ */
 const LARGE = toLamports(250_000);
 const SMALL = toLamports(249_999);
 const NO_RENT = toLamports(0);
 const MINUTE = 60_000;
 
 /**
- * The budget holds 400 fees, of which 200 are for callers who have collected nothing, 100 for one block, and 200 for small
- * collects, of which 20 for one block.
+ * The budget holds 400 fees, of which 200 are for callers who have collected nothing, 100 for one
+ * block, and 200 for small collects, of which 20 for one block.
  */
 const FEES_PER_HOUR = 2_400;
 
 let registry: Registry;
-function createBudget(settings: { lamports?: number; maxRentLamports?: number; redis?: Redis } = {}) {
+function createBudget(
+  settings: { lamports?: number; maxRentLamports?: number; redis?: Redis } = {},
+) {
   registry = new Registry();
   return createFeeBudget({
     feePayer: "payer",
@@ -34,7 +39,8 @@ function createBudget(settings: { lamports?: number; maxRentLamports?: number; r
 }
 type Budget = ReturnType<typeof createBudget>;
 
-const payersOf = (...callers: string[]): Payers => new Map(callers.map((caller) => [caller, undefined]));
+const payersOf = (...callers: string[]): Payers =>
+  new Map(callers.map((caller) => [caller, undefined]));
 
 /** "paid", or whose limit is reached. */
 async function pay(
@@ -49,7 +55,12 @@ async function pay(
   );
 }
 /** How many of `count` collects of a caller are paid. */
-async function payMany(budget: Budget, count: number, caller: string, moved = LARGE): Promise<number> {
+async function payMany(
+  budget: Budget,
+  count: number,
+  caller: string,
+  moved = LARGE,
+): Promise<number> {
   let paid = 0;
   for (let i = 0; i < count; i++) if ((await pay(budget, caller, moved)) === "paid") paid++;
   return paid;
@@ -157,7 +168,9 @@ describe("the fee budget", () => {
     expect(await refusal(9_999, LARGE)).toEqual({ ...never, isSmall: false });
     expect(await refusal(19_999, SMALL)).toEqual({ ...never, isSmall: true });
     const exposition = await registry.metrics();
-    expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n');
+    expect(exposition).toContain(
+      'tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n',
+    );
   });
 
   it("never refuses a caller with 20 collects of 0.02 SOL a minute at 5,300 lamports, for three hours", async () => {
@@ -178,8 +191,12 @@ describe("the fee budget", () => {
     const exposition = await registry.metrics();
     expect(exposition).toMatch(/^tributary_budget_used_ratio\{budget="fees"\} 0\.(5|49999)/m);
     expect(exposition).toMatch(/^tributary_budget_used_ratio\{budget="small_fees"\} (1|0\.9999)/m);
-    expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="CALLER"} 5\n');
-    expect(exposition).toContain('tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n');
+    expect(exposition).toContain(
+      'tributary_budget_refusals_total{budget="fees",scope="CALLER"} 5\n',
+    );
+    expect(exposition).toContain(
+      'tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n',
+    );
   });
 });
 
@@ -200,7 +217,9 @@ describeWithRedis("the fee budget in Redis", () => {
 
   it("is shared by all replicas, with each caller's share and the small collects' half", async () => {
     // 40 fees at once, eight of them for one block, and two of its small collects.
-    const replicas = Array.from({ length: 4 }, () => createBudget({ redis, lamports: 240 * 5_000 }));
+    const replicas = Array.from({ length: 4 }, () =>
+      createBudget({ redis, lamports: 240 * 5_000 }),
+    );
     const count = async (collects: number, callerOf: (i: number) => string, moved = LARGE) => {
       const results = await Promise.all(
         Array.from({ length: collects }, (_, i) => pay(replicas[i % 4]!, callerOf(i), moved)),

@@ -60,7 +60,8 @@ const call = (
   ...accounts: { pubkey: PublicKey; isSigner: boolean; isWritable: boolean }[]
 ) => new TransactionInstruction({ programId: program, keys: accounts, data: Buffer.alloc(8) });
 const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
-const price = (microLamports: bigint) => ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
+const price = (microLamports: bigint) =>
+  ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
 const VERSIONS: [string, Compile][] = [
   ["legacy messages", compileLegacy],
   ["messages of version 1", compileVersion1],
@@ -129,9 +130,16 @@ describe.each(VERSIONS)("the fee payer of %s", (_, message) => {
     ["a unit price without a unit limit", message(keypair.publicKey, price(1n), call(programId))],
     [
       "a request for a larger heap",
-      message(keypair.publicKey, limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
+      message(
+        keypair.publicKey,
+        limit(1),
+        ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 }),
+      ),
     ],
-    ["a message with trailing bytes", Buffer.concat([message(keypair.publicKey, limit(1)), Buffer.of(0)])],
+    [
+      "a message with trailing bytes",
+      Buffer.concat([message(keypair.publicKey, limit(1)), Buffer.of(0)]),
+    ],
   ])("refuses %s", async (_name, rejected) => {
     await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
   });
@@ -150,8 +158,12 @@ describe.each(VERSIONS)("the fee payer of %s", (_, message) => {
 
   it("reserves nothing for a message that it refuses", async () => {
     const poor = newFeePayer(0, 12_000);
-    await expect(poor.sign(message(keypair.publicKey, limit(1), call(other)), spending())).rejects.toThrow();
-    expect(await poor.sign(message(keypair.publicKey, limit(1), call(programId)), spending())).toBeDefined();
+    await expect(
+      poor.sign(message(keypair.publicKey, limit(1), call(other)), spending()),
+    ).rejects.toThrow();
+    expect(
+      await poor.sign(message(keypair.publicKey, limit(1), call(programId)), spending()),
+    ).toBeDefined();
   });
 
   it("stays within its budget in any hour, and does not count released fees", async () => {
@@ -199,7 +211,10 @@ describe("the fee payer", () => {
       version1({ ...allowed, loadedAccountsDataSizeLimit: undefined }),
     ],
     ["of version 1 with a limit of no compute units", version1({ computeUnitLimit: 0 })],
-    ["of version 1 with a priority fee above the cap", version1({ ...allowed, priorityFeeLamports: 1_001n })],
+    [
+      "of version 1 with a priority fee above the cap",
+      version1({ ...allowed, priorityFeeLamports: 1_001n }),
+    ],
     [
       "of version 1 with a priority fee that no number can hold",
       version1({ ...allowed, priorityFeeLamports: 2n ** 64n - 1n }),
@@ -219,12 +234,18 @@ describe("the fee payer", () => {
 
 describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
   const creator = Keypair.generate().publicKey.toBase58();
-  const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) => publicKey.toBase58());
+  const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) =>
+    publicKey.toBase58(),
+  );
   const account = new DerivedCreator(creator);
   const payer = keypair.publicKey;
   const [curveSweep, poolSweep] = [
-    toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!))),
-    toTransactionInstruction(launchpad.sweepPool(payer.toBase58(), account, coinAddressesOf(mints[1]!))),
+    toTransactionInstruction(
+      launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[0]!)),
+    ),
+    toTransactionInstruction(
+      launchpad.sweepPool(payer.toBase58(), account, coinAddressesOf(mints[1]!)),
+    ),
   ];
   const allowed = {
     ...spending(),
@@ -253,7 +274,9 @@ describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
     });
 
   /** The sweep of the curve with another program, data or accounts. */
-  const altered = (changes: Partial<Pick<TransactionInstruction, "programId" | "keys" | "data">>) => {
+  const altered = (
+    changes: Partial<Pick<TransactionInstruction, "programId" | "keys" | "data">>,
+  ) => {
     const { programId, keys, data } = curveSweep;
     return new TransactionInstruction({ programId, keys, data, ...changes });
   };
@@ -273,7 +296,9 @@ describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
     ["pool", poolSweep],
   ])("refuses a sweep of a %s with any other account", async (_, sweep) => {
     for (let position = 1; position < sweep.keys.length; position++)
-      await expect(withSweeps(change(sweep, position), collect, guard())).rejects.toThrow("refused to sign");
+      await expect(withSweeps(change(sweep, position), collect, guard())).rejects.toThrow(
+        "refused to sign",
+      );
   });
 
   it.each<[string, readonly TransactionInstruction[]]>([
@@ -284,15 +309,23 @@ describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
     ["with a second transfer", [curveSweep, guard(1n), collect, guard()]],
     ["that is done twice", [curveSweep, curveSweep, collect, guard()]],
     ["with other data", [altered({ data: Buffer.alloc(8, 1) }), collect, guard()]],
-    ["with more data", [altered({ data: Buffer.concat([curveSweep.data, Buffer.alloc(1)]) }), guard()]],
-    ["with one account more", [altered({ keys: [...curveSweep.keys, curveSweep.keys[0]!] }), guard()]],
+    [
+      "with more data",
+      [altered({ data: Buffer.concat([curveSweep.data, Buffer.alloc(1)]) }), guard()],
+    ],
+    [
+      "with one account more",
+      [altered({ keys: [...curveSweep.keys, curveSweep.keys[0]!] }), guard()],
+    ],
     ["by another program", [altered({ programId: other }), guard()]],
     ["by the other of the two programs", [altered({ programId: poolSweep.programId }), guard()]],
     ["beside a collect for the fee payer itself", [curveSweep, change(collect, 0, payer), guard()]],
     [
       "of another coin",
       [
-        toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[1]!))),
+        toTransactionInstruction(
+          launchpad.sweepCurve(payer.toBase58(), account, coinAddressesOf(mints[1]!)),
+        ),
         collect,
         guard(),
       ],
@@ -332,10 +365,12 @@ describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
     });
 
     it("are refused to the account's own vaults, and together with a distribution to the fee payer", async () => {
-      await expect(sign(curveSweep, distribute(creator), guard())).rejects.toThrow("refused to sign");
-      await expect(sign(...toConfig, distribute(creator, payer.toBase58()), guard())).rejects.toThrow(
+      await expect(sign(curveSweep, distribute(creator), guard())).rejects.toThrow(
         "refused to sign",
       );
+      await expect(
+        sign(...toConfig, distribute(creator, payer.toBase58()), guard()),
+      ).rejects.toThrow("refused to sign");
     });
   });
 
@@ -353,11 +388,17 @@ describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
         spendable,
         rent: toLamports(rent),
       });
-    await expect(signWith(95_001, 1_000_000n)).rejects.toMatchObject({ failure: { kind: "budget-spent" } });
+    await expect(signWith(95_001, 1_000_000n)).rejects.toMatchObject({
+      failure: { kind: "budget-spent" },
+    });
     expect((await signWith(95_000, 1_000_000n)).fee).toBe(5_000n);
     const one = newFeePayer(0, 1_000_000);
     const sign = (spendable: bigint) =>
-      one.sign(message(payer, limit(1), collect), { ...spending(), spendable, rent: toLamports(50_000) });
+      one.sign(message(payer, limit(1), collect), {
+        ...spending(),
+        spendable,
+        rent: toLamports(50_000),
+      });
     const first = await sign(0n);
     await expect(sign(54_999n)).rejects.toMatchObject({ failure: { kind: "fee-payer-short" } });
     first.costs[0]!.close({ refund: false });

@@ -76,7 +76,10 @@ describe("collects build transactions of version 1", () => {
         rpcError({ code: -32015 }),
         rpcResult({ context, value: { err: "UnsupportedVersion" } }),
       ];
-      sandbox.rpc.faults.add({ ...REFUSES_VERSION_1, then: refusals[how.startsWith("names") ? 0 : 1]! });
+      sandbox.rpc.faults.add({
+        ...REFUSES_VERSION_1,
+        then: refusals[how.startsWith("names") ? 0 : 1]!,
+      });
       expect(await collectorOf(sandbox.rpc).collect("artist001")).toMatchObject(COLLECTED);
       expect(versions()).toEqual(["legacy"]);
     },
@@ -87,7 +90,10 @@ describe("collects build transactions of version 1", () => {
     const collector = collectorOf(rpc);
     for (const handle of handles.slice(0, 2)) {
       rpc.calls.length = 0;
-      const drop = rpc.faults.add({ when: isMethod("sendTransaction"), then: rpcResult("dropped") });
+      const drop = rpc.faults.add({
+        when: isMethod("sendTransaction"),
+        then: rpcResult("dropped"),
+      });
       const collect = collector.collect(handle);
       await expect.poll(() => rpc.calls.some(isMethod("sendTransaction"))).toBe(true);
       chain.advanceSlots(200);

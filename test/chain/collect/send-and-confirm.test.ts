@@ -5,7 +5,10 @@ import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/collect/message/message.ts";
 import { createVersionChoice } from "../../../src/chain/collect/message/message-version.ts";
-import { createConfirmation, type TransactionOutcome } from "../../../src/chain/collect/send-and-confirm.ts";
+import {
+  createConfirmation,
+  type TransactionOutcome,
+} from "../../../src/chain/collect/send-and-confirm.ts";
 import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -14,7 +17,13 @@ import { createCallUpstream } from "../../../src/upstream/http.ts";
 import { OTHER_CLUSTER, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { eventually } from "../../support/eventually.ts";
 import { compileWithConfig } from "../../support/messages.ts";
-import { isMethod, NEVER_MS, SHORT_AGREE_MS, SHORT_WAITS, startTestSandbox } from "../../support/sandbox.ts";
+import {
+  isMethod,
+  NEVER_MS,
+  SHORT_AGREE_MS,
+  SHORT_WAITS,
+  startTestSandbox,
+} from "../../support/sandbox.ts";
 
 const PKCS8_ED25519 = Buffer.from("302e020100300506032b657004220420", "hex");
 /** The slots of a blockhash's life and the 32 until a block is finalized, and some more. */
@@ -28,11 +37,17 @@ interface TestContext {
 /** A signed transaction of version 1, and endpoints that accept and drop it. */
 async function start(
   { onTestFinished }: TestContext,
-  { endpoints: count = 2, repeat = 1, ...changed }: Waits & { endpoints?: number; repeat?: number } = {},
+  {
+    endpoints: count = 2,
+    repeat = 1,
+    ...changed
+  }: Waits & { endpoints?: number; repeat?: number } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { chain } = sandbox;
-  const endpoints = await Promise.all(Array.from({ length: count }, () => startLyingEndpoint(sandbox)));
+  const endpoints = await Promise.all(
+    Array.from({ length: count }, () => startLyingEndpoint(sandbox)),
+  );
   onTestFinished(async () => {
     await Promise.all([sandbox, ...endpoints].map((part) => part.close()));
   });
@@ -41,10 +56,18 @@ async function start(
   const { feePayerKeypair: feePayer } = readConfig(sandbox.env).secrets;
   const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("confirmed");
   const { publicKey } = feePayer;
-  const transfer = SystemProgram.transfer({ fromPubkey: publicKey, toPubkey: publicKey, lamports: 1 });
+  const transfer = SystemProgram.transfer({
+    fromPubkey: publicKey,
+    toPubkey: publicKey,
+    lamports: 1,
+  });
   const bytes = compileWithConfig({ blockhash, computeUnitLimit: 1_000 }, publicKey, transfer);
   const pkcs8 = Buffer.concat([PKCS8_ED25519, feePayer.secretKey.subarray(0, 32)]);
-  const signature = sign(null, bytes, createPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" }));
+  const signature = sign(
+    null,
+    bytes,
+    createPrivateKey({ key: pkcs8, format: "der", type: "pkcs8" }),
+  );
   const transaction = {
     base64: toTransaction(bytes, publicKey.toBase58(), signature),
     signature: getBase58Decoder().decode(signature),
@@ -52,7 +75,9 @@ async function start(
   };
 
   const log = createLogger("silent");
-  const urls = Array.from({ length: repeat }, () => endpoints.map(({ url }) => new URL(url))).flat();
+  const urls = Array.from({ length: repeat }, () =>
+    endpoints.map(({ url }) => new URL(url)),
+  ).flat();
   const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
   const callUpstream = createCallUpstream(new Registry());
   const rpc = createRpc({ ...waits, urls, rpcTimeoutMs: 60_000, callUpstream, log });
@@ -130,7 +155,10 @@ const whenSecond =
     return confirm();
   };
 const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
-  ["one of two endpoints does not answer", whenSecond(({ faults }) => faults.add({ then: "reset" }))],
+  [
+    "one of two endpoints does not answer",
+    whenSecond(({ faults }) => faults.add({ then: "reset" })),
+  ],
   ["one of two endpoints never responds", whenSecond(({ faults }) => faults.add({ then: "hang" }))],
   [
     "one of two endpoints is on another cluster",
@@ -282,7 +310,9 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
   it("is confirmed by another endpoint when the first one never reports it as confirmed", async (context) => {
     const { confirm, endpoints, transaction, chain } = await start(context);
     for (const endpoint of endpoints) endpoint.stopLying();
-    endpoints[0]!.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
+    endpoints[0]!.lie({
+      getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }),
+    });
     const outcome = await confirm();
     const { slot } = chain.landed(transaction.signature)!;
     expect(outcome).toMatchObject({ kind: "landed", err: null, slot });
@@ -313,7 +343,9 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
   });
 
   it("is read by one call at a time for all who wait for it, each until its own deadline", async (context) => {
-    const { chain, confirm, readLanded, endpoints, transaction } = await start(context, { endpoints: 1 });
+    const { chain, confirm, readLanded, endpoints, transaction } = await start(context, {
+      endpoints: 1,
+    });
     const [node] = endpoints as [Endpoint];
     node.stopLying();
     let misses = 3;

@@ -4,12 +4,21 @@ import { createAddresses } from "../../../src/chain/addresses.ts";
 import { readConfig } from "../../../src/config.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/landed-outcome.ts";
-import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import {
+  createSandboxCollector,
+  type SandboxCollector,
+} from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
-import { hold, isMethod, NEVER_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import {
+  hold,
+  isMethod,
+  NEVER_MS,
+  startTestSandbox,
+  type TestSandbox,
+} from "../../support/sandbox.ts";
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -47,7 +56,10 @@ function spoil(handle: string): void {
 /** Collects at once, each from a caller of its own. */
 const collectAll = (handles: readonly string[]) =>
   Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
-/** Fills the accounts and collects them at once; holds their shared transaction until `release`, before it is signed. */
+/**
+ * Fills the accounts and collects them at once; holds their shared transaction until `release`,
+ * before it is signed.
+ */
 async function collectHeld(handles: readonly string[], collectTogether = collectAll) {
   fill(handles);
   const release = hold(rpc, isMethod("getLatestBlockhash"));
@@ -58,7 +70,9 @@ async function collectHeld(handles: readonly string[], collectTogether = collect
 const signaturesOf = (outcomes: readonly { readonly kind: string }[]) =>
   new Set(
     outcomes.flatMap((outcome) =>
-      outcome.kind === "collected" ? (outcome as CollectOutcome & { kind: "collected" }).signature : [],
+      outcome.kind === "collected"
+        ? (outcome as CollectOutcome & { kind: "collected" }).signature
+        : [],
     ),
   );
 
@@ -66,7 +80,10 @@ describe("collects of different accounts at the same moment", () => {
   it("share one transaction and one call of each kind, and each has its own amount", async () => {
     const handles = artists(30);
     fill(handles);
-    chain.setBalance(sandbox.account("artist001").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
+    chain.setBalance(
+      sandbox.account("artist001").creatorVault,
+      chain.rentExemptMinimum(0) + 7_000_000n,
+    );
     await collector.collect("creator");
     rpc.calls.length = 0;
     const [first, ...others] = await collectAll(handles);
@@ -122,7 +139,9 @@ describe("collects of different accounts at the same moment", () => {
     for (const some of [handles.slice(0, 11), handles.slice(11)])
       expect(
         await Promise.all(
-          some.map((handle) => collector.collect(handle, some.indexOf(handle) % 2 ? "one" : "other")),
+          some.map((handle) =>
+            collector.collect(handle, some.indexOf(handle) % 2 ? "one" : "other"),
+          ),
         ),
       ).toMatchObject(Array(11).fill(collected));
   });
@@ -211,7 +230,9 @@ describe("a collect that cannot succeed", () => {
     expect(signaturesOf(good).size).toBe(29);
     expect(outcomes[2]).toEqual(nothing);
     const [together, ...others] = sandbox.landedCollects();
-    expect(together!.err).toEqual({ InsufficientFundsForRent: { account_index: expect.any(Number) } });
+    expect(together!.err).toEqual({
+      InsufficientFundsForRent: { account_index: expect.any(Number) },
+    });
     expect(together!.message.version).toBe(1);
     expect(others.map(({ err }) => err)).toEqual(Array(29).fill(null));
   });
@@ -235,7 +256,8 @@ describe("a collect that cannot succeed", () => {
     const { creatorVault } = sandbox.account("artist002");
     rpc.faults.add({
       when: (call) =>
-        call.method === "getRecentPrioritizationFees" && (call.params[0] as string[]).includes(creatorVault),
+        call.method === "getRecentPrioritizationFees" &&
+        (call.params[0] as string[]).includes(creatorVault),
       then: rpcResult([{ slot: 1, prioritizationFee: 1_000_000 }]),
     });
     const outcomes = await collectAll(handles);
@@ -257,7 +279,10 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     collector = createSandboxCollector(sandbox, { redis });
     other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
-  /** Collects at once. Redis answers for all claims at the same moment, so the collects share a transaction. */
+  /**
+   * Collects at once. Redis answers for all claims at the same moment, so the collects share a
+   * transaction.
+   */
   async function collectTogether(handles: readonly string[]) {
     server.freeze();
     const all = collectAll(handles);
@@ -280,8 +305,14 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
   it("is sent and reported by the other when its signer cannot send it, each account with its own amount", async () => {
     const handles = artists(3);
     fill(handles);
-    chain.setBalance(sandbox.account("artist002").creatorVault, chain.rentExemptMinimum(0) + 7_000_000n);
-    const lift = rpc.faults.add({ when: isMethod("sendTransaction", "getSignatureStatuses"), then: BEHIND });
+    chain.setBalance(
+      sandbox.account("artist002").creatorVault,
+      chain.rentExemptMinimum(0) + 7_000_000n,
+    );
+    const lift = rpc.faults.add({
+      when: isMethod("sendTransaction", "getSignatureStatuses"),
+      then: BEHIND,
+    });
     const ended = await openAnother();
     const all = collectTogether(handles);
     await expect.poll(() => sentBy(rpc).size).toBe(2);
@@ -292,7 +323,11 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     await expect.poll(() => secondRpc.calls.filter(isMethod("getSlot")).length).toBe(3);
     release();
     const outcomes = await Promise.all(others);
-    expect(outcomes).toMatchObject([collected, { kind: "collected", collected: 7_000_000n }, collected]);
+    expect(outcomes).toMatchObject([
+      collected,
+      { kind: "collected", collected: 7_000_000n },
+      collected,
+    ]);
     expect(signaturesOf(outcomes).size).toBe(1);
     lift();
     expect(await all).toEqual(outcomes);
@@ -306,7 +341,10 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const { release, all } = await collectHeld(handles, collectTogether);
     const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
     await server.command("DEL", `tributary:v3:claim:{${id}}`, `tributary:collect:${id}`);
-    const lift = sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    const lift = sandbox.secondRpc.faults.add({
+      when: isMethod("getSignatureStatuses"),
+      then: BEHIND,
+    });
     const taken = other.collect("artist002");
     await expect.poll(() => sentBy(sandbox.secondRpc).size).toBe(1);
     release();
@@ -335,8 +373,14 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     expect(await other.collect("artist001")).toMatchObject(collected);
     lift();
     expect((await all)[1]).toMatchObject(collected);
-    expect(sandbox.landedCollectsOf("artist001").map(({ err }) => err === null)).toEqual([false, true]);
-    expect(sandbox.landedCollectsOf("artist002").map(({ err }) => err === null)).toEqual([false, true]);
+    expect(sandbox.landedCollectsOf("artist001").map(({ err }) => err === null)).toEqual([
+      false,
+      true,
+    ]);
+    expect(sandbox.landedCollectsOf("artist002").map(({ err }) => err === null)).toEqual([
+      false,
+      true,
+    ]);
     await ended();
   });
 });

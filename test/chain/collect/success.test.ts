@@ -4,7 +4,10 @@ import { CollectError } from "../../../src/chain/collect-error.ts";
 import { resultFor } from "../../../src/chain/collect/success.ts";
 import type { CoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { createSandboxCollector, type SandboxCollector } from "../../support/collector-on-sandbox.ts";
+import {
+  createSandboxCollector,
+  type SandboxCollector,
+} from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
@@ -43,7 +46,8 @@ const callsOf = (method: string) =>
   [sandbox.rpc, sandbox.secondRpc].flatMap(({ calls }) => calls.filter(isMethod(method))).length;
 
 describe("what a transaction is to a caller", () => {
-  const landed = (slot: number, err: string | null = null) => ({ kind: "landed", slot, err }) as const;
+  const landed = (slot: number, err: string | null = null) =>
+    ({ kind: "landed", slot, err }) as const;
   const known = (slot: number) => ({ hasAccount: true, outcome: landed(slot) });
   /** A chain read that began at 10 and saw slot 100. */
   const proofs = [{ at: 10, slot: 100 }];
@@ -68,9 +72,9 @@ describe("what a transaction is to a caller", () => {
     const unknown = { hasAccount: true, outcome: { kind: "unknown" } } as const;
     expect(resultFor(10, failed, proofs)).toBe("landed");
     expect(resultFor(11, failed, proofs)).toBe("nothing");
-    expect([true, false].map((hasAccount) => resultFor(11, { ...unknown, hasAccount }, proofs))).toEqual([
-      ...["unknown", "nothing"],
-    ]);
+    expect(
+      [true, false].map((hasAccount) => resultFor(11, { ...unknown, hasAccount }, proofs)),
+    ).toEqual([...["unknown", "nothing"]]);
     expect(resultFor(10, { ...known(101), hasAccount: false }, proofs)).toBe("nothing");
   });
 });
@@ -102,7 +106,10 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     release();
     const { signature } = sandbox.landedCollects()[0]!;
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES, signature });
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
+    expect(await second).toMatchObject({
+      kind: "nothing",
+      lastCollect: { ...ALL_FEES, signature },
+    });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
@@ -110,25 +117,28 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     { when: "is some slots behind" },
     { when: "is so far behind that the other one's slot is not credible yet", jump: 200 },
     { when: "is some slots behind, and the other one has just failed", fails: true },
-  ])("gets no success either while the preferred endpoint $when", async ({ jump = 0, fails = false }) => {
-    const { chain } = sandbox;
-    const old = chain.slot("confirmed");
-    const behind = await startLyingEndpoint(sandbox);
-    behind.lie({ getSlot: () => old });
-    const answers = isMethod("getSlot", "getGenesisHash");
-    if (fails) sandbox.rpc.faults.add({ when: (call) => !answers(call), then: "reset" });
-    const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
-    const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
-    const first = collector.collect("creator");
-    await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
-    chain.advanceSlots(jump);
-    const second = collector.collect("creator");
-    await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
-    for (const release of releases) release();
-    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
-    await behind.close();
-  });
+  ])(
+    "gets no success either while the preferred endpoint $when",
+    async ({ jump = 0, fails = false }) => {
+      const { chain } = sandbox;
+      const old = chain.slot("confirmed");
+      const behind = await startLyingEndpoint(sandbox);
+      behind.lie({ getSlot: () => old });
+      const answers = isMethod("getSlot", "getGenesisHash");
+      if (fails) sandbox.rpc.faults.add({ when: (call) => !answers(call), then: "reset" });
+      const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
+      const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
+      const first = collector.collect("creator");
+      await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
+      chain.advanceSlots(jump);
+      const second = collector.collect("creator");
+      await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
+      for (const release of releases) release();
+      expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+      expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+      await behind.close();
+    },
+  );
 
   it("gets what has arrived since", async () => {
     const collector = createSandboxCollector(sandbox);
@@ -211,11 +221,17 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
         return redis.run(script, keys, args);
       },
     };
-    const otherWaits = createSandboxCollector(sandbox, { redis: waiting, rpcs: [sandbox.secondRpc] });
+    const otherWaits = createSandboxCollector(sandbox, {
+      redis: waiting,
+      rpcs: [sandbox.secondRpc],
+    });
     const second = otherWaits.collect("creator");
     await expect.poll(() => asks).toBeGreaterThan(1);
     for (const run of late) run();
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
+    expect(await second).toMatchObject({
+      kind: "nothing",
+      lastCollect: { ...ALL_FEES, signature },
+    });
     expect(await other.collect("creator")).toMatchObject({ kind: "nothing" });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
@@ -228,13 +244,18 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
     sandbox.chain.setBalance(creatorVault, rentMinimum + SOL);
     const release = hold(sandbox.secondRpc, isMethod("getLatestBlockhash"));
     const second = other.collect("creator");
-    await expect.poll(() => sandbox.secondRpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
+    await expect
+      .poll(() => sandbox.secondRpc.calls.some(isMethod("getLatestBlockhash")))
+      .toBe(true);
     await server.command("DEL", claim);
     late[0]!();
     await expect.poll(() => server.command("HGET", claim, "transaction")).toBeTruthy();
     sandbox.chain.setBalance(creatorVault, rentMinimum);
     release();
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...ALL_FEES, signature } });
+    expect(await second).toMatchObject({
+      kind: "nothing",
+      lastCollect: { ...ALL_FEES, signature },
+    });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
@@ -246,7 +267,10 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
       ...redis,
       run: (...script) => (isDown ? Promise.resolve(undefined) : redis.run(...script)),
     };
-    const { collector } = createSandboxCollector(sandbox, { redis: away, rpcs: [sandbox.secondRpc] });
+    const { collector } = createSandboxCollector(sandbox, {
+      redis: away,
+      rpcs: [sandbox.secondRpc],
+    });
     const rentMinimum = sandbox.chain.rentExemptMinimum(0);
     sandbox.chain.setBalance(account.creatorVault, rentMinimum + SOL);
     onNext(sandbox.secondRpc, isMethod("sendTransaction"), () => {
@@ -274,7 +298,11 @@ describe("a shareholder who asks while another one's collect distributes", () =>
     sandbox.coins.launch({ mint, creator: shareholders[0]!.address, kind: "shared", shareholders });
     sandbox.coins.addFees(mint, SOL);
   });
-  const collect = ({ collector }: SandboxCollector, handle: string, startedAt = performance.now()) =>
+  const collect = (
+    { collector }: SandboxCollector,
+    handle: string,
+    startedAt = performance.now(),
+  ) =>
     collector
       .collect(
         { account: sandbox.account(handle), coins: [sandbox.coins.addressesOf(mint)] },
@@ -296,7 +324,10 @@ describe("a shareholder who asks while another one's collect distributes", () =>
     }
   }
 
-  /** One shareholder's distribution has landed, and its amounts are being read, when the other asks for new fees. */
+  /**
+   * One shareholder's distribution has landed, and its amounts are being read, when the other asks
+   * for new fees.
+   */
   async function askAfterLanding(collector: SandboxCollector) {
     const release = hold(sandbox.rpc, isMethod("getTransaction"));
     const first = collect(collector, "artist001");
@@ -309,11 +340,16 @@ describe("a shareholder who asks while another one's collect distributes", () =>
   }
 
   it("gets no success for a distribution that had landed", async () => {
-    const { first, second, signature, release } = await askAfterLanding(createSandboxCollector(sandbox));
+    const { first, second, signature, release } = await askAfterLanding(
+      createSandboxCollector(sandbox),
+    );
     drain();
     release();
     expect(await first).toMatchObject({ kind: "collected", collected: SOL / 2n, signature });
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { collected: SOL / 2n, signature } });
+    expect(await second).toMatchObject({
+      kind: "nothing",
+      lastCollect: { collected: SOL / 2n, signature },
+    });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
@@ -397,11 +433,17 @@ describe("a shareholder who asks while another one's collect distributes", () =>
         return sandbox.coins.addressesOf(each);
       });
       const claim = await takeClaim(first!.feePayer, busy!);
-      const collectCoins = ({ collector }: SandboxCollector, handle: string, coins: CoinAddresses[]) =>
+      const collectCoins = (
+        { collector }: SandboxCollector,
+        handle: string,
+        coins: CoinAddresses[],
+      ) =>
         collector.collect({ account: sandbox.account(handle), coins }, handle, performance.now());
       const waiting = collectCoins(first!, "artist001", [free!, busy!]);
       await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
-      expect(await collectCoins(second!, "artist002", [free!])).toMatchObject({ collected: SOL / 2n });
+      expect(await collectCoins(second!, "artist002", [free!])).toMatchObject({
+        collected: SOL / 2n,
+      });
       await server.command("DEL", claim);
       expect(await waiting).toMatchObject({ kind: "collected", collected: SOL / 2n });
     });
@@ -417,8 +459,13 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       const failed = expect(stranger).rejects.toThrow();
       await expect.poll(() => callsOf("simulateTransaction")).toBe(1);
       const endsBefore = performance.now() + 4_000;
-      // With a later time, the caller outlasts the collect, and its own collect's success is not its result.
-      const joined = collector.collect({ account, coins: [] }, "owner", performance.now() + 600_000);
+      // With a later time, the caller outlasts the collect, and its own collect's success is not
+      // its result.
+      const joined = collector.collect(
+        { account, coins: [] },
+        "owner",
+        performance.now() + 600_000,
+      );
       await failed;
       while (performance.now() <= endsBefore) await sleep(50);
       release();
@@ -438,7 +485,9 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       const elsewhere = other!.collector.collect(plain, "owner", performance.now());
       expect(await stranger).toMatchObject({ kind: "lease-not-acquired" });
       const outcomes = await Promise.all([joined, elsewhere]);
-      expect(outcomes).toContainEqual(expect.objectContaining({ kind: "collected", collected: SOL }));
+      expect(outcomes).toContainEqual(
+        expect.objectContaining({ kind: "collected", collected: SOL }),
+      );
       expect(sandbox.landedCollects()).toHaveLength(1);
     });
 

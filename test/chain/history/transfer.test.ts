@@ -30,11 +30,19 @@ const transfer = (transaction: Partial<LandedTransaction>) =>
   );
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];
-const distribution = (data: string, ...accounts: string[]) => [{ program: PLATFORM, accounts, data }];
+const distribution = (data: string, ...accounts: string[]) => [
+  { program: PLATFORM, accounts, data },
+];
 
 describe("the transfer of a transaction", () => {
   it.each([
-    ["is COLLECTED when the vault loses lamports", { vault: [9, 4], address: [0, 5] }, [], "COLLECTED", 5n],
+    [
+      "is COLLECTED when the vault loses lamports",
+      { vault: [9, 4], address: [0, 5] },
+      [],
+      "COLLECTED",
+      5n,
+    ],
     [
       "is COLLECTED when the platform's instruction for both leaves the vault as it was",
       { curve: [9, 4], vault: [4, 4], address: [0, 5] },
@@ -45,14 +53,32 @@ describe("the transfer of a transaction", () => {
     [
       "is COLLECTED when the platform distributes a coin's shared fees to the address",
       { "config's vault": [9, 0], address: [0, 5], other: [0, 4] },
-      distribution(DISTRIBUTE, "mint", "curve", "config", "config's vault", "system", "address", "other"),
+      distribution(
+        DISTRIBUTE,
+        "mint",
+        "curve",
+        "config",
+        "config's vault",
+        "system",
+        "address",
+        "other",
+      ),
       "COLLECTED",
       5n,
     ],
     [
       "is COLLECTED when the platform does so with the instruction that has a payer",
       { address: [0, 5] },
-      distribution(DISTRIBUTE_V2, "payer", "mint", "curve", "config", "config's vault", "system", "address"),
+      distribution(
+        DISTRIBUTE_V2,
+        "payer",
+        "mint",
+        "curve",
+        "config",
+        "config's vault",
+        "system",
+        "address",
+      ),
       "COLLECTED",
       5n,
     ],
@@ -93,12 +119,22 @@ describe("the transfer of a transaction", () => {
       3n,
     ],
   ] as const)("%s", (_name, changes, instructions, kind, lamports) => {
-    expect(transfer({ balances: balances(changes), instructions })).toEqual({ kind, lamports, ...SHOWN });
+    expect(transfer({ balances: balances(changes), instructions })).toEqual({
+      kind,
+      lamports,
+      ...SHOWN,
+    });
   });
 
   it.each([
-    ["a failed transaction", { err: "AccountNotFound", balances: balances({ address: [0, 10 ** 9] }) }],
-    ["a transaction that leaves the address as it was", { balances: balances({ address: [5, 5] }) }],
+    [
+      "a failed transaction",
+      { err: "AccountNotFound", balances: balances({ address: [0, 10 ** 9] }) },
+    ],
+    [
+      "a transaction that leaves the address as it was",
+      { balances: balances({ address: [5, 5] }) },
+    ],
     ["received dust", { balances: balances({ address: [0, 99_999] }) }],
   ])("is left out for %s", (_name, transaction) => {
     expect(transfer(transaction)).toBeUndefined();

@@ -37,7 +37,10 @@ interface Fields {
   discriminator?: string;
 }
 
-/** An account with the fields at the documented offsets: creator, cashback, quote mint, holder reward, fees. */
+/**
+ * An account with the fields at the documented offsets: creator, cashback, quote mint, holder
+ * reward, fees.
+ */
 function account(
   offsets: readonly [number, number, number, number, number],
   defaults: Required<Pick<Fields, "owner" | "discriminator" | "quoteMint">>,
@@ -54,7 +57,12 @@ function account(
   new PublicKey(quoteMint).toBuffer().copy(data, offsets[2]);
   data[offsets[3]] = holderReward ? 1 : 0;
   data.writeBigUInt64LE(fees, offsets[4]);
-  return { owner, lamports: toLamports(0), isRounded: false, data: data.subarray(0, fields.bytes ?? size) };
+  return {
+    owner,
+    lamports: toLamports(0),
+    isRounded: false,
+    data: data.subarray(0, fields.bytes ?? size),
+  };
 }
 
 const curve = (fields: Fields = {}) =>
@@ -91,7 +99,11 @@ const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fie
   ["NOTHING_WAITING", "without fees", { fees: 0n }],
   ["OTHER_CREATOR", "with another creator", { creator: SOMEBODY }],
   ["OTHER_CREATOR", "without a creator", { creator: SYSTEM_PROGRAM }],
-  ["OTHER_CREATOR", "with another creator, whose fees go to traders", { creator: SOMEBODY, cashback: true }],
+  [
+    "OTHER_CREATOR",
+    "with another creator, whose fees go to traders",
+    { creator: SOMEBODY, cashback: true },
+  ],
   ["SHARED", "with a sharing config", { creator: SHARING_CONFIG }],
   ["HOLDER_REWARDS", "for its holders", { creator: SOMEBODY, holderReward: true }],
   ["HOLDER_REWARDS", "for its holders, though it names the account", { holderReward: true }],
@@ -101,17 +113,26 @@ const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fie
 ];
 
 describe("a coin's addresses", () => {
-  it.each([MINT, DERIVED_MINT])("are the program-derived addresses of the documented seeds: %s", (mint) => {
-    const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
-    expect({ curve, curveTokens, pool, poolTokens, sharingConfig: sharingConfig.address }).toEqual({
-      curve: curveOf(mint),
-      curveTokens: ata(curveOf(mint), WSOL),
-      pool: poolOf(mint),
-      poolTokens: ata(poolOf(mint), WSOL),
-      sharingConfig: pda(FEES, "sharing-config", new PublicKey(mint).toBytes()),
-    });
-    expect(coinAddressesOf(mint)).toBe(coinAddressesOf(mint));
-  });
+  it.each([MINT, DERIVED_MINT])(
+    "are the program-derived addresses of the documented seeds: %s",
+    (mint) => {
+      const { curve, curveTokens, pool, poolTokens, sharingConfig } = coinAddressesOf(mint);
+      expect({
+        curve,
+        curveTokens,
+        pool,
+        poolTokens,
+        sharingConfig: sharingConfig.address,
+      }).toEqual({
+        curve: curveOf(mint),
+        curveTokens: ata(curveOf(mint), WSOL),
+        pool: poolOf(mint),
+        poolTokens: ata(poolOf(mint), WSOL),
+        sharingConfig: pda(FEES, "sharing-config", new PublicKey(mint).toBytes()),
+      });
+      expect(coinAddressesOf(mint)).toBe(coinAddressesOf(mint));
+    },
+  );
 });
 
 describe("a coin's fees", () => {
@@ -162,19 +183,28 @@ describe("a coin's fees", () => {
     expect(reasons({ pool: pool({ fees: 5n }) })).toEqual([["POOL", null]]);
   });
 
-  it.each(UNCOLLECTABLE_COINS)("are not collectable, because %s, of a coin %s", (reason, _, fields) => {
-    const { quoteMint = WSOL, fees = 7n } = fields;
-    const shareBps = (fields.creator ?? CREATOR) === CREATOR ? 10_000 : 0;
-    const expected = { mint: MINT, quoteMint, amount: fees, shareBps, reason, missingBytes: 0 };
-    expect(read({ curve: curve({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "CURVE" }]);
-    expect(read({ pool: pool({ fees: 7n, ...fields }) })).toEqual([{ ...expected, stage: "POOL" }]);
-  });
+  it.each(UNCOLLECTABLE_COINS)(
+    "are not collectable, because %s, of a coin %s",
+    (reason, _, fields) => {
+      const { quoteMint = WSOL, fees = 7n } = fields;
+      const shareBps = (fields.creator ?? CREATOR) === CREATOR ? 10_000 : 0;
+      const expected = { mint: MINT, quoteMint, amount: fees, shareBps, reason, missingBytes: 0 };
+      expect(read({ curve: curve({ fees: 7n, ...fields }) })).toEqual([
+        { ...expected, stage: "CURVE" },
+      ]);
+      expect(read({ pool: pool({ fees: 7n, ...fields }) })).toEqual([
+        { ...expected, stage: "POOL" },
+      ]);
+    },
+  );
 
   it("give no other reasons but those that depend on vaults and on a sharing config", () => {
     const reasons = new Set(UNCOLLECTABLE_COINS.map(([reason]) => reason)).add("NO_SUCH_COIN");
     const ofVaults = ["RENT_TOO_HIGH", "BELOW_AMM_MINIMUM"];
     const ofConfigs = ["PAUSED", "BELOW_SHARING_MINIMUM", "SHAREHOLDER_BLOCKED"];
-    expect([...reasons, ...ofVaults, ...ofConfigs].sort()).toEqual(Object.keys(UNCOLLECTABLE).sort());
+    expect([...reasons, ...ofVaults, ...ofConfigs].sort()).toEqual(
+      Object.keys(UNCOLLECTABLE).sort(),
+    );
   });
 
   it("are unknown in the pool of a coin in another currency, whatever is at the address of one with SOL", () => {
@@ -187,7 +217,9 @@ describe("a coin's fees", () => {
       expect(read({ curve: curve({ ...migrated, fees: 3n }), ...wrong })).toMatchObject(both);
     }
     const inSol = curve({ complete: true });
-    expect(read({ curve: inSol, pool: pool({ fees: 5n }) })).toMatchObject([{ stage: "POOL", amount: 5n }]);
+    expect(read({ curve: inSol, pool: pool({ fees: 5n }) })).toMatchObject([
+      { stage: "POOL", amount: 5n },
+    ]);
   });
 
   it("depend on each place's own creator, because they can differ", () => {
@@ -221,7 +253,9 @@ describe("a coin's fees", () => {
       { bytes: 7 },
       { bytes: 0 },
     ] as Fields[]) {
-      expect(read({ curve: curve({ fees: 5n, ...wrong }) }), JSON.stringify(wrong)).toEqual(nothing);
+      expect(read({ curve: curve({ fees: 5n, ...wrong }) }), JSON.stringify(wrong)).toEqual(
+        nothing,
+      );
     }
     expect(read({ pool: pool({ fees: 5n, owner: PUMP }) })).toEqual(nothing);
     expect(read({ pool: pool({ fees: 5n, discriminator: "17b7f83760d8ac60" }) })).toEqual(nothing);
@@ -230,7 +264,13 @@ describe("a coin's fees", () => {
   });
 
   it("read what is missing at the end of an account of any length as zeros", () => {
-    const full = { fees: 7n, creator: CREATOR, cashback: true, holderReward: true, quoteMint: USDC };
+    const full = {
+      fees: 7n,
+      creator: CREATOR,
+      cashback: true,
+      holderReward: true,
+      quoteMint: USDC,
+    };
     for (const [stage, whole, size, shortest] of [
       ["curve", curve({ ...full, bytes: 300 }), 166, 49],
       ["pool", pool({ ...full, bytes: 300 }), 287, 211],
@@ -259,7 +299,9 @@ describe("a coin's fees", () => {
     [256, null, 7n],
   ] as const)("on a curve of %i bytes: %s", (bytes, reason, amount) => {
     const missingBytes = reason === null ? Math.max(0, 166 - bytes) : 0;
-    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount, missingBytes }]);
+    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([
+      { reason, amount, missingBytes },
+    ]);
   });
 
   it.each([
@@ -270,6 +312,8 @@ describe("a coin's fees", () => {
     [300, null, 7n],
   ] as const)("in a pool of %i bytes: %s", (bytes, reason, amount) => {
     const missingBytes = reason === null ? Math.max(0, 287 - bytes) : 0;
-    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount, missingBytes }]);
+    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([
+      { reason, amount, missingBytes },
+    ]);
   });
 });

@@ -48,7 +48,10 @@ interface IdlAccount {
   };
 }
 
-/** An instruction as the IDL defines it; `given` has the accounts that the IDL does not determine, by name. */
+/**
+ * An instruction as the IDL defines it; `given` has the accounts that the IDL does not determine,
+ * by name.
+ */
 function fromIdl(name: string, given: Record<string, string>) {
   const { program, discriminator, accounts } = idl.instructions.find(
     (instruction) => instruction.name === name,
@@ -63,7 +66,11 @@ function fromIdl(name: string, given: Record<string, string>) {
     const owner = pda.program ? new PublicKey(pda.program.value) : new PublicKey(program);
     known[account] = PublicKey.findProgramAddressSync(seeds, owner)[0].toBase58();
   }
-  const keys = (accounts as IdlAccount[]).map((account) => [known[account.name], false, !!account.writable]);
+  const keys = (accounts as IdlAccount[]).map((account) => [
+    known[account.name],
+    false,
+    !!account.writable,
+  ]);
   return [program, Buffer.from(discriminator).toString("hex"), ...keys];
 }
 
@@ -81,7 +88,9 @@ describe("the launch platform's instructions", () => {
       expect(wire(launchpad.transferCreatorFeesToPump(account))).toEqual(
         listed(transferCreatorFeesToPump(address)),
       );
-      expect(wire(launchpad.collectCreatorFee(account))).toEqual(listed(collectCreatorFee(address)));
+      expect(wire(launchpad.collectCreatorFee(account))).toEqual(
+        listed(collectCreatorFee(address)),
+      );
     }
   });
 
@@ -105,7 +114,10 @@ describe("the launch platform's instructions", () => {
       const built = wire(launchpad.distributeCreatorFees(coin, [shareholder, other]));
       expect(built).toEqual(listed(distributeCreatorFees(mint, [shareholder, other])));
       expect(built).toEqual([
-        ...fromIdl("distribute_creator_fees", { mint, "bonding_curve.creator": sharingConfig.address }),
+        ...fromIdl("distribute_creator_fees", {
+          mint,
+          "bonding_curve.creator": sharingConfig.address,
+        }),
         [shareholder, false, true],
         [other, false, true],
       ]);

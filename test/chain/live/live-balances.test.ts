@@ -85,7 +85,9 @@ const names = (count: number) => Array.from({ length: count }, (_, i) => `accoun
 /** The most calls in any minute. */
 const busiestMinute = (reads: readonly { readonly at: number }[]) =>
   Math.max(
-    ...reads.map(({ at }) => reads.filter((read) => read.at >= at && read.at < at + MINUTE_MS).length),
+    ...reads.map(
+      ({ at }) => reads.filter((read) => read.at >= at && read.at < at + MINUTE_MS).length,
+    ),
   );
 
 describe("watching", () => {
@@ -249,9 +251,10 @@ describe("watching", () => {
     const stop = new AbortController();
     const many = names(125).map((name) => watch(live, walletOf(name, 19), stop, "many"));
     // One of them is also watched by a block with few streams.
-    const others = [walletOf("account60", 19), ...names(20).map((name) => walletOf(`other ${name}`))].map(
-      (wallet, i) => watch(live, wallet, stop, `other ${i}`),
-    );
+    const others = [
+      walletOf("account60", 19),
+      ...names(20).map((name) => walletOf(`other ${name}`)),
+    ].map((wallet, i) => watch(live, wallet, stop, `other ${i}`));
     await vi.advanceTimersByTimeAsync(MINUTE_MS);
     for (let vault = 1; vault <= 10; vault++) {
       chain.vault = vault;

@@ -2,7 +2,11 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
 import { untilAborted } from "../../../src/chain/rpc/deadline.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
-import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
+import {
+  toEndpoints,
+  type CallEndpoint,
+  type Endpoint,
+} from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import { createLogger } from "../../../src/observability/log.ts";
@@ -35,7 +39,8 @@ function startJudge(answers: Partial<Record<Host, string>>) {
   let delayMs = 0;
   const callEndpoint = (async ({ host }: Endpoint, method: string, _params, signal) => {
     called.push(`${host} ${method}`);
-    if (delayMs > 0) await untilAborted(new Promise((resolve) => setTimeout(resolve, delayMs)), signal);
+    if (delayMs > 0)
+      await untilAborted(new Promise((resolve) => setTimeout(resolve, delayMs)), signal);
     const hash = hashes[host as Host];
     if (hash === undefined) throw new RpcError("error", method, host, { code: -32015 });
     if (method === "getGenesisHash") return hash;
@@ -97,7 +102,11 @@ describe("an endpoint's cluster", () => {
 
   it("is that of the most preferred endpoint that has answered", async () => {
     const { use, hashes } = startJudge({ second: "b", third: "b" });
-    expect([await use("first"), await use("second"), await use("third")]).toEqual(["error", "used", "used"]);
+    expect([await use("first"), await use("second"), await use("third")]).toEqual([
+      "error",
+      "used",
+      "used",
+    ]);
     hashes.first = "a";
     expect(await use("first")).toBe("used");
     expect([await use("second"), await use("third")]).toEqual(["cluster", "cluster"]);

@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
-import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
+import {
+  toEndpoints,
+  type CallEndpoint,
+  type Endpoint,
+} from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
@@ -35,7 +39,10 @@ function newFailover() {
 }
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 
-/** Makes one call; returns the endpoints that were called, those whose calls were aborted, and the answer. */
+/**
+ * Makes one call; returns the endpoints that were called, those whose calls were aborted, and the
+ * answer.
+ */
 async function callOnce(
   failover: ReturnType<typeof newFailover>,
   behave: (host: string, signal: AbortSignal) => Promise<string>,
@@ -68,7 +75,10 @@ const hangs =
 describe("failover between endpoints", () => {
   it("uses the preferred endpoint while it works", async () => {
     const failover = newFailover();
-    expect(await callOnce(failover, works)).toMatchObject({ called: ["first"], answer: "from first" });
+    expect(await callOnce(failover, works)).toMatchObject({
+      called: ["first"],
+      answer: "from first",
+    });
   });
 
   it("tries the next endpoint when one fails, and prefers the first again after its backoff", async () => {
@@ -79,7 +89,10 @@ describe("failover between endpoints", () => {
     });
     expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["second"] });
     await vi.advanceTimersByTimeAsync(500);
-    expect(await callOnce(failover, works)).toMatchObject({ called: ["first"], answer: "from first" });
+    expect(await callOnce(failover, works)).toMatchObject({
+      called: ["first"],
+      answer: "from first",
+    });
   });
 
   it("backs off longer with each failure in a row, up to half a minute", async () => {
@@ -168,7 +181,10 @@ describe("failover between endpoints", () => {
           : Promise.reject(badRequest),
       3_000,
     );
-    expect([called, answer]).toEqual([["first", "second"], expect.objectContaining({ code: -32002 })]);
+    expect([called, answer]).toEqual([
+      ["first", "second"],
+      expect.objectContaining({ code: -32002 }),
+    ]);
   });
 });
 
@@ -190,7 +206,9 @@ describe("an incomplete result", () => {
 
   it("is the result when the other endpoints fail", async () => {
     const failover = newFailover();
-    expect((await callOnce(failover, fails("second", "third"), 0, isComplete)).answer).toBe("from first");
+    expect((await callOnce(failover, fails("second", "third"), 0, isComplete)).answer).toBe(
+      "from first",
+    );
     const { called } = await callOnce(failover, works, 0, isComplete);
     // The others back off.
     expect(called).toEqual(["first"]);
@@ -198,7 +216,12 @@ describe("an incomplete result", () => {
 
   it("does not wait for an endpoint that is slow", async () => {
     const failover = newFailover();
-    const { called, aborted, answer } = await callOnce(failover, hangs("first", "third"), 2_100, isComplete);
+    const { called, aborted, answer } = await callOnce(
+      failover,
+      hangs("first", "third"),
+      2_100,
+      isComplete,
+    );
     expect([called, answer]).toEqual([["first", "second", "third"], "from second"]);
     expect(aborted).toContain("first");
     expect(await callOnce(failover, works, 0, isComplete)).toMatchObject({ called: ["second"] });

@@ -22,7 +22,11 @@ beforeEach(async () => {
       port: 0,
       handle(request) {
         const state = { context: { slot: 7 }, value: [null] };
-        const result = isGenesisHash(request.body) ? "genesis" : isStateRead(request.body) ? state : 7;
+        const result = isGenesisHash(request.body)
+          ? "genesis"
+          : isStateRead(request.body)
+            ? state
+            : 7;
         return rpcResult(result)(request);
       },
       describe: ({ headers, body }) =>
@@ -34,7 +38,10 @@ beforeEach(async () => {
 });
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
-/** An endpoint counts as slow after a fifth of the timeout, so the default is long enough for any machine. */
+/**
+ * An endpoint counts as slow after a fifth of the timeout, so the default is long enough for any
+ * machine.
+ */
 const newClient = (urls: string[], rpcTimeoutMs = 60_000) => {
   const client = createRpc({
     urls: urls.map((url) => new URL(url)),
@@ -96,7 +103,10 @@ describe("a call to the chain", () => {
     ["a provider's limit as -32602", rpcError({ code: -32602, message: "Too many inputs" })],
     ["a provider's limit as 413", { status: 413, body: "" }],
     ["a missing method", rpcError({ code: -32601, message: "Method not found" })],
-    ["a node without history", rpcError({ code: -32011, message: "Transaction history is not available" })],
+    [
+      "a node without history",
+      rpcError({ code: -32011, message: "Transaction history is not available" }),
+    ],
     ["a node that is behind", rpcError({ code: -32005, message: "behind" })],
   ])("goes to the next endpoint on %s", async (_name, then) => {
     if (then === "hang") client = await startClient(5_000);
@@ -146,7 +156,9 @@ describe("a call to the chain", () => {
   it("sends the user and password of a URL as a header, and leaves them out of errors", async () => {
     const { host } = new URL(nodes[0]!.url);
     expect(await newClient([`http://us%40er:p%3Ass@${host}/key-in-the-path`]).getSlot()).toBe(7);
-    expect(nodes[0]!.calls[0]!.authorization).toBe(`Basic ${Buffer.from("us@er:p:ss").toString("base64")}`);
+    expect(nodes[0]!.calls[0]!.authorization).toBe(
+      `Basic ${Buffer.from("us@er:p:ss").toString("base64")}`,
+    );
     nodes[0]!.faults.add({
       when: isCall,
       then: rpcError({ code: 1, message: "p:ss", data: "key-in-the-path" }),
@@ -215,7 +227,11 @@ describe("a call to the chain", () => {
   it("ignores the slot of a status when it is ahead of the node", async () => {
     const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
     for (const node of nodes) {
-      node.faults.add({ when: isCall, times: 1, then: rpcResult({ context: { slot: 4 }, value: [status] }) });
+      node.faults.add({
+        when: isCall,
+        times: 1,
+        then: rpcResult({ context: { slot: 4 }, value: [status] }),
+      });
     }
     const statuses = await client.getSignatureStatuses(["x"], { searchTransactionHistory: true });
     expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
@@ -224,9 +240,9 @@ describe("a call to the chain", () => {
   it("rejects a response without one status per signature", async () => {
     for (const node of nodes)
       node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 1 }, value: [] }) });
-    await expect(client.getSignatureStatuses(["x"], { searchTransactionHistory: true })).rejects.toThrow(
-      "unreadable",
-    );
+    await expect(
+      client.getSignatureStatuses(["x"], { searchTransactionHistory: true }),
+    ).rejects.toThrow("unreadable");
   });
 });
 

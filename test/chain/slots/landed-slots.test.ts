@@ -19,7 +19,10 @@ describeWithRedis("the slots of landed transactions", () => {
   beforeEach(() => {
     received = [];
   });
-  const replica = (feePayer = "payer", hear: (text: string) => void = (text) => received.push(text)) =>
+  const replica = (
+    feePayer = "payer",
+    hear: (text: string) => void = (text) => received.push(text),
+  ) =>
     createLandedSlots({
       feePayer,
       redis,
@@ -70,7 +73,18 @@ describeWithRedis("the slots of landed transactions", () => {
     replica();
     await expect.poll(() => server.command("PUBLISH", KEY, "1")).toBe(1);
     await expect.poll(() => received).toEqual(["1 all"]);
-    for (const message of ["x", "", "0", "-1", "1.5", "1e400", "9007199254740993", "{}", "x 1", "2 bob"])
+    for (const message of [
+      "x",
+      "",
+      "0",
+      "-1",
+      "1.5",
+      "1e400",
+      "9007199254740993",
+      "{}",
+      "x 1",
+      "2 bob",
+    ])
       await server.command("PUBLISH", KEY, message);
     await expect.poll(() => received).toContain("2 bob");
     expect(received).toEqual(["1 all", "2 bob"]);

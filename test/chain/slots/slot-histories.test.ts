@@ -1,6 +1,10 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { createEndpointJudge, type EndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
-import { toEndpoints, type CallEndpoint, type Endpoint } from "../../../src/chain/rpc/rpc-endpoint.ts";
+import {
+  toEndpoints,
+  type CallEndpoint,
+  type Endpoint,
+} from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { isOfSlot, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import { createFloors } from "../../../src/chain/slots/stale-balances.ts";
@@ -8,8 +12,8 @@ import type { State } from "../../../src/chain/slots/progress.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 
 /*
- * Random histories of endpoints against a simulated chain, in simulated time. `read` tries endpoints as the failover
- * does: in the judge's order, all of them again until the timeout.
+ * Random histories of endpoints against a simulated chain, in simulated time. `read` tries
+ * endpoints as the failover does: in the judge's order, all of them again until the timeout.
  */
 
 const HISTORIES = 1_000;
@@ -18,9 +22,15 @@ const HISTORY_MS = 60_000;
 const TIMEOUT_MS = 5_000;
 const CATCH_UP_MS = 300;
 const TRIES_AT_BEST = 6;
-/** An answer is true if its state was at most this old when endpoints were last asked: an idle service makes no calls. */
+/**
+ * An answer is true if its state was at most this old when endpoints were last asked: an idle
+ * service makes no calls.
+ */
 const TRUE_MS = 15_000 + 1_000;
-/** What cannot be told from the truth before the chain's rate is known: five seconds of ten slots, and the lookup's own time. */
+/**
+ * What cannot be told from the truth before the chain's rate is known: five seconds of ten slots,
+ * and the lookup's own time.
+ */
 const SLACK = 53;
 /** Far from 0, and not a full second. */
 const STARTED_AT = 1_795_000_000_400;
@@ -86,7 +96,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
   const rolledBackBy = Math.floor(between(50, 2_000));
   const slotAt = (ms: number) => FIRST_SLOT + slotsIn(ms) - (ms >= rollbackAt ? rolledBackBy : 0);
   const changesEvery = Math.floor(between(3, 60));
-  const amountIn = (slot: number) => Math.floor(slot / changesEvery) + (time >= rollbackAt ? 0.5 : 0);
+  const amountIn = (slot: number) =>
+    Math.floor(slot / changesEvery) + (time >= rollbackAt ? 0.5 : 0);
   // The cluster's clock is not exact, and shows full seconds.
   const offBy = between(-3_000, 3_000);
   const clockAt = (ms: number) => Math.floor((STARTED_AT + ms + offBy) / 1_000) * 1_000;
@@ -97,7 +108,10 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     const lead = Math.floor(between(20, 3_000));
     let answers = 0;
     /** The true state of `ms`. */
-    const stateAt = (ms: number): State => ({ slot: slotAt(ms - lagMs), clock: clockAt(ms - lagMs) });
+    const stateAt = (ms: number): State => ({
+      slot: slotAt(ms - lagMs),
+      clock: clockAt(ms - lagMs),
+    });
     const aheadBy = (slots: number) => {
       const { slot, clock } = stateAt(time);
       return { slot: slot + slots, clock };
@@ -129,7 +143,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
   const count = 1 + Math.floor(random() * 3);
   const endpointsOf = toEndpoints(URLS.slice(0, count));
   const others = ["behind", "frozen", "silent"] as const;
-  // Half of the histories have an endpoint that is right. One endpoint of several lies, never the preferred one.
+  // Half of the histories have an endpoint that is right. One endpoint of several lies, never the
+  // preferred one.
   const isWithRight = random() < 0.5;
   const liarAt = count > 1 && random() < 0.5 ? 1 + Math.floor(random() * (count - 1)) : undefined;
   const rightAt = Math.floor(random() * count);
@@ -151,23 +166,34 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     if (!state) return Promise.reject(new RpcError("unreachable", method, endpoint.host));
     return Promise.resolve({ context: { slot: state.slot }, value: [toClock(state.clock)] });
   }) as CallEndpoint;
-  judge = createEndpointJudge({ endpoints: endpointsOf, callEndpoint, rpcTimeoutMs: TIMEOUT_MS, log });
+  judge = createEndpointJudge({
+    endpoints: endpointsOf,
+    callEndpoint,
+    rpcTimeoutMs: TIMEOUT_MS,
+    log,
+  });
   const shown = new Map<string, { slot: number; amount: number }>();
 
-  /** The slot of the state that was shown, and whose it was; undefined if none was in time; or what is wrong. */
+  /**
+   * The slot of the state that was shown, and whose it was; undefined if none was in time; or what
+   * is wrong.
+   */
   async function read(account: string): Promise<{ slot: number; kind: Kind } | undefined | string> {
     const endsAt = time + TIMEOUT_MS;
     const amountsIn = (slot: number) => [[account, [amountIn(slot)]]] as const;
     for (let tries = 1; time < endsAt; tries++) {
       for (const endpoint of judge.inOrder()) {
-        const slot = await judge.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], SIGNAL).then(
-          ({ context }) => context.slot,
-          (error: unknown) => {
-            judge.failed(endpoint, error);
-            return error as RpcError;
-          },
-        );
-        const isBehind = slot instanceof RpcError ? isOfSlot(slot) : !floors.take(slot, amountsIn(slot));
+        const slot = await judge
+          .callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], SIGNAL)
+          .then(
+            ({ context }) => context.slot,
+            (error: unknown) => {
+              judge.failed(endpoint, error);
+              return error as RpcError;
+            },
+          );
+        const isBehind =
+          slot instanceof RpcError ? isOfSlot(slot) : !floors.take(slot, amountsIn(slot));
         // The failover waits for the best endpoint.
         if (isBehind && tries <= TRIES_AT_BEST && judge.isBest(endpoint)) break;
         if (isBehind || slot instanceof RpcError) continue;
@@ -175,7 +201,12 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
         judge.succeeded(endpoint);
         const { kind } = of(endpoint);
         const before = shown.get(account);
-        if (before && slot < before.slot && amount !== before.amount && before.slot <= judge.newestSlot())
+        if (
+          before &&
+          slot < before.slot &&
+          amount !== before.amount &&
+          before.slot <= judge.newestSlot()
+        )
           return `shows ${amount} of slot ${slot} after ${before.amount} of slot ${before.slot}`;
         if (!before || slot >= before.slot || before.slot > judge.newestSlot())
           shown.set(account, { slot, amount });
@@ -204,14 +235,16 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     rolledBackAt += pause;
     announcedLieAt += pause;
     if (rolledBackAt === -Infinity && time >= rollbackAt) rolledBackAt = time;
-    // Another replica has collected an account: what it announces is true, or a lie of one of its endpoints.
+    // Another replica has collected an account: what it announces is true, or a lie of one of its
+    // endpoints.
     if (random() < 0.05) {
       const lie = random() < 0.3 ? oneOf([40, 140, 4_000, 10 ** 12]) : 0;
       if (lie > 0) announcedLieAt = time;
       const account = oneOf(accounts);
       floors.require(account, slotAt(time) + lie);
       // What nobody has reached any more is forgotten.
-      if (shown.has(account) && shown.get(account)!.slot > judge.newestSlot()) shown.delete(account);
+      if (shown.has(account) && shown.get(account)!.slot > judge.newestSlot())
+        shown.delete(account);
     }
     const startedAt = time;
     const result = await read(oneOf(accounts));
@@ -220,7 +253,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     const describe = () =>
       `history ${seed} at ${slotsPerSecond} slots/s, ${kinds.join(", ")}, ms ${startedAt}, rollback at ${rollbackAt}`;
     if (typeof result === "string") return `${describe()}: ${result}`;
-    // What was shown before a rollback, or announced by a lie, is above what is right, and is looked for elsewhere.
+    // What was shown before a rollback, or announced by a lie, is above what is right, and is
+    // looked for elsewhere.
     const isAboveRight = time < Math.max(rolledBackAt, announcedLieAt) + 15_000;
     if (result && isLiar(result.kind) && kinds[0] === "right" && !isAboveRight)
       return `${describe()}: the liar is used, although the preferred endpoint is right`;
@@ -229,7 +263,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     if (isTrue) lastTrueAt = time;
     const since = Math.max(lastTrueAt, rolledBackAt, announcedLieAt);
     if (!isWithRight || liesMatter || startedAt - since <= 10_000) continue;
-    if (!isTrue && time - startedAt >= TIMEOUT_MS) return `${describe()}: no true answer since ${since}`;
+    if (!isTrue && time - startedAt >= TIMEOUT_MS)
+      return `${describe()}: no true answer since ${since}`;
     if (result !== undefined && !isTrue)
       return `${describe()}: slot ${result.slot} is shown at slot ${slotAt(time)}`;
   }

@@ -17,17 +17,18 @@ afterEach(() => {
   vi.useRealTimers();
 });
 /** Whether the amount of the wallet may be shown. */
-const take = (slot: number, amount: number, wallet = "alice") => floors.take(slot, [[wallet, [amount]]]);
+const take = (slot: number, amount: number, wallet = "alice") =>
+  floors.take(slot, [[wallet, [amount]]]);
 
 it("amounts of an older slot than those shown are shown only if they are the same", () => {
-  expect([take(900, 5), take(890, 4), take(890, 5), take(899, 6), take(900, 6), take(901, 7)]).toEqual([
-    true,
-    false,
-    true,
-    false,
-    true,
-    true,
-  ]);
+  expect([
+    take(900, 5),
+    take(890, 4),
+    take(890, 5),
+    take(899, 6),
+    take(900, 6),
+    take(901, 7),
+  ]).toEqual([true, false, true, false, true, true]);
 });
 
 it("a wallet has no other wallet's floor", () => {
@@ -49,7 +50,12 @@ it("a wallet is not shown with an older coin, and its amounts then do not count 
 it("after a collect nothing older is shown, also if it was shown before", () => {
   take(900, 5);
   floors.require("alice", 910);
-  expect([take(905, 5), take(910, 0), take(909, 0), take(905, 5)]).toEqual([false, true, true, false]);
+  expect([take(905, 5), take(910, 0), take(909, 0), take(905, 5)]).toEqual([
+    false,
+    true,
+    true,
+    false,
+  ]);
   expect([floors.landedSlotOf("alice"), floors.landedSlotOf("bob")]).toEqual([910, 0]);
 });
 
@@ -82,7 +88,10 @@ it("a slot that does not become the newest changes nothing", () => {
   const limited = createFloors({ newestSlot: () => 1_000, takeSlot: () => undefined });
   limited.require("alice", 900);
   limited.require("alice", 10 ** 15);
-  expect([limited.landedSlotOf("alice"), limited.take(899, [["alice", [5]]])]).toEqual([900, false]);
+  expect([limited.landedSlotOf("alice"), limited.take(899, [["alice", [5]]])]).toEqual([
+    900,
+    false,
+  ]);
 });
 
 it("a collect in slot 0, which is unknown, changes nothing", () => {

@@ -3,7 +3,11 @@ import { expect, it } from "vitest";
 import { measureOperation } from "../../../src/graphql/limits/operation-size.ts";
 import { schema } from "../../../src/schema/schema.ts";
 
-function costOf(document: DocumentNode, variables?: Record<string, unknown>, name?: string): number {
+function costOf(
+  document: DocumentNode,
+  variables?: Record<string, unknown>,
+  name?: string,
+): number {
   const operation = getOperationAST(document, name)!;
   return measureOperation(schema, document, operation, variables).requests;
 }
@@ -23,7 +27,10 @@ it.each([
     'mutation { a: collect(socialId: "1") @skip(if: true) { success } b: collect(socialId: "2") { success } }',
     2,
   ],
-  ['mutation { collectMany(collects: [{socialId: "1"}, {socialId: "2"}, {socialId: "2"}]) { success } }', 3],
+  [
+    'mutation { collectMany(collects: [{socialId: "1"}, {socialId: "2"}, {socialId: "2"}]) { success } }',
+    3,
+  ],
   [
     'mutation { collectMany(collects: {socialId: "1"}) { success } a: collect(socialId: "2") { success } }',
     2,
@@ -48,23 +55,29 @@ it.each([
   [4, 10, 0, 1],
   [4, 10, 1, 2],
   [4, 19, 0, 1],
-])("a query of %i wallets with %i coins each, and %i without, costs %i", (count, coins, others, cost) => {
-  const document = parse(`query ($a: [String!]!, $m: [String!], $n: [String!]!, $b: [String!]!) {
+])(
+  "a query of %i wallets with %i coins each, and %i without, costs %i",
+  (count, coins, others, cost) => {
+    const document = parse(`query ($a: [String!]!, $m: [String!], $n: [String!]!, $b: [String!]!) {
     a: wallets(handles: $a) { ...F balance(mints: $m) { vault } }
     b: walletsById(socialIds: $b) { balance { vault } }
     c: walletsById(socialIds: $b) { address }
   } fragment F on Wallet { coins(mints: $n) { mint } more: coins(mints: $n) { mint } }`);
-  const mints = Array.from({ length: coins }, (_, i) => `m${i}`);
-  const variables = {
-    ...{ a: new Array(count).fill("x"), b: new Array(others).fill("1") },
-    ...{ m: mints.slice(0, 10), n: mints.slice(9) },
-  };
-  expect(costOf(document, variables)).toBe(cost);
-});
+    const mints = Array.from({ length: coins }, (_, i) => `m${i}`);
+    const variables = {
+      ...{ a: new Array(count).fill("x"), b: new Array(others).fill("1") },
+      ...{ m: mints.slice(0, 10), n: mints.slice(9) },
+    };
+    expect(costOf(document, variables)).toBe(cost);
+  },
+);
 
 it.each([
   ['{ wallets(handles: ["x", "y"]) { address } }', 1],
-  ['{ wallets(handles: ["x", "y"]) { balance { vault } history(first: 31) { nodes { kind } } } }', 5],
+  [
+    '{ wallets(handles: ["x", "y"]) { balance { vault } history(first: 31) { nodes { kind } } } }',
+    5,
+  ],
   [`{ ${"x: wallets(handles: $a) { balance(mints: $m) { vault } } ".repeat(2)} }`, 5],
   [
     `mutation { collect(socialId: "1") { wallet { ...F } } a: collect(socialId: "1") { wallet { ...F } } } `,
@@ -84,7 +97,10 @@ it.each([
   ["query ($a: String!) { wallets(handles: [$a]) { address } }", true],
   ['query ($a: String!) { wallet(handle: "x") { coins(mints: ["y", $a]) { mint } } }', true],
   ['query ($a: [String!] = ["x"]) { wallet(handle: "x") { balance(mints: $a) { vault } } }', true],
-  ['mutation ($a: [String!]) { collectMany(collects: [{ socialId: "1", mints: $a }]) { success } }', true],
+  [
+    'mutation ($a: [String!]) { collectMany(collects: [{ socialId: "1", mints: $a }]) { success } }',
+    true,
+  ],
   [
     "mutation ($a: [String!]) { ...F } fragment F on Mutation { collectMany(collects: { mints: [$a] }) { success } }",
     true,
@@ -118,7 +134,9 @@ it.each([
     parse(`mutation ($m: [String!] = ["a", "b"], $c: [CollectInput!] = [{ socialId: "2", mints: ["a", "b"] }]) {
     collectMany(collects: [{ socialId: "1", mints: $m }]) { success } a: collectMany(collects: $c) { success }
   }`);
-  expect(measureOperation(schema, document, getOperationAST(document)!, variables).counts.mints).toBe(mints);
+  expect(
+    measureOperation(schema, document, getOperationAST(document)!, variables).counts.mints,
+  ).toBe(mints);
 });
 
 it("counts only the operation that runs", () => {

@@ -1,5 +1,11 @@
 import fc from "fast-check";
-import { buildSchema, isAbstractType, OverlappingFieldsCanBeMergedRule, parse, validate } from "graphql";
+import {
+  buildSchema,
+  isAbstractType,
+  OverlappingFieldsCanBeMergedRule,
+  parse,
+  validate,
+} from "graphql";
 import { expect, it } from "vitest";
 import { sameResponseNameRule } from "../../../src/graphql/limits/same-response-name.ts";
 import { schema } from "../../../src/schema/schema.ts";
@@ -9,7 +15,10 @@ const SMALL = buildSchema(
 );
 const RULE = sameResponseNameRule(2_000);
 
-/** Selection sets whose fields with one response name are mostly the same, so that about half of the documents are valid. */
+/**
+ * Selection sets whose fields with one response name are mostly the same, so that about half of the
+ * documents are valid.
+ */
 const { set } = fc.letrec<{ set: string; selection: string }>((tie) => ({
   set: fc
     .array(tie("selection"), { minLength: 1, maxLength: 3 })
@@ -17,10 +26,19 @@ const { set } = fc.letrec<{ set: string; selection: string }>((tie) => ({
   selection: fc.oneof(
     { maxDepth: 3 },
     { weight: 30, arbitrary: fc.constantFrom("c", "d: c", "...F", "...G") },
-    { weight: 3, arbitrary: fc.constantFrom("d: b { c }", "x: a { c }", "x: a(v: { x: 2 }) { c }") },
+    {
+      weight: 3,
+      arbitrary: fc.constantFrom("d: b { c }", "x: a { c }", "x: a(v: { x: 2 }) { c }"),
+    },
     { weight: 30, arbitrary: tie("set").map((nested) => `a ${nested}`) },
-    { weight: 10, arbitrary: tie("set").map((nested) => `x: a(v: { x: 1, y: 2 }, w: 1) ${nested}`) },
-    { weight: 10, arbitrary: tie("set").map((nested) => `x: a(w: 1, v: { y: 2, x: 1 }) ${nested}`) },
+    {
+      weight: 10,
+      arbitrary: tie("set").map((nested) => `x: a(v: { x: 1, y: 2 }, w: 1) ${nested}`),
+    },
+    {
+      weight: 10,
+      arbitrary: tie("set").map((nested) => `x: a(w: 1, v: { y: 2, x: 1 }) ${nested}`),
+    },
     { weight: 10, arbitrary: tie("set").map((nested) => `... on Query ${nested}`) },
   ),
 }));

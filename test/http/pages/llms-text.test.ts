@@ -22,25 +22,33 @@ afterAll(() => world.close());
 const section = (name: string) => text.split("\n## ").find((part) => part.startsWith(`${name}\n`))!;
 
 it("/llms.txt is at most 8,000 bytes of plain text, and has both APIs in 60 lines", () => {
-  expect([page.status, page.headers.get("content-type")]).toEqual([200, "text/plain; charset=utf-8"]);
+  expect([page.status, page.headers.get("content-type")]).toEqual([
+    200,
+    "text/plain; charset=utf-8",
+  ]);
   expect(Buffer.byteLength(text)).toBeLessThanOrEqual(8_000);
   expect(`${section("REST")}${section("GraphQL")}`.split("\n").length).toBeLessThanOrEqual(60);
 });
 
 it("/llms.txt revalidates, and does not count against the rate limit", async () => {
   const headers = { "if-none-match": page.headers.get("etag")!, "x-forwarded-for": "192.0.2.1" };
-  for (let i = 0; i < 6; i++) expect((await world.request("/llms.txt", { headers })).status).toBe(304);
+  for (let i = 0; i < 6; i++)
+    expect((await world.request("/llms.txt", { headers })).status).toBe(304);
 });
 
 it("/llms.txt states the limit, and each contract code with its status", () => {
   expect(section("Limits")).toContain("Rate limit: 4 requests in 60 seconds");
   expect(section("Limits")).toContain("`wallets` takes 100 handles in one request");
   for (const code of [...codesOf("lookup"), ...codesOf("collect")])
-    expect(section("Error codes")).toContain(`\n- \`${code}\` ${rowOf(code).status}: ${rowOf(code).retry}`);
+    expect(section("Error codes")).toContain(
+      `\n- \`${code}\` ${rowOf(code).status}: ${rowOf(code).retry}`,
+    );
 });
 
 it("/llms.txt has REST requests that are answered as it says", async () => {
-  const examples = section("REST").matchAll(/^`(GET|POST) \/base(\S+)(?: (.+))?`: .+\n\n- 200: `(.+)`/gm);
+  const examples = section("REST").matchAll(
+    /^`(GET|POST) \/base(\S+)(?: (.+))?`: .+\n\n- 200: `(.+)`/gm,
+  );
   let count = 0;
   for (const [, method, path, body, shown] of examples) {
     const answer = await world.request(path!, { method: method!, ...(body && { body }) });
@@ -69,7 +77,10 @@ it("/llms.txt has the limits per operation: one more of anything is refused", as
     Array.from({ length: count }, (_, i) => toText(i)).join(" ");
   const mint = "So11111111111111111111111111111111111111112";
   const toOperations: [max: number, toOperation: (count: number) => string][] = [
-    [wallets!, (count) => `{ walletsById(socialIds: [${times(count, (i) => `"${i + 1}"`)}]) { id } }`],
+    [
+      wallets!,
+      (count) => `{ walletsById(socialIds: [${times(count, (i) => `"${i + 1}"`)}]) { id } }`,
+    ],
     [
       collects!,
       (count) => `mutation { ${times(count, (i) => `c${i}: collect(socialId: "x") { success }`)} }`,
@@ -84,7 +95,10 @@ it("/llms.txt has the limits per operation: one more of anything is refused", as
       (count) =>
         `{ ${times(count, (i) => `w${i}: walletById(socialId: "x") { balance(mints: ["${mint}"]) { vault } }`)} }`,
     ],
-    [transfers!, (count) => `{ walletById(socialId: "x") { history(first: ${count}) { nodes { kind } } } }`],
+    [
+      transfers!,
+      (count) => `{ walletById(socialId: "x") { history(first: ${count}) { nodes { kind } } } }`,
+    ],
   ];
   let callers = 0;
   for (const [max, toOperation] of toOperations) {
@@ -92,7 +106,9 @@ it("/llms.txt has the limits per operation: one more of anything is refused", as
       const headers = { "x-forwarded-for": `192.0.2.${++callers + 10}` };
       return (await world.graphql(toOperation(count), {}, headers)).body.errors?.[0].message;
     };
-    const refusal = expect.stringContaining(`${max + 1} requested, the maximum is ${max} per operation`);
+    const refusal = expect.stringContaining(
+      `${max + 1} requested, the maximum is ${max} per operation`,
+    );
     expect(await ask(max)).not.toEqual(refusal);
     expect(await ask(max + 1)).toEqual(refusal);
   }
@@ -113,13 +129,19 @@ it("/llms.txt links only to the service's own addresses, which exist", async () 
   const urls = [...text.matchAll(/\]\((.+?)\)/g)].map(([, url]) => url!);
   expect(urls).toHaveLength(5);
   for (const url of urls) {
-    const { status } = await world.request(url.replace("/base", ""), { headers: { accept: "text/html" } });
+    const { status } = await world.request(url.replace("/base", ""), {
+      headers: { accept: "text/html" },
+    });
     expect([url, status]).toEqual([url, 200]);
   }
   expect(text).not.toContain("://");
 
   const gateway = createGateway(
-    readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent", PUBLIC_URL: "https://tributary.example/base" }),
+    readConfig({
+      ...world.sandbox.env,
+      LOG_LEVEL: "silent",
+      PUBLIC_URL: "https://tributary.example/base",
+    }),
   );
   const published = (await inject(gateway.api.handle, "/llms.txt")).body;
   gateway.close();

@@ -21,9 +21,12 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** The URLs in a page's `src` and `href` attributes. */
-const urlsIn = (body: string) => [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
+const urlsIn = (body: string) =>
+  [...body.matchAll(/(?:src|href)="([^"]+)"/g)].map(([, url]) => url!);
 const assetsOf = async (path: string) =>
-  urlsIn((await world.request(path, { headers: HTML })).body).filter((url) => url.startsWith("assets/"));
+  urlsIn((await world.request(path, { headers: HTML })).body).filter((url) =>
+    url.startsWith("assets/"),
+  );
 
 describe.each(PAGES)("the page at %s", (path) => {
   let page: Answer;
@@ -39,7 +42,8 @@ describe.each(PAGES)("the page at %s", (path) => {
     expect(policy).toContain("connect-src 'self'");
     expect(policy).toContain("frame-ancestors 'none'; base-uri 'none'");
     // The one exception, for profile pictures.
-    const others = path === "/" ? policy!.replace("img-src 'self' https://pbs.twimg.com;", "") : policy;
+    const others =
+      path === "/" ? policy!.replace("img-src 'self' https://pbs.twimg.com;", "") : policy;
     expect(others).not.toMatch(/https?:|\*|unsafe-eval/);
     expect(page.headers.get("x-content-type-options")).toBe("nosniff");
     expect(page.headers.get("referrer-policy")).toBe("no-referrer");
@@ -85,7 +89,10 @@ describe("an asset", () => {
       const plain = await raw(`/${url}`, "gzip;q=0, identity");
       const compressed = await raw(`/${url}`, "br, gzip");
       expect(plain.headers["content-encoding"]).toBeUndefined();
-      expect(compressed.headers).toMatchObject({ "content-encoding": "gzip", vary: "Accept-Encoding" });
+      expect(compressed.headers).toMatchObject({
+        "content-encoding": "gzip",
+        vary: "Accept-Encoding",
+      });
       expect(gunzipSync(compressed.body).equals(plain.body)).toBe(true);
     }
   });
@@ -96,14 +103,24 @@ describe("an asset", () => {
     const imported = new Set<string>();
     for (const url of scripts) {
       const { body } = await world.request(`/${url}`);
-      for (const [, file] of body.matchAll(/ from "\.\/([^"]+)"/g)) imported.add(`assets/home/${file}`);
+      for (const [, file] of body.matchAll(/ from "\.\/([^"]+)"/g))
+        imported.add(`assets/home/${file}`);
     }
-    expect(scripts.filter((url) => !imported.has(url))).toEqual([expect.stringContaining("/home.js?v=")]);
+    expect(scripts.filter((url) => !imported.has(url))).toEqual([
+      expect.stringContaining("/home.js?v="),
+    ]);
     expect(imported.size).toBe(scripts.length - 1);
   });
 
   it("is served from a fixed list: a request path never reads a file", async () => {
-    for (const name of ["index.html", "..%2fpages.ts", "%2e%2e/pages.ts", "../../main.ts", "toString", ""])
+    for (const name of [
+      "index.html",
+      "..%2fpages.ts",
+      "%2e%2e/pages.ts",
+      "../../main.ts",
+      "toString",
+      "",
+    ])
       expect((await world.request(`/assets/${name}`)).status).toBe(404);
   });
 });
@@ -171,7 +188,13 @@ describe("the head of the first page", () => {
   });
 
   it("names nothing that is no handle, and escapes what it contains", async () => {
-    for (const text of ['"><script>alert(1)</script>', "$&", "a b", "x".repeat(16), "<!-- head -->"]) {
+    for (const text of [
+      '"><script>alert(1)</script>',
+      "$&",
+      "a b",
+      "x".repeat(16),
+      "<!-- head -->",
+    ]) {
       const { body } = await world.request(
         `/?handle=${encodeURIComponent(text)}&socialId=${encodeURIComponent(text)}`,
       );

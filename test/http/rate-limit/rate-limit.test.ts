@@ -92,7 +92,8 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
   });
   /** A request at one of the replicas. */
   let next = 0;
-  const ask: ReturnType<typeof newLimit> = (...request) => limits[next++ % limits.length]!(...request);
+  const ask: ReturnType<typeof newLimit> = (...request) =>
+    limits[next++ % limits.length]!(...request);
 
   it.each(CASES)("%s", async (_name, requests) => {
     for (const [second, cost, result, left, seconds, taken] of requests) {
@@ -175,7 +176,11 @@ describeWithRedis("the rate limit in Redis", () => {
   });
 
   it("drops requests from before its clock was set back", async () => {
-    await server.command("RPUSH", "tributary:v2:limit:a", ...Array<number>(20).fill(Date.now() + 3_600_000));
+    await server.command(
+      "RPUSH",
+      "tributary:v2:limit:a",
+      ...Array<number>(20).fill(Date.now() + 3_600_000),
+    );
     expect((await newLimit(redis)("a", 20)).refusal).toBeUndefined();
   });
 

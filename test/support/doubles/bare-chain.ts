@@ -4,7 +4,9 @@ import { VersionedTransaction } from "@solana/web3.js";
 import { startJsonServer } from "./json-server.ts";
 
 const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
-/** Mainnet's until 2026: 3,480 lamports per byte and year as a u64, 2 years as an f64, and a byte. */
+/**
+ * Mainnet's until 2026: 3,480 lamports per byte and year as a u64, 2 years as an f64, and a byte.
+ */
 const RENT_DATA = "mA0AAAAAAAAAAAAAAAAAQDI=";
 const RENT_MINIMUM = 890_880n;
 const COLLECT_CREATOR_FEE = "1416567bc61cdb84";
@@ -18,8 +20,8 @@ interface LandedTransaction {
 }
 
 /**
- * A minimal chain: a table of lamports and the JSON-RPC methods that a collect needs. It executes only the
- * launchpad's `collect_creator_fee`, and verifies signatures.
+ * A minimal chain: a table of lamports and the JSON-RPC methods that a collect needs. It executes
+ * only the launchpad's `collect_creator_fee`, and verifies signatures.
  */
 export async function startBareChain(balances: Map<string, bigint>) {
   const landed = new Map<string, LandedTransaction>();
@@ -39,7 +41,8 @@ export async function startBareChain(balances: Map<string, bigint>) {
     return { keys, before, after };
   }
 
-  const decode = (base64: string) => VersionedTransaction.deserialize(Buffer.from(base64, "base64"));
+  const decode = (base64: string) =>
+    VersionedTransaction.deserialize(Buffer.from(base64, "base64"));
   const toAccount = (lamports: bigint | undefined) =>
     lamports === undefined
       ? null
@@ -58,12 +61,17 @@ export async function startBareChain(balances: Map<string, bigint>) {
     getMultipleAccounts: ([keys]: [string[]]) =>
       inContext(keys.map((key) => (key === RENT_SYSVAR ? RENT : toAccount(balances.get(key))))),
     getLatestBlockhash: () =>
-      inContext({ blockhash: "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi", lastValidBlockHeight: 1_150 }),
+      inContext({
+        blockhash: "4vJ9JU1bJJE96FWSJKvHsmmFADCg4gpZQff4P3bkLKi",
+        lastValidBlockHeight: 1_150,
+      }),
     getSlot: () => slot,
     getBlockHeight: () => slot,
     simulateTransaction: ([base64, options]: [string, { accounts: { addresses: string[] } }]) => {
       const { keys, after } = execute(decode(base64));
-      const accounts = options.accounts.addresses.map((address) => toAccount(after[keys.indexOf(address)]));
+      const accounts = options.accounts.addresses.map((address) =>
+        toAccount(after[keys.indexOf(address)]),
+      );
       return inContext({ err: null, logs: [], unitsConsumed: 5_000, accounts });
     },
     sendTransaction: ([base64]: [string]) => {
@@ -77,7 +85,8 @@ export async function startBareChain(balances: Map<string, bigint>) {
       });
       const bytes = Buffer.from(base64, "base64");
       // Signatures follow a message of version 1, and precede others, with their number.
-      const message = transaction.message.version === 1 ? bytes.subarray(0, -64) : bytes.subarray(1 + 64);
+      const message =
+        transaction.message.version === 1 ? bytes.subarray(0, -64) : bytes.subarray(1 + 64);
       if (!verify(null, message, key, signature)) throw new Error("bad signature");
       const id = getBase58Decoder().decode(signature);
       if (!landed.has(id)) {
@@ -113,9 +122,14 @@ export async function startBareChain(balances: Map<string, bigint>) {
   };
 
   const server = await startJsonServer(({ body }) => {
-    const { id, method, params } = JSON.parse(body) as { id: number; method: string; params: unknown[] };
+    const { id, method, params } = JSON.parse(body) as {
+      id: number;
+      method: string;
+      params: unknown[];
+    };
     const run = methods[method];
-    if (!run) return { body: { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } } };
+    if (!run)
+      return { body: { jsonrpc: "2.0", id, error: { code: -32601, message: "Method not found" } } };
     return { body: { jsonrpc: "2.0", id, result: run(params) } };
   });
   return { ...server, landed };

@@ -1,7 +1,10 @@
 import { startJsonServer } from "./json-server.ts";
 
 /** The network's API with the given accounts, implemented from its documentation alone. */
-export function startBareNetwork(accounts: readonly { id: string; username: string }[], token: string) {
+export function startBareNetwork(
+  accounts: readonly { id: string; username: string }[],
+  token: string,
+) {
   return startJsonServer(({ url, authorization }) => {
     if (authorization !== `Bearer ${token}`)
       return { status: 401, body: { title: "Unauthorized", status: 401 } };
@@ -22,6 +25,8 @@ export function startBareNetwork(accounts: readonly { id: string; username: stri
       resource_id: value,
       type: "https://api.example/2/problems/resource-not-found",
     }));
-    return { body: { ...(data.length > 0 ? { data } : {}), ...(errors.length > 0 ? { errors } : {}) } };
+    return {
+      body: { ...(data.length > 0 ? { data } : {}), ...(errors.length > 0 ? { errors } : {}) },
+    };
   });
 }

@@ -1,6 +1,10 @@
 import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
 import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.ts";
-import { answerJsonRpc, JsonRpcError, parseJsonRpcCall } from "../../../src/sandbox/rpc/json-rpc.ts";
+import {
+  answerJsonRpc,
+  JsonRpcError,
+  parseJsonRpcCall,
+} from "../../../src/sandbox/rpc/json-rpc.ts";
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
 import { CLOCK_BYTES } from "../../../src/chain/slots/clock.ts";
@@ -12,7 +16,10 @@ type Lie = (tellTruth: () => any, params: any[]) => unknown;
 
 export type LyingEndpoint = Awaited<ReturnType<typeof startLyingEndpoint>>;
 
-/** Starts another JSON-RPC endpoint of the sandbox's chain, whose answers can be changed method by method. */
+/**
+ * Starts another JSON-RPC endpoint of the sandbox's chain, whose answers can be changed method by
+ * method.
+ */
 export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) {
   const honest = {
     ...createAccountMethods(chain),
@@ -31,7 +38,8 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
     lie(lies: Readonly<Record<string, Lie>>): void {
       const lying = Object.entries(lies).map(([name, lie]) => {
         const truth = honest[name as keyof typeof honest]!;
-        const run = (params: unknown) => lie(() => structuredClone(truth(params)), params as unknown[]);
+        const run = (params: unknown) =>
+          lie(() => structuredClone(truth(params)), params as unknown[]);
         return [name, run] as const;
       });
       methods = { ...methods, ...Object.fromEntries(lying) };

@@ -4,8 +4,9 @@ const WINDOW_SECONDS = 900;
 const LATENCY_MS = 200;
 
 /**
- * The network's lookups by handle and by id in memory, for tests with fake timers. It enforces its limit of calls in 15
- * minutes, and counts each account that it returns as charged. Handles that start with `nobody` do not exist.
+ * The network's lookups by handle and by id in memory, for tests with fake timers. It enforces its
+ * limit of calls in 15 minutes, and counts each account that it returns as charged. Handles that
+ * start with `nobody` do not exist.
  */
 export function createMeteredNetwork(callsPerWindow = 300) {
   const meter = { calls: 0, charged: 0 };
@@ -31,7 +32,10 @@ export function createMeteredNetwork(callsPerWindow = 300) {
     meter.charged += found.length;
     return {
       data: found.map((key) => (by === "ids" ? { id: key, username: `id${key}` } : toAccount(key))),
-      errors: missing.map((value) => ({ value, type: "https://api.example/2/problems/resource-not-found" })),
+      errors: missing.map((value) => ({
+        value,
+        type: "https://api.example/2/problems/resource-not-found",
+      })),
     };
   }
 

@@ -7,7 +7,10 @@ interface Held {
   readonly respond: (answer: string) => void;
 }
 
-/** Starts a proxy of a JSON-RPC endpoint that can give two concurrent reads of accounts each other's answer. */
+/**
+ * Starts a proxy of a JSON-RPC endpoint that can give two concurrent reads of accounts each other's
+ * answer.
+ */
 export async function startSwappingProxy(target: string) {
   let isSwapping = false;
   let held: Held | undefined;
@@ -27,7 +30,9 @@ export async function startSwappingProxy(target: string) {
 
   const server = createServer((request, response) => {
     void text(request).then((body) =>
-      pass(body, (answer) => response.writeHead(200, { "content-type": "application/json" }).end(answer)),
+      pass(body, (answer) =>
+        response.writeHead(200, { "content-type": "application/json" }).end(answer),
+      ),
     );
   });
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

@@ -13,8 +13,8 @@ const OTHER_STATUS: Partial<Record<ErrorCode, number>> = { INVALID_SOCIAL_ID: 41
 const WITH_RETRY_AFTER: readonly string[] = ["RATE_LIMITED", "SOCIAL_RATE_LIMITED", "SERVICE_BUSY"];
 
 /**
- * GraphQL's own codes: the request is malformed, cannot be parsed, names an unknown operation, does not match
- * the schema, or has invalid variables for a subscription.
+ * GraphQL's own codes: the request is malformed, cannot be parsed, names an unknown operation, does
+ * not match the schema, or has invalid variables for a subscription.
  */
 const GRAPHQL_CODES = [
   "BAD_REQUEST",
@@ -51,7 +51,10 @@ export function expectError(
   else expect(retryAfter).toMatch(code === "SOCIAL_API_UNAVAILABLE" ? /^([1-9]\d?)?$/ : /^$/);
 }
 
-/** Fails unless the answer is a wallet with the address of its id, or an error with one of these codes. */
+/**
+ * Fails unless the answer is a wallet with the address of its id, or an error with one of these
+ * codes.
+ */
 export function expectLookup(
   answer: ParsedResponse,
   addressesOf: AddressesOf,
@@ -88,8 +91,9 @@ export function expectCollect(answer: ParsedResponse, allowed: readonly ErrorCod
 }
 
 /**
- * Fails unless the body is a well-formed GraphQL response whose errors have one of GraphQL's own codes or of
- * these, and whose amounts are well-formed. Aliases must end with `_` and the field's name.
+ * Fails unless the body is a well-formed GraphQL response whose errors have one of GraphQL's own
+ * codes or of these, and whose amounts are well-formed. Aliases must end with `_` and the field's
+ * name.
  */
 export function expectGraphQL(body: any, allowed: readonly ErrorCode[]): void {
   expect(typeof body === "object" && body !== null && !Array.isArray(body)).toBe(true);

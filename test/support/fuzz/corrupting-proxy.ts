@@ -9,7 +9,10 @@ export interface UpstreamAnswer {
   readonly body: unknown;
 }
 
-/** A change of one value inside a JSON value; `at` is an index modulo the number of values, or of numbers. */
+/**
+ * A change of one value inside a JSON value; `at` is an index modulo the number of values, or of
+ * numbers.
+ */
 interface Change {
   readonly at: number;
   readonly numbersOnly: boolean;
@@ -53,7 +56,10 @@ const changesOfAny: fc.Arbitrary<NamedChange> = fc.oneof(
     ["an error of the chain", () => ({ InstructionError: [0, { Custom: 1 }] })],
     ["an insufficient fee", () => "InsufficientFundsForFee"],
     ["below the rent-exempt minimum", () => ({ InsufficientFundsForRent: { account_index: 0 } })],
-    ["confirmed", () => ({ slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" })],
+    [
+      "confirmed",
+      () => ({ slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" }),
+    ],
   ),
   fc.jsonValue().map((value): NamedChange => [JSON.stringify(value), () => value]),
 );
@@ -75,16 +81,28 @@ const change: fc.Arbitrary<Change> = fc
     fc.record({ at: fc.nat(200), named: changesOfNumbers, numbersOnly: fc.constant(true) }),
   )
   .map(({ named: [name, replace], at, numbersOnly }) => {
-    return { at, numbersOnly, replace, description: `${numbersOnly ? "number" : "value"} ${at} ${name}` };
+    return {
+      at,
+      numbersOnly,
+      replace,
+      description: `${numbersOnly ? "number" : "value"} ${at} ${name}`,
+    };
   });
 
 /** The paths of all values inside a value; the first is the value itself. */
 function pathsOf(value: unknown, path: readonly string[] = []): (readonly string[])[] {
   if (value === null || typeof value !== "object") return [path];
-  return [path, ...Object.entries(value).flatMap(([name, member]) => pathsOf(member, [...path, name]))];
+  return [
+    path,
+    ...Object.entries(value).flatMap(([name, member]) => pathsOf(member, [...path, name])),
+  ];
 }
 
-function replaceAt(value: any, [name, ...rest]: readonly string[], replace: Change["replace"]): unknown {
+function replaceAt(
+  value: any,
+  [name, ...rest]: readonly string[],
+  replace: Change["replace"],
+): unknown {
   if (name === undefined) return replace(value);
   const member = replaceAt(value[name], rest, replace);
   if (Array.isArray(value))
@@ -172,18 +190,34 @@ export interface Route {
   stopCorrupting(): void;
 }
 
-/** Starts a proxy in front of the sandbox's servers that corrupts answers, with a route for each gateway. */
-export async function startCorruptingProxy({ chainUrl, socialUrl }: { chainUrl: string; socialUrl: string }) {
+/**
+ * Starts a proxy in front of the sandbox's servers that corrupts answers, with a route for each
+ * gateway.
+ */
+export async function startCorruptingProxy({
+  chainUrl,
+  socialUrl,
+}: {
+  chainUrl: string;
+  socialUrl: string;
+}) {
   const routes = new Map<
     string,
     { remaining: { corruption: Corruption; times: number }[]; answers: Route["answers"] }
   >();
 
-  async function answer(path: string, body: string, authorization: string): Promise<UpstreamAnswer> {
+  async function answer(
+    path: string,
+    body: string,
+    authorization: string,
+  ): Promise<UpstreamAnswer> {
     const [, name = "", upstream, ...rest] = path.split("/");
     const route = routes.get(name)!;
-    const method = upstream === "chain" ? (JSON.parse(body) as { method: string }).method : "social";
-    const entry = route.remaining.find(({ corruption, times }) => corruption.method === method && times > 0);
+    const method =
+      upstream === "chain" ? (JSON.parse(body) as { method: string }).method : "social";
+    const entry = route.remaining.find(
+      ({ corruption, times }) => corruption.method === method && times > 0,
+    );
     if (entry) entry.times--;
     const forward = async (): Promise<UpstreamAnswer> => {
       const response =
@@ -194,7 +228,9 @@ export async function startCorruptingProxy({ chainUrl, socialUrl }: { chainUrl: 
       return { status: response.status, headers, body: await response.json() };
     };
     const isForwarded = !entry || entry.corruption.isForwarded || method !== "sendTransaction";
-    const original = isForwarded ? await forward() : { status: 200, headers: {}, body: { result: "" } };
+    const original = isForwarded
+      ? await forward()
+      : { status: 200, headers: {}, body: { result: "" } };
     const result = entry ? entry.corruption.corrupt(original) : original;
     route.answers.push({ method, body: result.body });
     return result;
@@ -209,7 +245,9 @@ export async function startCorruptingProxy({ chainUrl, socialUrl }: { chainUrl: 
       const { url = "", headers } = request;
       answer(url, Buffer.concat(chunks).toString(), headers.authorization ?? "").then(
         ({ status, headers, body }) => {
-          response.writeHead(status, headers).end(typeof body === "string" ? body : JSON.stringify(body));
+          response
+            .writeHead(status, headers)
+            .end(typeof body === "string" ? body : JSON.stringify(body));
         },
         () => {
           response.destroy();

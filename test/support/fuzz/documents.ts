@@ -49,9 +49,12 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   collects: {
     type: "[CollectInput!]!",
-    valid: fc.array(fc.record({ socialId: fc.constantFrom(...IDS), mints }, { requiredKeys: ["socialId"] }), {
-      maxLength: 3,
-    }),
+    valid: fc.array(
+      fc.record({ socialId: fc.constantFrom(...IDS), mints }, { requiredKeys: ["socialId"] }),
+      {
+        maxLength: 3,
+      },
+    ),
   },
   first: { type: "Int", valid: fc.integer({ min: -1, max: 12 }) },
   after: { type: "String", valid: fc.constantFrom(null, "1".repeat(64), "", "0") },
@@ -118,7 +121,9 @@ function createSelections() {
     const args =
       one.args.length === 0
         ? fc.constant("")
-        : fc.tuple(...one.args.map(argument)).map((given) => (given.join("") ? `(${given.join(", ")})` : ""));
+        : fc
+            .tuple(...one.args.map(argument))
+            .map((given) => (given.join("") ? `(${given.join(", ")})` : ""));
     const below = rarely(
       isObjectType(type) ? selection(type, depth + 1) : fc.constant(""),
       fc.constantFrom("", " { __typename }", " {}", " { nothing }"),
@@ -150,10 +155,16 @@ function createSelections() {
             ),
           ];
     return fc
-      .array(rarely(fc.oneof(...own), nested.length > 0 ? fc.oneof(...nested) : fc.constant("__typename")), {
-        minLength: 1,
-        maxLength: 5,
-      })
+      .array(
+        rarely(
+          fc.oneof(...own),
+          nested.length > 0 ? fc.oneof(...nested) : fc.constant("__typename"),
+        ),
+        {
+          minLength: 1,
+          maxLength: 5,
+        },
+      )
       .map((all) => ` { ${all.join(" ")} }`);
   }
 
@@ -177,7 +188,9 @@ function toDocument({
   let text = selections;
   for (const [type, body] of Object.entries(fragments))
     if (text.includes(`...On${type}`)) text += ` fragment On${type} on ${type}${body}`;
-  const used = Object.keys(VARIABLES).filter((variable) => new RegExp(`\\$${variable}\\b`).test(text));
+  const used = Object.keys(VARIABLES).filter((variable) =>
+    new RegExp(`\\$${variable}\\b`).test(text),
+  );
   const definitions = used.map((variable) => `$${variable}: ${types[variable]!}`).join(", ");
   return `${kind} ${name}${definitions && `(${definitions})`}${text}`;
 }
@@ -188,7 +201,9 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
   const objects = Object.values(schema.getTypeMap()).filter(
     (type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith("__"),
   );
-  const fragments = fc.record(Object.fromEntries(objects.map((type) => [type.name, selection(type, 3)])));
+  const fragments = fc.record(
+    Object.fromEntries(objects.map((type) => [type.name, selection(type, 3)])),
+  );
   const types = fc.record(
     Object.fromEntries(
       Object.entries(VARIABLES).map(([variable, { type }]) => [
@@ -202,7 +217,10 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
   );
   const variables = fc.record(
     Object.fromEntries(
-      Object.entries(VARIABLES).map(([variable, { valid }]) => [variable, rarely(valid, fc.jsonValue())]),
+      Object.entries(VARIABLES).map(([variable, { valid }]) => [
+        variable,
+        rarely(valid, fc.jsonValue()),
+      ]),
     ),
   );
   const document = (kind: string, root: GraphQLObjectType) =>
@@ -216,7 +234,10 @@ export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
       })
       .map(toDocument);
   const query = rarely(
-    fc.oneof(document("query", schema.getQueryType()!), document("mutation", schema.getMutationType()!)),
+    fc.oneof(
+      document("query", schema.getQueryType()!),
+      document("mutation", schema.getMutationType()!),
+    ),
     fc.oneof(
       document("subscription", schema.getQueryType()!),
       fc.constantFrom("{", "", "fragment F on Wallet { handle }"),
@@ -244,7 +265,10 @@ const nest = (depth: number, value: unknown, wrap: (value: unknown) => unknown):
   return nested;
 };
 
-/** Values of every shape: wide, deep, long, of any type, with unknown members and without required ones. */
+/**
+ * Values of every shape: wide, deep, long, of any type, with unknown members and without required
+ * ones.
+ */
 const { shape } = fc.letrec<{ shape: unknown }>((tie) => {
   const value = fc.oneof(
     fc.constantFrom<unknown>(...HANDLES, ...IDS, ...MINTS),
@@ -264,7 +288,10 @@ const { shape } = fc.letrec<{ shape: unknown }>((tie) => {
       pair.map(([depth, inner]) => nest(depth, inner, (nested) => [nested])),
       pair.map(([depth, inner]) => nest(depth, inner, (a) => ({ a }))),
       fc.array(tie("shape"), { maxLength: 12 }),
-      fc.dictionary(fc.constantFrom("socialId", "mints", "__proto__", "toJSON", "length", ""), tie("shape")),
+      fc.dictionary(
+        fc.constantFrom("socialId", "mints", "__proto__", "toJSON", "length", ""),
+        tie("shape"),
+      ),
       fc.record(
         { socialId: fc.constantFrom(...IDS), mints: tie("shape"), a: tie("shape") },
         { requiredKeys: [] },
@@ -327,12 +354,14 @@ export function malformed(posted: fc.Arbitrary<Posted>): fc.Arbitrary<Posted> {
     fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: "binary", maxLength: 4 })),
     fc.boolean(),
   );
-  return fc.tuple(posted, fc.array(change, { minLength: 1, maxLength: 3 })).map(([one, changes]) => ({
-    ...one,
-    query: changes.reduce((text, [at, length, piece, isDoubled]) => {
-      const start = at % (text.length + 1);
-      const cut = text.slice(start, start + length);
-      return text.slice(0, start) + (isDoubled ? cut + cut : piece) + text.slice(start + length);
-    }, one.query),
-  }));
+  return fc
+    .tuple(posted, fc.array(change, { minLength: 1, maxLength: 3 }))
+    .map(([one, changes]) => ({
+      ...one,
+      query: changes.reduce((text, [at, length, piece, isDoubled]) => {
+        const start = at % (text.length + 1);
+        const cut = text.slice(start, start + length);
+        return text.slice(0, start) + (isDoubled ? cut + cut : piece) + text.slice(start + length);
+      }, one.query),
+    }));
 }

@@ -1,15 +1,21 @@
 import fc from "fast-check";
 import { it, onTestFinished } from "vitest";
 
-/** Number of cases, divided among the properties by their shares; `npm run fuzz` sets a high number. */
+/**
+ * Number of cases, divided among the properties by their shares; `npm run fuzz` sets a high number.
+ */
 const CASES = Number(process.env.FUZZ_CASES ?? 800);
-/** Time limit of a property, only for `npm run fuzz`: it passes with the cases that have run by then. */
-const MAX_SECONDS = process.env.FUZZ_SECONDS === undefined ? undefined : Number(process.env.FUZZ_SECONDS);
+/**
+ * Time limit of a property, only for `npm run fuzz`: it passes with the cases that have run by
+ * then.
+ */
+const MAX_SECONDS =
+  process.env.FUZZ_SECONDS === undefined ? undefined : Number(process.env.FUZZ_SECONDS);
 /** How long the cases that run at the time limit may still take. */
 const LAST_CASES_SECONDS = 600;
 /**
- * The same seed gives the same cases, and a path selects the one that failed. The default is fixed, so that
- * tests fail because of a change and not by chance; `npm run fuzz` uses new seeds.
+ * The same seed gives the same cases, and a path selects the one that failed. The default is fixed,
+ * so that tests fail because of a change and not by chance; `npm run fuzz` uses new seeds.
  */
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const PATH = process.env.FUZZ_PATH;
@@ -17,8 +23,8 @@ const PATH = process.env.FUZZ_PATH;
 const MIN_CASES_PER_RUN = 5;
 
 /**
- * A test that runs `check` on its `share` of all cases, and prints their number and seed. Cases that mostly
- * wait can use up to `parallelRuns`, each with its own seed.
+ * A test that runs `check` on its `share` of all cases, and prints their number and seed. Cases
+ * that mostly wait can use up to `parallelRuns`, each with its own seed.
  */
 export function fuzz<Case>(
   name: string,
@@ -38,11 +44,14 @@ export function fuzz<Case>(
   const recordUnhandled = (reason: unknown) => unhandled.push(reason);
   const property = fc.asyncProperty(cases, async (one) => {
     await check(one);
-    if (unhandled.length > 0) throw new Error("unhandled promise rejection", { cause: unhandled.pop() });
+    if (unhandled.length > 0)
+      throw new Error("unhandled promise rejection", { cause: unhandled.pop() });
   });
   const count = Math.ceil(CASES * share);
-  const runCount = PATH === undefined ? Math.min(parallelRuns, Math.ceil(count / MIN_CASES_PER_RUN)) : 1;
-  const limits = MAX_SECONDS === undefined ? {} : { timeout: 1000 * (MAX_SECONDS + LAST_CASES_SECONDS) };
+  const runCount =
+    PATH === undefined ? Math.min(parallelRuns, Math.ceil(count / MIN_CASES_PER_RUN)) : 1;
+  const limits =
+    MAX_SECONDS === undefined ? {} : { timeout: 1000 * (MAX_SECONDS + LAST_CASES_SECONDS) };
   it(name, limits, async () => {
     process.on("unhandledRejection", recordUnhandled);
     onTestFinished(() => {
@@ -62,11 +71,14 @@ export function fuzz<Case>(
     const seconds = ((performance.now() - startedAt) / 1000).toFixed(1);
     const ran = runs.reduce((sum, { numRuns }) => sum + numRuns, 0);
     process.stdout.write(`fuzz | ${name} | ${ran} cases | ${seconds} s | FUZZ_SEED=${SEED}\n`);
-    // fast-check reports a run that times out in its first case as failed, without a counterexample.
+    // fast-check reports a run that times out in its first case as failed, without a
+    // counterexample.
     const failed = runs.find((run) => run.failed && run.counterexample);
     if (failed) {
       const replay = `FUZZ_SEED=${failed.seed} FUZZ_PATH=${failed.counterexamplePath} npx vitest run test/fuzz -t '${name}'`;
-      throw new Error(`${replay}\n${fc.defaultReportMessage(failed)}`, { cause: failed.errorInstance });
+      throw new Error(`${replay}\n${fc.defaultReportMessage(failed)}`, {
+        cause: failed.errorInstance,
+      });
     }
   });
 }

@@ -41,7 +41,10 @@ import {
   type MessageVersion,
 } from "./message.ts";
 
-/** What a transaction does for one account: distributions, sweeps, the AMM's transfer, then the collect. */
+/**
+ * What a transaction does for one account: distributions, sweeps, the AMM's transfer, then the
+ * collect.
+ */
 export interface CollectPart {
   readonly account: AccountAddresses;
   readonly sweeps: readonly ChosenSweep[];
@@ -52,11 +55,16 @@ export interface CollectPart {
 
 /** What differs between transactions with the same parts, besides the blockhash. */
 export interface TransactionTerms extends MessageBudget {
-  /** The least that the fee payer must hold at the end of a transaction with sweeps, in lamports. */
+  /**
+   * The least that the fee payer must hold at the end of a transaction with sweeps, in lamports.
+   */
   readonly guard: bigint;
 }
 
-/** One instruction of a part. A sweep can have several; the AMM's transfer and the collect have one each. */
+/**
+ * One instruction of a part. A sweep can have several; the AMM's transfer and the collect have one
+ * each.
+ */
 export interface Step {
   readonly part: CollectPart;
   readonly kind: "sweep" | "amm" | "collect";
@@ -65,12 +73,16 @@ export interface Step {
 }
 
 /**
- * The least compute units to request for a part: a simulation measures too few if it sees an empty vault that fees reach
- * later. On the sandbox a collect then uses 1,200 more, of 5,000 to 12,000. The AMM's transfer uses about 25,000.
+ * The least compute units to request for a part: a simulation measures too few if it sees an empty
+ * vault that fees reach later. On the sandbox a collect then uses 1,200 more, of 5,000 to 12,000.
+ * The AMM's transfer uses about 25,000.
  */
 const LEAST_UNITS = 10_000;
 const LEAST_UNITS_WITH_AMM = 60_000;
-/** How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep, and by each payout. */
+/**
+ * How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep,
+ * and by each payout.
+ */
 const MORE_UNITS_OF_POOL = 25_000;
 const MORE_UNITS_OF_PAYOUT = 2_000;
 const UNIT_LIMIT_MARGIN = 1.2;
@@ -85,7 +97,10 @@ const SOME_BUDGET = {
 
 export type Composer = ReturnType<typeof createComposer>;
 
-/** Chooses what fits into a collect's message, composes the message, and finds what made a transaction fail. */
+/**
+ * Chooses what fits into a collect's message, composes the message, and finds what made a
+ * transaction fail.
+ */
 export function createComposer(needs: {
   /** In base58. */
   feePayer: string;
@@ -98,8 +113,9 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * Returns the steps of a part in order. The AMM's transfer follows all sweeps: it moves what pools pay, and a curve's
-   * sweep must first pay the rent of a missing creator vault, as `collectableWith` expects.
+   * Returns the steps of a part in order. The AMM's transfer follows all sweeps: it moves what
+   * pools pay, and a curve's sweep must first pay the rent of a missing creator vault, as
+   * `collectableWith` expects.
    */
   function stepsOf(part: CollectPart): Step[] {
     const { account, sweeps, withAmm, withVaults } = part;
@@ -151,15 +167,18 @@ export function createComposer(needs: {
     return compileMessage(feePayer, instructions, terms, blockhash);
   }
 
-  /** Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred times as long. */
+  /**
+   * Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred
+   * times as long.
+   */
   function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
     const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
     return leastUnitsOf(parts) <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
   }
 
   /**
-   * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns undefined if a
-   * collect with them would move less than `minCollectLamports`.
+   * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns
+   * undefined if a collect with them would move less than `minCollectLamports`.
    */
   function choosePart(
     account: AccountAddresses,
@@ -168,7 +187,10 @@ export function createComposer(needs: {
   ): CollectPart | undefined {
     const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
       const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
-      return rentOf(some) <= maxRentLamports && fits([{ account, sweeps: some, withAmm, withVaults: true }]);
+      return (
+        rentOf(some) <= maxRentLamports &&
+        fits([{ account, sweeps: some, withAmm, withVaults: true }])
+      );
     });
     const amount = collectableWith(chosen, vaults);
     if (vaults.ammVault > 0n) {
@@ -179,7 +201,12 @@ export function createComposer(needs: {
     }
     if (amount < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosen, vaults) > 0n;
-    return { account, sweeps: chosen, withAmm: withVaults && inAmm(chosen, vaults) > 0n, withVaults };
+    return {
+      account,
+      sweeps: chosen,
+      withAmm: withVaults && inAmm(chosen, vaults) > 0n,
+      withVaults,
+    };
   }
 
   return {
@@ -192,10 +219,15 @@ export function createComposer(needs: {
     choosePart,
 
     /**
-     * Returns what made a transaction fail with `err`: one step, or all steps that can have left an account below its
-     * rent-exempt minimum. Empty if unknown: if the transaction is too large, any step may be the reason.
+     * Returns what made a transaction fail with `err`: one step, or all steps that can have left an
+     * account below its rent-exempt minimum. Empty if unknown: if the transaction is too large, any
+     * step may be the reason.
      */
-    findCulprits(parts: readonly CollectPart[], terms: TransactionTerms, err: TransactionError): Step[] {
+    findCulprits(
+      parts: readonly CollectPart[],
+      terms: TransactionTerms,
+      err: TransactionError,
+    ): Step[] {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {
@@ -205,10 +237,14 @@ export function createComposer(needs: {
       const index = accountBelowRent(err);
       const keys = index === undefined ? [] : readMessage(compose(parts, terms)).staticAccountKeys;
       const poor = keys[index ?? 0]?.toBase58() ?? "";
-      const paying = steps.filter(({ part, sweep }) => sweep && othersPaidBy(sweep, part).includes(poor));
+      const paying = steps.filter(
+        ({ part, sweep }) => sweep && othersPaidBy(sweep, part).includes(poor),
+      );
       if (paying.length > 0) return paying;
       return steps.filter(({ part, kind, sweep }) =>
-        sweep ? writtenBy(sweep).includes(poor) : kind === "collect" && accountsOf(part).includes(poor),
+        sweep
+          ? writtenBy(sweep).includes(poor)
+          : kind === "collect" && accountsOf(part).includes(poor),
       );
     },
   };
@@ -222,27 +258,40 @@ export function unitLimitOf(parts: readonly CollectPart[], measured: number): nu
   );
   const payouts = distributionsOf(sweeps).flatMap(({ shareholders }) => shareholders);
   const more = MORE_UNITS_OF_POOL * pools.length + MORE_UNITS_OF_PAYOUT * payouts.length;
-  const units = Math.max(Math.ceil(measured * UNIT_LIMIT_MARGIN), measured + more, leastUnitsOf(parts));
+  const units = Math.max(
+    Math.ceil(measured * UNIT_LIMIT_MARGIN),
+    measured + more,
+    leastUnitsOf(parts),
+  );
   return Math.min(units, MAX_UNIT_LIMIT);
 }
 
 function leastUnitsOf(parts: readonly CollectPart[]): number {
-  return parts.reduce((sum, { withAmm }) => sum + (withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS), 0);
+  return parts.reduce(
+    (sum, { withAmm }) => sum + (withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS),
+    0,
+  );
 }
 
 function accountsOf({ account }: CollectPart): string[] {
   return [account.address, account.creatorVault, account.ammVaultAuthority, account.ammVault];
 }
 
-/** Returns the accounts that a distribution pays besides the part's own; none for the sweep of a curve or pool. */
+/**
+ * Returns the accounts that a distribution pays besides the part's own; none for the sweep of a
+ * curve or pool.
+ */
 function othersPaidBy(sweep: Sweep, { account }: CollectPart): string[] {
   if (sweep.stage !== "SHARED") return [];
-  return sweep.shareholders.map(({ address }) => address).filter((address) => address !== account.address);
+  return sweep.shareholders
+    .map(({ address }) => address)
+    .filter((address) => address !== account.address);
 }
 
 /**
- * Returns the written accounts that decide a part's price: the address, vaults, curves and pools. Leaves out other
- * shareholders: one could raise the price by choosing an address that many transactions write to.
+ * Returns the written accounts that decide a part's price: the address, vaults, curves and pools.
+ * Leaves out other shareholders: one could raise the price by choosing an address that many
+ * transactions write to.
  */
 export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
   return [
@@ -253,16 +302,27 @@ export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart
   ];
 }
 
-/** Returns the curve or pool that a sweep writes to. For a distribution, adds the sharing config's vaults. */
+/**
+ * Returns the curve or pool that a sweep writes to. For a distribution, adds the sharing config's
+ * vaults.
+ */
 function writtenBy(sweep: Sweep): string[] {
   const { coin, stage } = sweep;
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];
   const { curve, pool, sharingConfig } = coin;
-  return [...[curve, sharingConfig.creatorVault], ...(sweep.withPool ? [pool, sharingConfig.ammVault] : [])];
+  return [
+    ...[curve, sharingConfig.creatorVault],
+    ...(sweep.withPool ? [pool, sharingConfig.ammVault] : []),
+  ];
 }
 
-/** Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks `lamports`. */
+/**
+ * Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks
+ * `lamports`.
+ */
 export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
   const key = new PublicKey(feePayer);
-  return fromTransactionInstruction(SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }));
+  return fromTransactionInstruction(
+    SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }),
+  );
 }

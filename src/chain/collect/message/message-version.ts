@@ -9,8 +9,9 @@ const MAX_EXPIRED_IN_A_ROW = 2;
 export type VersionChoice = ReturnType<typeof createVersionChoice>;
 
 /**
- * Chooses version 1 for new messages, but legacy for an hour if every endpoint that answers refuses version 1, or if
- * two version 1 transactions in a row expire. The leaders may drop a transaction that the endpoints accept.
+ * Chooses version 1 for new messages, but legacy for an hour if every endpoint that answers refuses
+ * version 1, or if two version 1 transactions in a row expire. The leaders may drop a transaction
+ * that the endpoints accept.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
   let legacyUntil = -Infinity;

@@ -24,15 +24,20 @@ type Address = KitMessage["feePayer"]["address"];
 /** The most compute units that a transaction may request. */
 export const MAX_UNIT_LIMIT = 1_400_000;
 /**
- * The most bytes of account data that the chain lets a transaction load; the default of legacy messages. With a smaller
- * limit, anyone could make a transaction fail by enlarging one of its accounts.
+ * The most bytes of account data that the chain lets a transaction load; the default of legacy
+ * messages. With a smaller limit, anyone could make a transaction fail by enlarging one of its
+ * accounts.
  */
 export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
-/** The most accounts that a transaction may lock. Version 1 also allows at most this many instructions. */
+/**
+ * The most accounts that a transaction may lock. Version 1 also allows at most this many
+ * instructions.
+ */
 const MAX_ACCOUNTS = 64;
 /**
- * Sizes in bytes. `fixed` covers the signature, header and blockhash; for legacy also the count of signatures; for
- * version 1 also the version, the budget with its mask, and the counts of instructions and accounts. Sources:
+ * Sizes in bytes. `fixed` covers the signature, header and blockhash; for legacy also the count of
+ * signatures; for version 1 also the version, the budget with its mask, and the counts of
+ * instructions and accounts. Sources:
  * https://solana.com/docs/core/transactions/transaction-structure, SIMD-0385.
  */
 const SIZES = {
@@ -43,7 +48,10 @@ const KEY_BYTES = 32;
 
 const encoder = getCompiledTransactionMessageEncoder();
 
-/** Returns the instructions that begin a legacy message; version 1 has fields for the budget instead. */
+/**
+ * Returns the instructions that begin a legacy message; version 1 has fields for the budget
+ * instead.
+ */
 export function budgetInstructions({ version, unitLimit, price }: MessageBudget): Instruction[] {
   if (version === 1) return [];
   return [
@@ -52,7 +60,10 @@ export function budgetInstructions({ version, unitLimit, price }: MessageBudget)
   ].map(fromTransactionInstruction);
 }
 
-/** Encodes a message that only `feePayer` signs. `instructions` must begin with the {@link budgetInstructions}. */
+/**
+ * Encodes a message that only `feePayer` signs. `instructions` must begin with the {@link
+ * budgetInstructions}.
+ */
 export function compileMessage(
   feePayer: string,
   instructions: readonly Instruction[],
@@ -80,10 +91,14 @@ export function compileMessage(
       },
     }),
   };
-  return Uint8Array.from(encoder.encode(compileTransactionMessage(message as unknown as KitMessage)));
+  return Uint8Array.from(
+    encoder.encode(compileTransactionMessage(message as unknown as KitMessage)),
+  );
 }
 
-/** Whether a message fits into a transaction. `instructions` include the {@link budgetInstructions}. */
+/**
+ * Whether a message fits into a transaction. `instructions` include the {@link budgetInstructions}.
+ */
 export function fitsMessage(
   feePayer: string,
   instructions: readonly Instruction[],
@@ -109,14 +124,21 @@ function lengthBytes(length: number): number {
 }
 
 /** Encodes a transaction in base64. Without `signature`, it can only be simulated. */
-export function toTransaction(message: Uint8Array, feePayer: string, signature?: Uint8Array): string {
+export function toTransaction(
+  message: Uint8Array,
+  feePayer: string,
+  signature?: Uint8Array,
+): string {
   return getBase64EncodedWireTransaction({
     messageBytes: message,
     signatures: { [feePayer as Address]: signature ?? null },
   } as unknown as Transaction);
 }
 
-/** Decodes a message, with a library other than the encoder's. Throws if the bytes are not exactly one message. */
+/**
+ * Decodes a message, with a library other than the encoder's. Throws if the bytes are not exactly
+ * one message.
+ */
 export function readMessage(bytes: Uint8Array): VersionedMessage {
   const message = VersionedMessage.deserialize(bytes);
   // For version 1, the library itself refuses trailing bytes.

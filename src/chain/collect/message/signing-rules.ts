@@ -12,7 +12,9 @@ import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
-  /** Each sweep: the address of the account that collects, the coin's mint, and where the fees wait. */
+  /**
+   * Each sweep: the address of the account that collects, the coin's mint, and where the fees wait.
+   */
   readonly sweeps: readonly {
     readonly address: string;
     readonly mint: string;
@@ -30,9 +32,10 @@ const SET_COMPUTE_UNIT_PRICE = 3;
 type CompiledInstruction = Message["compiledInstructions"][number];
 
 /**
- * Returns a function that throws unless a message is safe to sign, and returns the message's fee. The message must be
- * legacy or of version 1. It may call the launch platform's two programs and, if legacy, the compute budget program.
- * Only the guard instruction and the allowed sweeps may name the fee payer. All accounts of a sweep are derived here.
+ * Returns a function that throws unless a message is safe to sign, and returns the message's fee.
+ * The message must be legacy or of version 1. It may call the launch platform's two programs and,
+ * if legacy, the compute budget program. Only the guard instruction and the allowed sweeps may name
+ * the fee payer. All accounts of a sweep are derived here.
  */
 export function createSigningRules(needs: {
   /** In base58. */
@@ -41,7 +44,10 @@ export function createSigningRules(needs: {
 }) {
   const { feePayer, maxPriorityFeeLamports } = needs;
 
-  /** Returns a sweep's instructions that name the fee payer: of a distribution, only its curve and pool sweeps. */
+  /**
+   * Returns a sweep's instructions that name the fee payer: of a distribution, only its curve and
+   * pool sweeps.
+   */
   function sweepInstructions({ address, mint, stage }: AllowedSweeps["sweeps"][number]) {
     const coin = coinAddressesOf(mint);
     const creator = stage === "SHARED" ? coin.sharingConfig : new DerivedCreator(address);
@@ -68,7 +74,9 @@ export function createSigningRules(needs: {
     if (sweeps.length > 0) {
       const last = instructions.pop();
       if (!last || toText(last) !== textOf(guardInstruction(feePayer, guard)))
-        throw new Error(`refused to sign: a message with sweeps must end with a guard of ${guard} lamports`);
+        throw new Error(
+          `refused to sign: a message with sweeps must end with a guard of ${guard} lamports`,
+        );
     }
     const allowed = new Set(sweeps.flatMap(sweepInstructions).map(textOf));
     for (const instruction of instructions) {
@@ -76,11 +84,18 @@ export function createSigningRules(needs: {
       const programId = keys[programIdIndex] ?? "unknown";
       if (!allowedPrograms.includes(programId))
         throw new Error(`refused to sign: the message calls ${programId}`);
-      if (accountKeyIndexes.some((i) => keys[i] === feePayer) && !allowed.delete(toText(instruction))) {
-        throw new Error(`refused to sign: the fee payer is an account of an instruction of ${programId}`);
+      if (
+        accountKeyIndexes.some((i) => keys[i] === feePayer) &&
+        !allowed.delete(toText(instruction))
+      ) {
+        throw new Error(
+          `refused to sign: the fee payer is an account of an instruction of ${programId}`,
+        );
       }
     }
-    const ofBudget = instructions.filter(({ programIdIndex }) => keys[programIdIndex] === COMPUTE_BUDGET);
+    const ofBudget = instructions.filter(
+      ({ programIdIndex }) => keys[programIdIndex] === COMPUTE_BUDGET,
+    );
     const priority = message.version === 1 ? priorityIn(message) : priorityOf(ofBudget);
     if (priority > maxPriorityFeeLamports) {
       throw new Error(
@@ -117,7 +132,8 @@ function priorityOf(instructions: readonly CompiledInstruction[]): bigint {
 
 /** Returns the priority fee of a version 1 message. */
 function priorityIn({ transactionConfig }: MessageV1): bigint {
-  const { computeUnitLimit, loadedAccountsDataSizeLimit, heapSize, priorityFee } = transactionConfig;
+  const { computeUnitLimit, loadedAccountsDataSizeLimit, heapSize, priorityFee } =
+    transactionConfig;
   if (!computeUnitLimit) throw new Error("refused to sign: no compute-unit limit is set");
   if (loadedAccountsDataSizeLimit !== LOADED_DATA_LIMIT)
     throw new Error("refused to sign: the limit of loaded account data is not the chain's");

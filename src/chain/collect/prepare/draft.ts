@@ -35,7 +35,10 @@ import type { Simulated } from "./simulator.ts";
 export interface PendingCollect {
   readonly wallet: WalletWithCoins;
   readonly claim: Claim;
-  /** The claims of sharing configs, by the coin's mint. Without its claim, a coin's fees are not distributed. */
+  /**
+   * The claims of sharing configs, by the coin's mint. Without its claim, a coin's fees are not
+   * distributed.
+   */
   readonly distributions: ReadonlyMap<string, Claim>;
   readonly payers: Payers;
   /** The address block that requested the coins. */
@@ -50,7 +53,9 @@ export interface PendingCollect {
   readonly onSigned: () => void;
 }
 
-/** After this many failed simulations, all sweeps are left out. A request can name only 10 coins. */
+/**
+ * After this many failed simulations, all sweeps are left out. A request can name only 10 coins.
+ */
 const MAX_FAILED = 12;
 
 export type ReadDrafts = ReturnType<typeof createReadDrafts>;
@@ -58,12 +63,12 @@ export type ReadDrafts = ReturnType<typeof createReadDrafts>;
 export type Draft = Awaited<ReturnType<ReadDrafts>>[number];
 
 /**
- * Returns a function that reads an account's fees and drafts a transaction for each group of sweeps, in the order to
- * try them. Skips groups that would move less than `minCollectLamports`. Throws {@link CollectError}
- * `coins-backing-off` if only the backoff of coins prevents a draft.
+ * Returns a function that reads an account's fees and drafts a transaction for each group of
+ * sweeps, in the order to try them. Skips groups that would move less than `minCollectLamports`.
+ * Throws {@link CollectError} `coins-backing-off` if only the backoff of coins prevents a draft.
  *
- * A draft leaves out what makes a simulation fail or costs too much: a sweep, or the AMM's vault. If the failing sweep
- * is unknown, the draft tries half of the sweeps, then the other half.
+ * A draft leaves out what makes a simulation fail or costs too much: a sweep, or the AMM's vault.
+ * If the failing sweep is unknown, the draft tries half of the sweeps, then the other half.
  */
 export function createReadDrafts(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
@@ -78,8 +83,9 @@ export function createReadDrafts(needs: {
   const { balances, backoff, composer, findings, minCollectLamports, maxRentLamports, log } = needs;
 
   /**
-   * Returns the sweep to leave out: the smallest, if the simulated rent exceeds the expected rent and is too high. Which
-   * sweep costs more is unknown, so the whole rent must be acceptable for the smallest one alone.
+   * Returns the sweep to leave out: the smallest, if the simulated rent exceeds the expected rent
+   * and is too high. Which sweep costs more is unknown, so the whole rent must be acceptable for
+   * the smallest one alone.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
     if (rent <= rentOf(sweeps)) return [];
@@ -88,8 +94,9 @@ export function createReadDrafts(needs: {
   }
 
   /**
-   * Returns the distributions that pay the account less than a collect must move, or less than the transaction costs.
-   * Also records for lookups whether the launch platform distributes a coin's fees.
+   * Returns the distributions that pay the account less than a collect must move, or less than the
+   * transaction costs. Also records for lookups whether the launch platform distributes a coin's
+   * fees.
    */
   function findUnpaid(
     { account, sweeps }: CollectPart,
@@ -105,13 +112,20 @@ export function createReadDrafts(needs: {
       const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
-      findings.found(coin.mint, distributed < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined, left);
+      findings.found(
+        coin.mint,
+        distributed < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined,
+        left,
+      );
       const gain = partOf(distributed, shareholders, account.address);
       return gain < minCollectLamports || gain < fee + rent;
     });
   }
 
-  /** `wanted`: the part to collect once its claims are held. `waiting`: all sweeps that are worth their rent. */
+  /**
+   * `wanted`: the part to collect once its claims are held. `waiting`: all sweeps that are worth
+   * their rent.
+   */
   function createDraft(
     collect: PendingCollect,
     { id, isApart, sweeps: ofGroup }: Group,
@@ -124,7 +138,9 @@ export function createReadDrafts(needs: {
     const { rentMinimum } = before;
     const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
     let vaults = before;
-    let sweeps = ofGroup.filter(({ stage, coin }) => stage !== "SHARED" || distributions.has(coin.mint));
+    let sweeps = ofGroup.filter(
+      ({ stage, coin }) => stage !== "SHARED" || distributions.has(coin.mint),
+    );
     /** The sweeps to try after `sweeps`, the last list first. */
     let others: Sweep[][] = [];
     let hasGivenUp = false;
@@ -149,7 +165,10 @@ export function createReadDrafts(needs: {
       others = others.map(withoutPools);
     }
 
-    /** Keeps distributions that had no room for their pool, if others leave: the next simulation may have room. */
+    /**
+     * Keeps distributions that had no room for their pool, if others leave: the next simulation may
+     * have room.
+     */
     function leaveOutUnpaid(unpaid: readonly Distribution[]): void {
       const withPools = distributionsOf(waiting).filter(({ withPool }) => withPool);
       const small = unpaid.filter(
@@ -165,7 +184,10 @@ export function createReadDrafts(needs: {
       leaveOut(some, error);
     }
 
-    /** Keeps half of the sweeps and queues the other half. Call when the sweep that fails is unknown. */
+    /**
+     * Keeps half of the sweeps and queues the other half. Call when the sweep that fails is
+     * unknown.
+     */
     function leaveOutHalf(some: readonly Sweep[], error: Error, err: TransactionError): void {
       const mints = [...new Set(some.map(({ coin }) => coin.mint))];
       if (mints.length < 2) {
@@ -173,7 +195,8 @@ export function createReadDrafts(needs: {
         return;
       }
       const half = Math.ceil(mints.length / 2);
-      const among = (wanted: readonly string[]) => sweeps.filter(({ coin }) => wanted.includes(coin.mint));
+      const among = (wanted: readonly string[]) =>
+        sweeps.filter(({ coin }) => wanted.includes(coin.mint));
       const [first, second] = [among(mints.slice(0, half)), among(mints.slice(half))];
       others.push(without(sweeps, [...first, ...second]), second);
       sweeps = first;
@@ -181,7 +204,8 @@ export function createReadDrafts(needs: {
 
     /** Returns the lamports that a simulated transaction moves for the account. */
     function movedBy(part: CollectPart, { after, leftInAmm }: Simulated): Lamports {
-      // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any moment.
+      // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
+      // moment.
       const left = part.withVaults ? (after(creatorVault) ?? rentMinimum) : rentMinimum;
       const kept = saturatingSubtract(left, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
       const moved = part.withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
@@ -196,10 +220,16 @@ export function createReadDrafts(needs: {
     return {
       ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
-      /** How many more lamports of fees the address needs to become rent-exempt, if any. A smaller transfer fails. */
+      /**
+       * How many more lamports of fees the address needs to become rent-exempt, if any. A smaller
+       * transfer fails.
+       */
       missing: missing > 0n ? missing : undefined,
 
-      /** Returns undefined if too little is left. Call before each simulation: the message version may have changed. */
+      /**
+       * Returns undefined if too little is left. Call before each simulation: the message version
+       * may have changed.
+       */
       choosePart(): CollectPart | undefined {
         while (!hasGivenUp) {
           const chosen = composer.choosePart(wanted.account, sweeps, vaults);
@@ -216,13 +246,19 @@ export function createReadDrafts(needs: {
 
       movedBy,
 
-      /** Returns the claims that a part needs: the account's claim, and one for each of the part's distributions. */
+      /**
+       * Returns the claims that a part needs: the account's claim, and one for each of the part's
+       * distributions.
+       */
       claimsOf: ({ sweeps }: CollectPart): Claim[] => [
         claim,
         ...distributionsOf(sweeps).map(({ coin }) => distributions.get(coin.mint)!),
       ],
 
-      /** Leaves out what made a simulation fail; after many failures, all sweeps. `steps`: what failed, if known. */
+      /**
+       * Leaves out what made a simulation fail; after many failures, all sweeps. `steps`: what
+       * failed, if known.
+       */
       leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
         const programError = lastProgramError(logs);
         const error = new CollectError({ kind: "simulation-failed", err: err!, programError });
@@ -239,7 +275,10 @@ export function createReadDrafts(needs: {
         else giveUp(error);
       },
 
-      /** Leaves out what costs too much or moves too little in a simulation. Returns whether to simulate again. */
+      /**
+       * Leaves out what costs too much or moves too little in a simulation. Returns whether to
+       * simulate again.
+       */
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
         if (part.sweeps.length > 0) {
@@ -251,7 +290,9 @@ export function createReadDrafts(needs: {
         for (const [vault, left] of leftInAmm)
           if (vault === ammVault || part.sweeps.length > 0)
             findings.found(vault, left > 0n ? "BELOW_AMM_MINIMUM" : undefined, left);
-        const unpaid = leftInAmm.get(ammVault) ? [] : findUnpaid(part, simulated, terms, rentMinimum);
+        const unpaid = leftInAmm.get(ammVault)
+          ? []
+          : findUnpaid(part, simulated, terms, rentMinimum);
         if (leftInAmm.get(ammVault)) leaveOutAmm();
         else if (unpaid.length > 0) leaveOutUnpaid(unpaid);
         else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
@@ -261,11 +302,15 @@ export function createReadDrafts(needs: {
 
       /** Returns the fees that another collect would move after this part. */
       remaining: (part: CollectPart): readonly WaitingFees[] =>
-        (hasLeftOutAmm ? withoutPools(waiting) : waiting).flatMap(({ coin: { mint }, stage, amount }) => {
-          const done = part.sweeps.find((each) => each.coin.mint === mint && each.stage === stage);
-          const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));
-          return left > 0n && !leftOut.has(mint) ? [{ mint, amount: left }] : [];
-        }),
+        (hasLeftOutAmm ? withoutPools(waiting) : waiting).flatMap(
+          ({ coin: { mint }, stage, amount }) => {
+            const done = part.sweeps.find(
+              (each) => each.coin.mint === mint && each.stage === stage,
+            );
+            const left = saturatingSubtract(amount, done?.amount ?? toLamports(0));
+            return left > 0n && !leftOut.has(mint) ? [{ mint, amount: left }] : [];
+          },
+        ),
 
       logLeftOut(): void {
         if (!logged) return;
@@ -298,13 +343,20 @@ export function createReadDrafts(needs: {
       return [createDraft(collect, group, { ...fees, vaults }, wanted, waiting)];
     });
     const leftMs = Math.min(...waits.filter((ms) => ms > 0));
-    if (drafts.length === 0 && leftMs < Infinity && composer.choosePart(account, fees.sweeps, fees.vaults))
+    if (
+      drafts.length === 0 &&
+      leftMs < Infinity &&
+      composer.choosePart(account, fees.sweeps, fees.vaults)
+    )
       throw new CollectError({ kind: "coins-backing-off", leftMs });
     return drafts;
   };
 }
 
-/** Whether a shareholder may be why a distribution failed. The accounts that are read do not show such causes. */
+/**
+ * Whether a shareholder may be why a distribution failed. The accounts that are read do not show
+ * such causes.
+ */
 function isOfShareholders(err: TransactionError): boolean {
   if (isTooLarge(err)) return false;
   const isOfAccounts = isReceiverBelowRent(err) || err === "MaxLoadedAccountsDataSizeExceeded";
@@ -317,7 +369,10 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   );
 }
 
-/** Returns the runtime's last log line about a failed program. Ignores programs' own lines: they may say anything. */
+/**
+ * Returns the runtime's last log line about a failed program. Ignores programs' own lines: they may
+ * say anything.
+ */
 function lastProgramError(logs: readonly string[]): string | undefined {
   return logs.findLast((line) => /^Program \w+ failed: /.test(line));
 }

@@ -22,16 +22,25 @@ import { simulate, type Simulated } from "./simulator.ts";
 /** A transaction that this replica signed, with the data of one of the transaction's accounts. */
 export interface SignedCollect extends AccountCost {
   readonly transaction: StoredTransaction;
-  /** The most that the transaction can cost besides rent. 0 for all accounts but one, so that the fee counts once. */
+  /**
+   * The most that the transaction can cost besides rent. 0 for all accounts but one, so that the
+   * fee counts once.
+   */
   readonly fee: Lamports;
-  /** Returns the mints that made the transaction fail, each once. From now on, accounts that did so are planned alone. */
+  /**
+   * Returns the mints that made the transaction fail, each once. From now on, accounts that did so
+   * are planned alone.
+   */
   findCulprits(err: TransactionError): readonly string[];
   /** How many of the address's lamports the owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
 }
 
-/** Undefined: too little would move. `lost`: another replica has taken a claim of the draft, so nothing is sent. */
+/**
+ * Undefined: too little would move. `lost`: another replica has taken a claim of the draft, so
+ * nothing is sent.
+ */
 type Planned = SignedCollect | "lost" | undefined;
 type PlanResult = Planned | Error;
 
@@ -41,31 +50,38 @@ const MAX_ACCOUNTS = 30;
 const MAX_PREPARING = 32;
 /** The longest that an account waits for others while transactions are being prepared. */
 const MAX_WAIT_MS = 50;
-/** How long a collect waits for others to plan together with it, while transactions are in flight. */
+/**
+ * How long a collect waits for others to plan together with it, while transactions are in flight.
+ */
 const GATHER_MS = 100;
 /** How long an account gets its own transactions after it was separated from others. */
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
 /**
- * How long signed transactions share a blockhash, as a fraction of the time between two polls. Less than 1: once a poll
- * has confirmed an account's transaction, the account's next one must get a newer blockhash, and so other bytes.
+ * How long signed transactions share a blockhash, as a fraction of the time between two polls. Less
+ * than 1: once a poll has confirmed an account's transaction, the account's next one must get a
+ * newer blockhash, and so other bytes.
  */
 const BLOCKHASH_MAX_AGE = 3 / 4;
 /** How often several accounts are tried together. After that, each gets its own transaction. */
 const MAX_ATTEMPTS = 3;
-/** An account whose price is more than this many times the lowest price gets its own transaction. */
+/**
+ * An account whose price is more than this many times the lowest price gets its own transaction.
+ */
 const MAX_PRICE_RATIO = 4n;
 
 export type Planner = ReturnType<typeof createPlanner>;
 
 /**
- * Plans and signs the transactions of collects: simulates as many drafts together as fit into one transaction, leaves
- * out what fails, chooses the price, signs, and stores the transaction in the claims.
+ * Plans and signs the transactions of collects: simulates as many drafts together as fit into one
+ * transaction, leaves out what fails, chooses the price, signs, and stores the transaction in the
+ * claims.
  *
- * Collects of different accounts that are ready at the same moment are planned together. While transactions are in
- * flight or being prepared, collects gather for a moment. A transaction is all or nothing, so no account may fail the
- * others. A collect with sweeps always gets its own transaction. An account that fails the simulation, moves too little
- * or needs a far higher price gets its own transactions for ten minutes.
+ * Collects of different accounts that are ready at the same moment are planned together. While
+ * transactions are in flight or being prepared, collects gather for a moment. A transaction is all
+ * or nothing, so no account may fail the others. A collect with sweeps always gets its own
+ * transaction. An account that fails the simulation, moves too little or needs a far higher price
+ * gets its own transactions for ten minutes.
  */
 export function createPlanner(needs: {
   rpc: Rpc;
@@ -92,7 +108,10 @@ export function createPlanner(needs: {
     maxWaitMs: MAX_WAIT_MS,
   });
 
-  /** Returns the price per compute unit, in micro-lamports, for a transaction with these parts. Never rejects. */
+  /**
+   * Returns the price per compute unit, in micro-lamports, for a transaction with these parts.
+   * Never rejects.
+   */
   const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
     choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
 
@@ -104,7 +123,10 @@ export function createPlanner(needs: {
     return { version, unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
-  /** Signs one transaction for all drafts, and stores it in their claims. Throws the errors of `feePayer.sign`. */
+  /**
+   * Signs one transaction for all drafts, and stores it in their claims. Throws the errors of
+   * `feePayer.sign`.
+   */
   async function sign(
     drafts: readonly Draft[],
     parts: readonly CollectPart[],
@@ -113,14 +135,19 @@ export function createPlanner(needs: {
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
     const left = simulated.after(feePayer.address);
-    // The simulation charged no priority fee: the fee depends on the compute units that the simulation measured.
+    // The simulation charged no priority fee: the fee depends on the compute units that the
+    // simulation measured.
     const spendable =
       left === undefined
         ? undefined
         : left - priorityFee(terms.price, terms.unitLimit) - drafts[0]!.rentMinimum;
     const allTerms = { ...terms, guard: feePayer.guardOf(spendable) };
     const sweeps = parts.flatMap((part) =>
-      part.sweeps.map(({ coin, stage }) => ({ address: part.account.address, mint: coin.mint, stage })),
+      part.sweeps.map(({ coin, stage }) => ({
+        address: part.account.address,
+        mint: coin.mint,
+        stage,
+      })),
     );
     const hasSweeps = sweeps.length > 0;
     const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
@@ -156,7 +183,8 @@ export function createPlanner(needs: {
         fee: i === firstSent ? fee : toLamports(0),
         findCulprits(err) {
           const culprits = composer.findCulprits(parts, allTerms, err);
-          if (drafts.length > 1) for (const { part } of culprits) apart.set(part.account.address, true);
+          if (drafts.length > 1)
+            for (const { part } of culprits) apart.set(part.account.address, true);
           // A distribution has several steps, so its mint can repeat.
           return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
         },
@@ -205,12 +233,15 @@ export function createPlanner(needs: {
       if (drafts.length === 0) return;
       let fitting = drafts.length;
       while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
-      const splitAt = (count: number) => planEach([drafts.slice(0, count), drafts.slice(count)], attempts);
+      const splitAt = (count: number) =>
+        planEach([drafts.slice(0, count), drafts.slice(count)], attempts);
       if (fitting < drafts.length) return splitAt(fitting);
       const singles = drafts.map((draft) => [draft]);
       if (drafts.length > 1 && attempts >= MAX_ATTEMPTS) return planEach(singles);
 
-      /** Plans each of `some` drafts in its own transaction, and the other drafts together again. */
+      /**
+       * Plans each of `some` drafts in its own transaction, and the other drafts together again.
+       */
       async function separate(some: readonly Draft[]): Promise<void> {
         if (drafts.length === 1) return plan(drafts);
         for (const { address } of some) apart.set(address, true);
@@ -234,14 +265,18 @@ export function createPlanner(needs: {
         }
         const steps = composer.findCulprits(parts, simulatedTerms, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
-        // The failed account is unknown. If the transaction is only too large, halves of it may fit.
-        if (i === -1) return isTooLarge(err) ? splitAt(Math.ceil(drafts.length / 2)) : planEach(singles);
+        // The failed account is unknown. If the transaction is only too large, halves of it may
+        // fit.
+        if (i === -1)
+          return isTooLarge(err) ? splitAt(Math.ceil(drafts.length / 2)) : planEach(singles);
         drafts[i]!.leaveOutFailed(parts[i]!, simulated, steps);
         return separate([drafts[i]!]);
       }
 
       const terms = await termsOf(parts, simulated);
-      const changed = drafts.filter((draft, i) => draft.leaveOutCostly(parts[i]!, simulated, terms));
+      const changed = drafts.filter((draft, i) =>
+        draft.leaveOutCostly(parts[i]!, simulated, terms),
+      );
       if (changed.length > 0) return separate(changed);
       if (drafts.length > 1 && terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
         const prices = await Promise.all(parts.map((part) => priceOf([part], terms.unitLimit)));
@@ -251,11 +286,13 @@ export function createPlanner(needs: {
       }
       const latest = await getBlockhash();
       if (drafts.some(isLate)) return plan(drafts, attempts + 1);
-      const results = await sign(drafts, parts, simulated, terms, latest).catch((error: unknown) => {
-        // `errors` has an entry for each account: undefined if the budget allows the account.
-        if (error instanceof AggregateError) return error.errors as Error[];
-        throw error;
-      });
+      const results = await sign(drafts, parts, simulated, terms, latest).catch(
+        (error: unknown) => {
+          // `errors` has an entry for each account: undefined if the budget allows the account.
+          if (error instanceof AggregateError) return error.errors as Error[];
+          throw error;
+        },
+      );
       for (const [i, draft] of drafts.entries()) if (results[i]) settle(draft, results[i]);
       await plan(
         drafts.filter((draft) => open.has(draft)),
@@ -267,8 +304,8 @@ export function createPlanner(needs: {
   }
 
   /**
-   * Simulates, signs and stores the transaction of an account's collect, alone or together with other accounts.
-   * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+   * Simulates, signs and stores the transaction of an account's collect, alone or together with
+   * other accounts. Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
    */
   return async (draft: Draft, { isAlone }: { isAlone: boolean }): Promise<Planned> => {
     let result: PlanResult;

@@ -9,7 +9,10 @@ import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
 
 export type Simulated = Awaited<ReturnType<typeof simulate>>;
 
-/** Simulates a transaction of one or several accounts. `feePayer` is in base58. Rejects with an {@link RpcError}. */
+/**
+ * Simulates a transaction of one or several accounts. `feePayer` is in base58. Rejects with an
+ * {@link RpcError}.
+ */
 export async function simulate(
   needs: { rpc: Rpc; floors: Pick<Floors, "landedSlotOf">; composer: Composer; feePayer: string },
   parts: readonly CollectPart[],
@@ -22,7 +25,9 @@ export async function simulate(
   const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
   const ammVaults = [
     ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
-    ...distributions.filter(({ withPool }) => withPool).map(({ coin }) => coin.sharingConfig.ammVault),
+    ...distributions
+      .filter(({ withPool }) => withPool)
+      .map(({ coin }) => coin.sharingConfig.ammVault),
   ];
   const addresses = [
     ...parts.map(({ account }) => account.creatorVault),
@@ -33,13 +38,17 @@ export async function simulate(
   const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
   const [simulated, [read] = []] = await Promise.all([
     rpc.simulateTransaction(base64, addresses, minSlot),
-    // Only sweeps cost rent. Some nodes do not report the fee payer's previous balance, so read it. It may be of an
-    // earlier slot: fees that other collects paid after that slot then count as rent.
+    // Only sweeps cost rent. Some nodes do not report the fee payer's previous balance, so read it.
+    // It may be of an earlier slot: fees that other collects paid after that slot then count as
+    // rent.
     sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
   ]);
   const { accounts, payerBefore, ...result } = simulated;
   const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-  /** Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if unknown. */
+  /**
+   * Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if
+   * unknown.
+   */
   const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
   const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
   return {

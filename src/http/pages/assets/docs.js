@@ -27,8 +27,8 @@ function open(operationId) {
 }
 
 /**
- * Starts an operation with how to call it, if it has no body, and its description on demand. The style sheet hides the
- * description above it, which would move the form out of sight.
+ * Starts an operation with how to call it, if it has no body, and its description on demand. The
+ * style sheet hides the description above it, which would move the form out of sight.
  */
 function startOfOperation({ React, getComponent }) {
   const withStart = (Parameters) => (props) =>
@@ -43,7 +43,10 @@ function startOfOperation({ React, getComponent }) {
   return { wrapComponents: { parameters: withStart } };
 }
 
-/** Of the description of the API, shows only the first paragraph before the operations, and all of it on demand. */
+/**
+ * Of the description of the API, shows only the first paragraph before the operations, and all of
+ * it on demand.
+ */
 function collapsibleInfo({ React, getComponent, getSystem }) {
   const withMore = (Info) => (props) =>
     React.createElement(
@@ -70,12 +73,14 @@ function onDemand({ React, getComponent }, summary, source) {
 }
 
 /**
- * Keeps the focus on Execute, which Swagger UI disables for the time of a request, or moves it there from Clear, which
- * removes itself. Brings the response in sight.
+ * Keeps the focus on Execute, which Swagger UI disables for the time of a request, or moves it
+ * there from Clear, which removes itself. Brings the response in sight.
  */
 function execution({ React }) {
-  const withFocus = (Execute) => (props) => React.createElement(Execute, { ...props, disabled: false });
-  const onClick = ({ currentTarget }) => currentTarget.parentElement.querySelector(".execute").focus();
+  const withFocus = (Execute) => (props) =>
+    React.createElement(Execute, { ...props, disabled: false });
+  const onClick = ({ currentTarget }) =>
+    currentTarget.parentElement.querySelector(".execute").focus();
   const withNextFocus = (Clear) => (props) =>
     React.createElement("span", { onClick }, React.createElement(Clear, props));
   const setResponse = (original) => (path, method, response) => {
@@ -85,7 +90,8 @@ function execution({ React }) {
     });
     return original(path, method, response);
   };
-  // Called when a request has invalid parameters and is not sent: an earlier response would look like its own.
+  // Called when a request has invalid parameters and is not sent: an earlier response would look
+  // like its own.
   const clearValidateParams =
     (original, { specActions }) =>
     (pathMethod) => {
@@ -101,7 +107,9 @@ function execution({ React }) {
 
 function toCurl({ pathMethod: [path], operation }) {
   const parameters = operation.get("parameters").filter((parameter) => parameter.get("required"));
-  const query = parameters.map((parameter) => [parameter.get("name"), parameter.get("example")]).toJS();
+  const query = parameters
+    .map((parameter) => [parameter.get("name"), parameter.get("example")])
+    .toJS();
   const base = new URL(".", location.href).href.slice(0, -1);
   return `curl '${base}${path}?${new URLSearchParams(query)}'`;
 }
@@ -128,7 +136,8 @@ const NAMES = {
 /** Adds what screen readers need and Swagger UI leaves out. */
 function completeForScreenReaders() {
   for (const [selector, name] of Object.entries(NAMES))
-    for (const element of viewer.querySelectorAll(selector)) element.setAttribute("aria-label", name);
+    for (const element of viewer.querySelectorAll(selector))
+      element.setAttribute("aria-label", name);
   // A link inside a button, to the address that a click on the button shows.
   for (const link of viewer.querySelectorAll("button a[href]")) link.removeAttribute("href");
 }

@@ -57,8 +57,9 @@ export async function collect({ socialId, mints }) {
 }
 
 /**
- * Watches a wallet: calls `show` with each event, the first at once, and `setLive` when the stream opens or breaks, until
- * `signal` aborts. Connects again after a break, later each time. Throws an error that does not pass. Costs one request.
+ * Watches a wallet: calls `show` with each event, the first at once, and `setLive` when the stream
+ * opens or breaks, until `signal` aborts. Connects again after a break, later each time. Throws an
+ * error that does not pass. Costs one request.
  */
 export async function watchWallet(target, { show, setLive, signal }) {
   const body = { query: walletOperation("subscription", target, WALLET), variables: target };

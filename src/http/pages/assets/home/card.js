@@ -88,9 +88,12 @@ export function showFigures(balance, coins) {
     element.classList.toggle("zero", balance[id] === "0.0000");
     if (isUpdate && hasChanged) lightUp(element);
   }
-  const count = new Set(coins.filter(({ collectable }) => collectable).map(({ mint }) => mint)).size;
+  const count = new Set(coins.filter(({ collectable }) => collectable).map(({ mint }) => mint))
+    .size;
   byId("waits-where").textContent =
-    count === 0 ? "Fees to collect" : `In the vault and on ${count === 1 ? "1 coin" : `${count} coins`}`;
+    count === 0
+      ? "Fees to collect"
+      : `In the vault and on ${count === 1 ? "1 coin" : `${count} coins`}`;
 }
 
 function lightUp(element) {

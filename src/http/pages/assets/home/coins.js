@@ -17,7 +17,11 @@ export function showCoinsLoading({ mints }) {
 function toRow(coin, i, coins, remove) {
   const { mint, stage, waiting, shareBps, collectable, reason } = coin;
   const problem = collectable ? undefined : describeCoin(reason);
-  const name = create("span", { className: "what" }, create("code", { title: mint }, shorten(mint)));
+  const name = create(
+    "span",
+    { className: "what" },
+    create("code", { title: mint }, shorten(mint)),
+  );
   if (stage) name.append(create("span", { className: "tag" }, STAGES[stage]));
   const isShared = shareBps > 0 && shareBps < ALL_BPS;
   if (isShared) name.append(create("span", { className: "tag" }, `${shareBps / 100}% share`));
@@ -29,8 +33,14 @@ function toRow(coin, i, coins, remove) {
   );
   // A coin with two places has one button.
   const isFirst = coins.findIndex((other) => other.mint === mint) === i;
-  const button = { type: "button", className: "quiet remove", "aria-label": `Remove coin ${shorten(mint)}` };
-  row.append(isFirst ? create("button", { ...button, onclick: () => remove(mint) }, "×") : create("span"));
+  const button = {
+    type: "button",
+    className: "quiet remove",
+    "aria-label": `Remove coin ${shorten(mint)}`,
+  };
+  row.append(
+    isFirst ? create("button", { ...button, onclick: () => remove(mint) }, "×") : create("span"),
+  );
   row.append(explain(problem, isShared));
   return row;
 }

@@ -91,7 +91,8 @@ function label() {
 }
 
 function showSuccess({ collected, txSignature, remaining, remainingLamports }) {
-  const left = remainingLamports === "0" ? "" : ` ${remaining} SOL still wait on coins: collect again.`;
+  const left =
+    remainingLamports === "0" ? "" : ` ${remaining} SOL still wait on coins: collect again.`;
   show("success", `Collected ${collected} SOL`, `It is at the creator’s address now.${left}`);
   const copy = create("button", { type: "button", className: "quiet small" }, "Copy");
   outcome.append(

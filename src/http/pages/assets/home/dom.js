@@ -25,7 +25,9 @@ export function say(text) {
   byId("spoken").textContent = text;
 }
 
-/** Makes a button copy a text, and say so. Browsers allow the clipboard only on secure connections. */
+/**
+ * Makes a button copy a text, and say so. Browsers allow the clipboard only on secure connections.
+ */
 export function copies(button, toText) {
   const label = button.textContent;
   button.hidden = !navigator.clipboard;
@@ -80,5 +82,9 @@ export function signatureLink(signature) {
   const code = create("code", { title: signature }, shorten(signature));
   if (!href) return code;
   const name = `Transaction ${shorten(signature)} in the explorer`;
-  return create("a", { href, target: "_blank", rel: "noopener noreferrer", "aria-label": name }, code);
+  return create(
+    "a",
+    { href, target: "_blank", rel: "noopener noreferrer", "aria-label": name },
+    code,
+  );
 }

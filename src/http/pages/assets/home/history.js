@@ -42,14 +42,17 @@ export function showHistoryLoading() {
 }
 
 /**
- * Reads the history of a view's wallet if it is in view, and the address holds something that the shown transfers do not
- * explain. Called at each change of the wallet.
+ * Reads the history of a view's wallet if it is in view, and the address holds something that the
+ * shown transfers do not explain. Called at each change of the wallet.
  */
 export async function updateHistory(view) {
   current = view;
   const { signal } = view.closing;
   const isWanted = () =>
-    !signal.aborted && isInView && view.wallet && view.historyPda !== view.wallet.balance.pdaLamports;
+    !signal.aborted &&
+    isInView &&
+    view.wallet &&
+    view.historyPda !== view.wallet.balance.pdaLamports;
   if (view.isReadingHistory || !isWanted()) return;
   view.isReadingHistory = true;
   const isFirst = view.historyPda === undefined;
@@ -100,7 +103,10 @@ function showProblem(error) {
 }
 
 /** Adds what this page has just collected. */
-export function addCollected(view, { txSignature, collected, collectedLamports, newBalanceLamports }) {
+export function addCollected(
+  view,
+  { txSignature, collected, collectedLamports, newBalanceLamports },
+) {
   const at = new Date().toISOString();
   const own = {
     ...{ kind: "COLLECTED", amount: collected, lamports: collectedLamports },
@@ -130,7 +136,9 @@ function drawArrivals() {
   if (arrivals.length === 0) return [];
   const total = toSol(arrivals.reduce((sum, { lamports }) => sum + lamports, 0n));
   const count =
-    arrivals.length === 1 ? "1 transfer" : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
+    arrivals.length === 1
+      ? "1 transfer"
+      : `${hasOlder ? "the last " : ""}${arrivals.length} transfers`;
   const since = formatTime(arrivals[0].at);
   const label = `${total} SOL arrived in ${count} since ${since}`;
   return [
@@ -144,7 +152,11 @@ function list() {
   const rows = create("ul", { className: "rows" }, ...transfers.slice(0, SHOWN).map(toRow));
   const rest = transfers.slice(SHOWN);
   if (rest.length === 0) return rows;
-  const more = create("button", { type: "button", className: "quiet small" }, `Show ${rest.length} more`);
+  const more = create(
+    "button",
+    { type: "button", className: "quiet small" },
+    `Show ${rest.length} more`,
+  );
   more.addEventListener("click", () => {
     const added = rest.map(toRow);
     rows.append(...added);
@@ -157,11 +169,18 @@ function list() {
 
 function toRow({ kind, amount, signature, at }) {
   const { name, sign } = KINDS[kind];
-  const time = at ? create("time", { dateTime: at, title: at }, formatTime(Date.parse(at))) : "Time unknown";
+  const time = at
+    ? create("time", { dateTime: at, title: at }, formatTime(Date.parse(at)))
+    : "Time unknown";
   return create(
     "li",
     {},
-    create("div", {}, create("span", { className: "what" }, name), create("p", { className: "hint" }, time)),
+    create(
+      "div",
+      {},
+      create("span", { className: "what" }, name),
+      create("p", { className: "hint" }, time),
+    ),
     create("span", { className: sign === "+" ? "sum in" : "sum" }, `${sign}${amount} SOL`),
     signatureLink(signature),
   );

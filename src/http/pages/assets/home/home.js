@@ -10,20 +10,24 @@ import { startSandbox } from "./sandbox.js";
 
 /** How long a hidden page stays connected. Browsers allow few connections to a server. */
 const HIDDEN_SECONDS = 60;
-/** The stream shows a wallet within moments, unless a proxy holds it back: then a query shows it. */
+/**
+ * The stream shows a wallet within moments, unless a proxy holds it back: then a query shows it.
+ */
 const STREAM_SECONDS = 10;
 /** The most that the API takes. */
 const MAX_COINS = 10;
 
 /**
- * The account that the page shows: `target` is what the URL names, `wallet` what is known of it, and `historyPda` the
- * lamports at the address that the shown history explains. `query` settles when the result of
- * a query is shown.
- * `closing` aborts when another takes its place.
+ * The account that the page shows: `target` is what the URL names, `wallet` what is known of it,
+ * and `historyPda` the lamports at the address that the shown history explains. `query` settles
+ * when the result of a query is shown. `closing` aborts when another takes its place.
  */
 let view;
 
-/** Shows the account that the URL names, or the start page. Other coins of the same account change only the figures. */
+/**
+ * Shows the account that the URL names, or the start page. Other coins of the same account change
+ * only the figures.
+ */
 function open(target) {
   const previous = view;
   previous?.closing.abort();
@@ -134,7 +138,8 @@ async function showNotice(of, error) {
   const button = byId("notice-action");
   button.hidden = !action;
   button.textContent = action ?? "";
-  button.onclick = () => open(error.code === "INVALID_MINT" ? { ...of.target, mints: [] } : of.target);
+  button.onclick = () =>
+    open(error.code === "INVALID_MINT" ? { ...of.target, mints: [] } : of.target);
   if (waitSeconds === undefined) return;
   const showSeconds = (left) => {
     byId("notice-text").textContent = `${text} Trying again in ${left} s.`;
@@ -146,7 +151,11 @@ async function showNotice(of, error) {
 /** Shows the result of a collect before the stream does. */
 function showCollected({ success, wallet, ...result }) {
   if (wallet?.balance) {
-    view.wallet = { ...view.wallet, balance: wallet.balance, coins: wallet.coins ?? view.wallet.coins };
+    view.wallet = {
+      ...view.wallet,
+      balance: wallet.balance,
+      coins: wallet.coins ?? view.wallet.coins,
+    };
     showBalance(view, view.wallet);
   }
   if (!success) return;
@@ -188,7 +197,8 @@ byId("add-coin").addEventListener("submit", (event) => {
   const mint = readMint(byId("mint").value);
   const problem = !mint
     ? "There is no mint in this. A mint has 32 to 44 letters and digits; the coin’s page shows it."
-    : view.target.mints.length >= MAX_COINS && `The page shows at most ${MAX_COINS} coins. Remove one first.`;
+    : view.target.mints.length >= MAX_COINS &&
+      `The page shows at most ${MAX_COINS} coins. Remove one first.`;
   byId("mint-problem").textContent = problem || "";
   if (problem) return;
   byId("mint").value = "";
@@ -211,7 +221,9 @@ document.addEventListener("visibilitychange", async () => {
   if (!current.waking.signal.aborted) current.following.abort();
 });
 
-window.addEventListener("popstate", () => open(readParameters(new URLSearchParams(location.search))));
+window.addEventListener("popstate", () =>
+  open(readParameters(new URLSearchParams(location.search))),
+);
 
 const shareUrl = () => toPageUrl({ socialId: view.wallet.socialId, mints: view.target.mints });
 copies(byId("share"), shareUrl);

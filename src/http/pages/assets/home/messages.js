@@ -1,4 +1,7 @@
-/** What to tell a person about each error: a title, and what to do. `kind` is `failed` for failures of the service. */
+/**
+ * What to tell a person about each error: a title, and what to do. `kind` is `failed` for failures
+ * of the service.
+ */
 const LOOKUP = {
   SOCIAL_NOT_FOUND: {
     title: "No such account",
@@ -8,13 +11,19 @@ const LOOKUP = {
     title: "This is not a handle",
     text: "Enter a handle such as creator, or paste the address of a profile.",
   },
-  INVALID_SOCIAL_ID: { title: "This link is incomplete", text: "Look up the creator by handle instead." },
+  INVALID_SOCIAL_ID: {
+    title: "This link is incomplete",
+    text: "Look up the creator by handle instead.",
+  },
   INVALID_MINT: {
     title: "This is not a coin",
     text: "The link names something that is no mint, or more than 10 coins.",
     action: "Show the creator without coins",
   },
-  RATE_LIMITED: { title: "Too many requests", text: "Your network has sent many requests in a short time." },
+  RATE_LIMITED: {
+    title: "Too many requests",
+    text: "Your network has sent many requests in a short time.",
+  },
   SERVICE_BUSY: { title: "Many people are looking", text: "The service is busy." },
   SOCIAL_RATE_LIMITED: {
     title: "The network asks for patience",
@@ -31,7 +40,10 @@ const LOOKUP = {
     kind: "failed",
   },
 };
-/** Every handle of the network. The service refuses one only for its underscores, if it does not take them. */
+/**
+ * Every handle of the network. The service refuses one only for its underscores, if it does not
+ * take them.
+ */
 const NETWORK_HANDLE = /^\w{1,15}$/;
 const UNDERSCORE_REFUSED = {
   title: "This handle has an underscore",
@@ -43,11 +55,15 @@ const LOOKUP_FAILED = {
   kind: "failed",
 };
 
-/** How to show an error of the lookup of a `target`. An error that passes by itself has no action: the page tries again. */
+/**
+ * How to show an error of the lookup of a `target`. An error that passes by itself has no action:
+ * the page tries again.
+ */
 export function describeLookup({ code, retryAfterSeconds }, { handle } = {}) {
   const message = { ...(LOOKUP[code] ?? LOOKUP_FAILED) };
   if (code === "SOCIAL_NOT_FOUND" && handle) message.title = `There is no @${handle}`;
-  if (code === "INVALID_HANDLE" && NETWORK_HANDLE.test(handle)) Object.assign(message, UNDERSCORE_REFUSED);
+  if (code === "INVALID_HANDLE" && NETWORK_HANDLE.test(handle))
+    Object.assign(message, UNDERSCORE_REFUSED);
   const isFinal = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE", "INVALID_SOCIAL_ID"].includes(code);
   const isWaiting = message.kind !== "failed" && retryAfterSeconds !== undefined;
   return {
@@ -60,7 +76,10 @@ export function describeLookup({ code, retryAfterSeconds }, { handle } = {}) {
 
 const AGAIN = "Collect again to see how it ended. The same fees never move twice.";
 
-/** How to show an error of a collect: `refused` if the service declined, `failed` if something broke. */
+/**
+ * How to show an error of a collect: `refused` if the service declined, `failed` if something
+ * broke.
+ */
 export function describeCollect({ code, message, retryAfterSeconds, requestId }) {
   if (code === "NOTHING_TO_COLLECT")
     return {
@@ -84,7 +103,9 @@ export function describeCollect({ code, message, retryAfterSeconds, requestId })
   if (retryAfterSeconds !== undefined) return { kind: "refused", title: "Not now", text: message };
   // The service's general message is for programs.
   const isGeneral = !message || message.includes("X-Request-Id");
-  const report = requestId ? ` If it fails again, tell the operator the request: ${requestId}.` : "";
+  const report = requestId
+    ? ` If it fails again, tell the operator the request: ${requestId}.`
+    : "";
   const text = isGeneral ? `Try again in a minute.${report}` : message;
   return { kind: "failed", title: "The collect failed", text };
 }
@@ -111,7 +132,10 @@ const REASONS = {
     "Blocked",
     "Another account that shares its fees cannot receive its part, and a distribution pays all or none.",
   ],
-  BELOW_AMM_MINIMUM: ["Too little yet", "The AMM moves no amount as small as this. Wait for more trading."],
+  BELOW_AMM_MINIMUM: [
+    "Too little yet",
+    "The AMM moves no amount as small as this. Wait for more trading.",
+  ],
 };
 
 /** Why a coin's fees are not collected: in a word, and in a sentence. */

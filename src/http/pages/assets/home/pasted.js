@@ -8,8 +8,8 @@ function toUrl(text) {
 }
 
 /**
- * Reads a handle, an @handle, the address of a profile at the network, or of this page. Returns the account and its
- * coins, or undefined for the address of anything else.
+ * Reads a handle, an @handle, the address of a profile at the network, or of this page. Returns the
+ * account and its coins, or undefined for the address of anything else.
  */
 export function readAccount(text) {
   const trimmed = text.trim();
@@ -22,7 +22,10 @@ export function readAccount(text) {
   return url.host === location.host ? readParameters(url.searchParams) : undefined;
 }
 
-/** Reads a mint, or the address of a page about the coin. Returns undefined if there is no mint in it. */
+/**
+ * Reads a mint, or the address of a page about the coin. Returns undefined if there is no mint in
+ * it.
+ */
 export function readMint(text) {
   const trimmed = text.trim();
   if (MINT.test(trimmed)) return trimmed;

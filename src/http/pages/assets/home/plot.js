@@ -6,8 +6,8 @@ const HEIGHT = 120;
 const MARGIN = 6;
 
 /**
- * Draws how arrivals add up over time, as steps. `arrivals` have `at` (ms) and `lamports`, oldest first; there is at
- * least one. The SVG stretches to its box, so it has no text.
+ * Draws how arrivals add up over time, as steps. `arrivals` have `at` (ms) and `lamports`, oldest
+ * first; there is at least one. The SVG stretches to its box, so it has no text.
  */
 export function drawPlot(arrivals, now, label) {
   const total = arrivals.reduce((sum, { lamports }) => sum + lamports, 0n);

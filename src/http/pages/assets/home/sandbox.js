@@ -8,8 +8,8 @@ const NAMES = {
 };
 
 /**
- * In the sandbox, lets people trade at a click. `getAccount` returns the account's id; `addCoin` shows the coin that
- * the fees wait on.
+ * In the sandbox, lets people trade at a click. `getAccount` returns the account's id; `addCoin`
+ * shows the coin that the fees wait on.
  */
 export function startSandbox(getAccount, addCoin) {
   if (document.body.dataset.cluster !== "sandbox") return;
@@ -26,7 +26,8 @@ async function trade(button, getAccount, addCoin) {
   try {
     const { lamports, mint } = await post({ socialId, source });
     const sol = Number(lamports) / 1e9;
-    byId("sandbox-outcome").textContent = `${sol.toFixed(4)} SOL of fees appeared ${NAMES[source]}.`;
+    byId("sandbox-outcome").textContent =
+      `${sol.toFixed(4)} SOL of fees appeared ${NAMES[source]}.`;
     if (mint && getAccount() === socialId) addCoin(mint);
   } catch (error) {
     byId("sandbox-outcome").textContent = error.message;
@@ -36,12 +37,15 @@ async function trade(button, getAccount, addCoin) {
 
 async function post(body) {
   const headers = { "content-type": "application/json" };
-  const response = await fetch("sandbox/fees", { method: "POST", headers, body: JSON.stringify(body) }).catch(
-    () => {
-      throw new Error("The server is unreachable. Try again.");
-    },
-  );
+  const response = await fetch("sandbox/fees", {
+    method: "POST",
+    headers,
+    body: JSON.stringify(body),
+  }).catch(() => {
+    throw new Error("The server is unreachable. Try again.");
+  });
   const answer = await response.json().catch(() => ({}));
-  if (!response.ok) throw new Error(answer.message ?? `The server answered ${response.status}. Try again.`);
+  if (!response.ok)
+    throw new Error(answer.message ?? `The server answered ${response.status}. Try again.`);
   return answer;
 }
