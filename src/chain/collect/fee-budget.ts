@@ -20,10 +20,7 @@ export interface Cost {
   readonly moved: Lamports;
 }
 
-/**
- * Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount
- * charges more.
- */
+/** Gives `unused` lamports, which were certainly not spent, back to the budget. */
 export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;

@@ -50,8 +50,12 @@ export interface AccountCost {
    * can never land.
    */
   close(options: { refund: boolean }): void;
-  /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
-  correctRent(paid: Lamports): void;
+  /**
+   * Replaces the rent reserved in the budget by the rent that a node says the landed transaction
+   * paid: at most the signed rent, because a single endpoint may say anything. Returns the charged
+   * rent.
+   */
+  correctRent(paid: Lamports): Lamports;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -149,7 +153,9 @@ export function createFeePayer(needs: {
             if (refund) each(cost);
           },
           correctRent(paid) {
-            if (paid !== rent) each(toLamports(rent - paid));
+            const charged = paid < rent ? paid : rent;
+            each(toLamports(rent - charged));
+            return charged;
           },
         })),
       };

@@ -100,8 +100,7 @@ export function createReadOutcome(needs: {
     if (!signed.transaction.sweptMints || !landed || before === undefined || after === undefined)
       return;
     const rent = saturatingSubtract(before, toLamports(after + landed.fee));
-    signed.correctRent(rent);
-    metrics.paid(rent);
+    metrics.paid(signed.correctRent(rent));
   }
 
   /**
