@@ -160,6 +160,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
  * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in
  * ms; the ms until it ends.
  *
+ * A time further ahead than its longest life was written while Redis's clock was ahead: it is
+ * shortened to that life. A claim without a transaction lives for LEASE_MS, a backoff for its
+ * duration.
+ *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
  * transaction. Each branch writes, so that the script fails on a read-only Redis, whose data may be
  * stale.
@@ -178,14 +182,22 @@ const TAKE: Script<
   text: `${NOW}
 local slot, collect, backoff, ends = unpack(redis.call('HMGET', KEYS[2], 'slot', 'collect', 'backoff', 'ends'))
 collect = collect or redis.call('HGET', KEYS[4], 'collect') or ''
+backoff = tonumber(backoff) or 0
 local left = math.max(0, (tonumber(ends) or 0) - now)
+if left > backoff then
+  left = backoff
+  redis.call('HSET', KEYS[2], 'ends', now + left)
+end
 local function answer(token, transaction)
-  return {token, transaction or '', tonumber(slot) or 0, collect, tonumber(backoff) or 0, left}
+  return {token, transaction or '', tonumber(slot) or 0, collect, backoff, left}
 end
 for _, key in ipairs({KEYS[1], KEYS[3]}) do
   local token, transaction, done = unpack(redis.call('HMGET', key, 'token', 'transaction', 'done'))
   if token and (not done or (transaction and token == ARGV[2])) then
     redis.call('HSET', key, 'asked', '1')
+    if not transaction and redis.call('PTTL', key) > tonumber(ARGV[3]) then
+      redis.call('PEXPIRE', key, ARGV[3])
+    end
     return answer(token, transaction)
   end
 end
@@ -229,7 +241,7 @@ return 1
  * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the
  * collect's block, in ms; the collect's time to live, in ms; the new backoff in ms, 0 to end the
  * backoff, or "" to keep it; REMEMBERED_MS. Leaves a claim with another token unchanged, and a
- * newer slot or collect too.
+ * newer slot or collect too, unless that collect's time lies ahead, because a wrong clock wrote it.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),
@@ -239,6 +251,7 @@ local function remember(ms, ...)
   if redis.call('PTTL', KEYS[2]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[2], ms) end
 end
 local slot, at = unpack(redis.call('HMGET', KEYS[2], 'slot', 'at'))
+if tonumber(at) and tonumber(at) > now + tonumber(ARGV[3]) then at = 0 end
 if tonumber(ARGV[2]) > (tonumber(slot) or 0) then remember(ARGV[3], 'slot', ARGV[2]) end
 if ARGV[4] ~= '' and tonumber(ARGV[5]) >= (tonumber(at) or 0) then
   remember(ARGV[6], 'collect', ARGV[4], 'at', ARGV[5])
