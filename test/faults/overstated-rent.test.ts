@@ -21,7 +21,8 @@ it("a rent above the signed one is not charged to the fee budget", async () => {
   endpoints[2]!.lie({
     getTransaction(tellTruth) {
       const truth = tellTruth();
-      if (truth) truth.meta.preBalances[0] += 900n * 10n ** 9n;
+      const balances = truth?.meta.preBalances as bigint[] | undefined;
+      if (balances) balances[0]! += 900n * 10n ** 9n;
       return truth;
     },
   });
