@@ -15,7 +15,7 @@ afterEach(async () => {
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));
 });
 
-it("a rent above the signed one is not charged to the fee budget", async () => {
+it("a rent above the signed one that a single endpoint reports is not charged to the fee budget", async () => {
   // The last of three endpoints answers first, and adds 900 SOL to what the collect cost.
   for (const honest of endpoints.slice(0, 2)) honest.lie({ getTransaction: () => null });
   endpoints[2]!.lie({

@@ -20,7 +20,10 @@ export interface Cost {
   readonly moved: Lamports;
 }
 
-/** Gives `unused` lamports, which were certainly not spent, back to the budget. */
+/**
+ * Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount
+ * charges more.
+ */
 export type ReservedFee = (unused: Lamports) => void;
 
 export type FeeBudget = ReturnType<typeof createFeeBudget>;

@@ -50,12 +50,10 @@ export interface AccountCost {
    * can never land.
    */
   close(options: { refund: boolean }): void;
-  /**
-   * Replaces the rent reserved in the budget by the rent that a node says the landed transaction
-   * paid: at most the signed rent, because a single endpoint may say anything. Returns the charged
-   * rent.
-   */
-  correctRent(paid: Lamports): Lamports;
+  /** The most rent that the message pays, unless a program takes more than in the simulation. */
+  readonly signedRent: Lamports;
+  /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
+  correctRent(paid: Lamports): void;
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -148,14 +146,13 @@ export function createFeePayer(needs: {
         fee,
         /** In the order of the accounts. */
         costs: reserved.map((each): AccountCost => ({
+          signedRent: rent,
           close({ refund }) {
             openCosts -= cost;
             if (refund) each(cost);
           },
           correctRent(paid) {
-            const charged = paid < rent ? paid : rent;
-            each(toLamports(rent - charged));
-            return charged;
+            if (paid !== rent) each(toLamports(rent - paid));
           },
         })),
       };

@@ -47,6 +47,8 @@ export interface ConfirmationWaits {
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
+/** How long a read of a transaction at every endpoint waits for slow or late endpoints. */
+const READ_AT_EACH_MS = 2_000;
 /**
  * How many endpoints must agree that a transaction landed or expired, if that many are configured.
  */
@@ -261,6 +263,21 @@ export function createConfirmation(
         if (landed || performance.now() > giveUpAt) return landed;
       }
       return undefined;
+    },
+
+    /**
+     * Reads a landed transaction from each endpoint, again while fewer return it than must agree,
+     * for about two seconds.
+     */
+    async readAtEach({ base64, signature }: StoredTransaction): Promise<LandedTransaction[]> {
+      const accountKeys = accountKeysOf(base64) ?? [];
+      const giveUpAt = performance.now() + READ_AT_EACH_MS;
+      for (;;) {
+        const found = await rpc.getTransactionAtEach(signature, accountKeys, READ_AT_EACH_MS);
+        const isEnough = found.length >= Math.min(MIN_AGREEING, rpc.endpointCount);
+        if (isEnough || performance.now() > giveUpAt) return found;
+        await sleep(rereadMs);
+      }
     },
   };
 }

@@ -181,6 +181,17 @@ export function createTransactions(needs: {
         readAt(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
         (found) => found !== undefined,
       ),
+
+    /** The same transaction as each endpoint returns it within `maxMs`. */
+    async getTransactionAtEach(
+      signature: string,
+      accountKeys: readonly string[],
+      maxMs: number,
+    ): Promise<LandedTransaction[]> {
+      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
+      const results = await failover.callEach(readAt(signature, isRight), maxMs);
+      return results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
+    },
   };
 }
 
