@@ -17,12 +17,14 @@ import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-probe.ts";
+import { script } from "../store/script.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 
-const REDIS_INFO = {
-  text: "redis.call('SET', KEYS[1], '1', 'PX', 1000) return redis.call('INFO')",
+const REDIS_INFO = script({
+  keys: ["probe"],
   answer: z.string(),
-};
+  text: "redis.call('SET', probe, '1', 'PX', 1000) return redis.call('INFO')",
+});
 const LEAST_REDIS_VERSION = 7;
 /**
  * Longer than the service waits, because a slow connection from this machine does not mean that the
@@ -128,11 +130,11 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   });
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
-  let info = await redis.run(REDIS_INFO, [redisKeys.probe()], []);
+  let info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
   const deadline = performance.now() + REDIS_TIMEOUT_MS;
   while (info === undefined && performance.now() < deadline) {
     await sleep(REDIS_RETRY_MS);
-    info = await redis.run(REDIS_INFO, [redisKeys.probe()], []);
+    info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
   }
   redis.close();
   if (info === undefined) {

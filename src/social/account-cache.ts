@@ -3,7 +3,8 @@ import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
-import type { Redis, Script } from "../store/redis.ts";
+import type { Redis } from "../store/redis.ts";
+import { scriptOverKeys } from "../store/script.ts";
 import {
   isHandleKey,
   nameOf,
@@ -24,7 +25,7 @@ const MAX_NOT_FOUND_SECONDS = 60;
  * KEYS: one per account, all on one cluster node. Returns Redis's time, and each key's value and
  * TTL. Times in ms.
  */
-const READ: Script<[number, [string | null, number][]]> = {
+const READ = scriptOverKeys({
   answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
   text: `
 local found = {}
@@ -32,19 +33,17 @@ for i, key in ipairs(KEYS) do found[i] = {redis.call('GET', key), redis.call('PT
 local clock = redis.call('TIME')
 return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
 `,
-};
+});
 
-/**
- * KEYS: one per account. ARGV: for each key its value and its expiry. The expiry is in ms of
- * Redis's time.
- */
-const WRITE: Script<unknown> = {
+/** KEYS: one per account. `expiresAt` is in ms of Redis's time. */
+const WRITE = scriptOverKeys({
+  each: ["value", "expiresAt"],
   answer: z.unknown(),
   text: `
-for i, key in ipairs(KEYS) do redis.call('SET', key, ARGV[2 * i - 1], 'PXAT', ARGV[2 * i]) end
+for i, key in ipairs(KEYS) do redis.call('SET', key, value[i], 'PXAT', expiresAt[i]) end
 return true
 `,
-};
+});
 
 const ENTRY = z.object({
   /** In ms of Redis's time. */
@@ -97,7 +96,7 @@ export function createAccountCache(needs: {
     /** Copies entries from Redis to this process's cache, so that `get` returns them. */
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
       if (!redis || socialCacheSeconds === 0) return;
-      const answer = await redis.run(READ, keys.map(toRedisKey), []);
+      const answer = await redis.run(READ, { each: keys.map((key) => ({ key: toRedisKey(key) })) });
       if (!answer) return;
       const [time, found] = answer;
       redisEpoch = time - performance.now();
@@ -115,8 +114,7 @@ export function createAccountCache(needs: {
     /** Caches the network's responses, in this process and for the other replicas. */
     store(answers: ReadonlyMap<AccountKey, CachedAccount>): void {
       if (socialCacheSeconds === 0) return;
-      const keys: string[] = [];
-      const values: (string | number)[] = [];
+      const each: { key: string; value: string; expiresAt: number }[] = [];
       const now = performance.now();
       for (const [key, answer] of answers) {
         const isFound = !(answer instanceof SocialError);
@@ -125,14 +123,11 @@ export function createAccountCache(needs: {
         entries.set(key, answer, { ttl });
         if (redisEpoch === undefined) continue;
         const writtenAt = Math.floor(redisEpoch + now);
-        keys.push(toRedisKey(key));
+        const value = JSON.stringify({ writtenAt, account: isFound ? answer : null });
         // An absolute expiry, because a frozen Redis may run the script much later.
-        values.push(
-          JSON.stringify({ writtenAt, account: isFound ? answer : null }),
-          writtenAt + ttl,
-        );
+        each.push({ key: toRedisKey(key), value, expiresAt: writtenAt + ttl });
       }
-      if (keys.length > 0) void redis?.run(WRITE, keys, values);
+      if (each.length > 0) void redis?.run(WRITE, { each });
     },
   };
 }

@@ -10,7 +10,8 @@
 import { z } from "zod";
 import { createLruCache } from "./lru-cache.ts";
 import { redisKeys } from "./redis-keys.ts";
-import type { Redis, Script } from "./redis.ts";
+import type { Redis } from "./redis.ts";
+import { scriptOverKeys } from "./script.ts";
 
 export interface Bucket {
   readonly name: string;
@@ -118,26 +119,25 @@ export function createMemoryBuckets() {
 }
 
 /**
- * KEYS: the buckets. ARGV: wanted, least, aheadMs, then capacity, burst and msPerUnit of each
- * bucket. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are those of
- * Redis's clock. Replaces a time that is too far ahead even if nothing is taken: otherwise the
- * bucket would stay empty until that time.
+ * KEYS: the buckets. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are
+ * those of Redis's clock. Replaces a time that is too far ahead even if nothing is taken: otherwise
+ * the bucket would stay empty until that time.
  */
-const TAKE: Script<[number, number, number, number, ...number[]]> = {
+const TAKE = scriptOverKeys({
+  args: ["wanted", "least", "aheadMs"],
+  each: ["capacity", "burst", "msPerUnit"],
   answer: z.tuple([z.int(), z.int(), z.int(), z.int()], z.int()),
   text: `
-local wanted, least, ahead = tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+wanted, least = tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-local burst, msPerUnit, fullAt, fits = {}, {}, {}, wanted
+local fullAt, fits = {}, wanted
 for i, key in ipairs(KEYS) do
-  local capacity = tonumber(ARGV[1 + 3 * i])
-  burst[i], msPerUnit[i] = tonumber(ARGV[2 + 3 * i]), tonumber(ARGV[3 + 3 * i])
-  local latest = now + capacity * msPerUnit[i] + ahead + ${ROUNDING_MS}
+  local latest = now + capacity[i] * msPerUnit[i] + aheadMs + ${ROUNDING_MS}
   local stored = tonumber(redis.call('GET', key) or 0)
   fullAt[i] = math.min(math.max(now, stored), latest)
   if stored > latest then redis.call('SET', key, latest, 'PX', math.ceil(latest - now)) end
-  local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + ahead + ${ROUNDING_MS}
+  local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
   fits = math.min(fits, math.floor(room / msPerUnit[i]))
 end
 local taken = fits >= least and fits or 0
@@ -153,58 +153,46 @@ for i, key in ipairs(KEYS) do
 end
 return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
 `,
-};
+});
 
-/** KEYS: the buckets. ARGV: the amount, then capacity, msPerUnit and fullAt of each bucket. */
-const GIVE_BACK: Script<unknown> = {
+/** KEYS: the buckets. `fullAt` is what the call that took the amount returned. */
+const GIVE_BACK = scriptOverKeys({
+  args: ["amount"],
+  each: ["capacity", "msPerUnit", "fullAt"],
   answer: z.unknown(),
   text: `
-local amount = tonumber(ARGV[1])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 for i, key in ipairs(KEYS) do
-  local capacity, msPerUnit = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
-  local fullAt = tonumber(ARGV[3 * i + 1])
-  local flowedIn = math.max(0, now - fullAt)
-  local unused = math.max(amount * msPerUnit - flowedIn, math.min(0, amount * msPerUnit))
+  local flowedIn = math.max(0, now - fullAt[i])
+  local given = amount * msPerUnit[i]
+  local unused = math.max(given - flowedIn, math.min(0, given))
   local before = math.max(now, tonumber(redis.call('GET', key) or 0))
-  local left = math.min(before - unused, math.max(before, now + capacity * msPerUnit))
-  if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now)) else redis.call('DEL', key) end
+  local left = math.min(before - unused, math.max(before, now + capacity[i] * msPerUnit[i]))
+  if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now))
+  else redis.call('DEL', key) end
 end
 return true
 `,
-};
+});
 
 export function createRedisBuckets(redis: Redis, budget: string) {
-  const keysOf = (buckets: readonly Bucket[]) =>
-    buckets.map(({ name }) => redisKeys.bucket(budget, name));
+  const toEntry = (bucket: Bucket) => ({ key: redisKeys.bucket(budget, bucket.name), ...bucket });
 
   return {
     /** Returns undefined if Redis is unavailable. */
-    async take(
-      buckets: readonly Bucket[],
-      { wanted, least, aheadMs }: Wanted,
-    ): Promise<Answer | undefined> {
-      const sizes = buckets.flatMap(({ capacity, burst, msPerUnit }) => [
-        capacity,
-        burst,
-        msPerUnit,
-      ]);
-      const answer = await redis.run(TAKE, keysOf(buckets), [wanted, least, aheadMs, ...sizes]);
+    async take(buckets: readonly Bucket[], wanted: Wanted): Promise<Answer | undefined> {
+      const answer = await redis.run(TAKE, { ...wanted, each: buckets.map(toEntry) });
       if (!answer) return undefined;
       const [taken, waitMs, slowest, now, ...fullAt] = answer;
       return { taken, waitMs, slowest, now, fullAt };
     },
 
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
-      const times = buckets.flatMap(({ capacity, msPerUnit }, i) => [
-        capacity,
-        msPerUnit,
-        fullAt[i]!,
-      ]);
+      const each = buckets.map((bucket, i) => ({ ...toEntry(bucket), fullAt: fullAt[i]! }));
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
-      void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
+      void redis.run(GIVE_BACK, { amount, each });
     },
   };
 }

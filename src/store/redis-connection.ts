@@ -1,5 +1,6 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
 import { KEY_PREFIX } from "./redis-keys.ts";
+import type { ScriptArguments } from "./script.ts";
 
 /**
  * A connection is replaced when a reply is pending and nothing arrives for this long
@@ -87,14 +88,10 @@ export function createConnection(needs: {
      * Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never
      * rejects.
      */
-    evaluate(
-      script: string,
-      keys: readonly string[],
-      args: readonly (string | number)[],
-    ): Promise<unknown> {
+    evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
       const { promise, resolve } = Promise.withResolvers<unknown>();
       const prefixed = keys.map((key) => KEY_PREFIX + key);
-      const command = new Command("eval", [script, keys.length, ...prefixed, ...args], {
+      const command = new Command("eval", [text, keys.length, ...prefixed, ...args], {
         replyEncoding: "utf8",
       });
       const timer = setTimeout(() => {

@@ -1,19 +1,21 @@
 import { z } from "zod";
 import { isRefusal, type createConnection } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
+import { script } from "./script.ts";
 
 /**
  * Checks that Redis answers and accepts writes. Returns `INFO cluster`, or an empty string if INFO
  * is not allowed.
  */
-const PROBE = {
+const PROBE = script({
+  keys: ["probe"],
+  answer: z.string(),
   text: `
-redis.call('SET', KEYS[1], '1', 'PX', 1000)
+redis.call('SET', probe, '1', 'PX', 1000)
 local info = redis.pcall('INFO', 'cluster')
 return type(info) == 'string' and info or ''
 `,
-  answer: z.string(),
-};
+});
 
 const IS_CLUSTER =
   "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
@@ -46,7 +48,9 @@ export function describeOutage(reason: string, url: URL): string {
  */
 export async function probe(connection: ReturnType<typeof createConnection>) {
   const keys = connection.keyOnEachMaster(redisKeys.probe);
-  const answers = await Promise.all(keys.map((key) => connection.evaluate(PROBE.text, [key], [])));
+  const answers = await Promise.all(
+    keys.map((probe) => connection.evaluate(PROBE.text, PROBE.toArguments({ probe }))),
+  );
   const refusal = answers.find(isRefusal)?.message;
   const isAnswering =
     keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);

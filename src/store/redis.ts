@@ -1,32 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import type { z } from "zod";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection } from "./redis-connection.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
-
-/**
- * A Lua script and its result's schema. In a cluster, a script's keys must share one hash tag, to
- * be on one node.
- */
-export interface Script<Answer> {
-  readonly text: string;
-  readonly answer: z.ZodType<Answer>;
-}
-
-type Arguments = [keys: readonly string[], args: readonly (string | number)[]];
+import type { Script, ScriptArguments } from "./script.ts";
 
 /**
  * A script of `runLater` that waits until Redis is up; dropped at `endsAt`, a `performance.now()`
  * time.
  */
-interface Queued {
-  readonly call: [Script<unknown>, ...Arguments];
+interface Queued extends ScriptArguments {
+  readonly script: AnyScript;
   readonly endsAt: number;
 }
+
+/** A script without its names. */
+type AnyScript<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer">;
 
 /** The state that all replicas share, in one Redis server or in a Redis Cluster. */
 export interface Redis {
@@ -36,21 +28,21 @@ export interface Redis {
    * after at most `answerTimeoutMs`. A script without a result may have run, or may still run, but
    * never twice.
    */
-  run<Answer>(script: Script<Answer>, ...args: Arguments): Promise<Answer | undefined>;
+  run<Call, Answer>(script: Script<Call, Answer>, call: NoInfer<Call>): Promise<Answer | undefined>;
   /**
    * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
    * script may run twice, so it must be idempotent. A failure is logged and not retried. With
    * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`, and
    * does not count in `unwritten`.
    */
-  runLater(script: Script<unknown>, ...args: [...Arguments, keptMs?: number]): void;
+  runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs?: number): void;
   /** The number of `runLater` scripts without `keptMs` that have not run. */
   unwritten(): number;
   /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
   flush(timeoutMs: number): Promise<void>;
   /**
-   * Receives messages on the channel `name`. A script whose first key is `name` can publish to
-   * KEYS[1]. Calls `onReconnect` whenever messages may have been missed: at first, and after each
+   * Receives messages on the channel `name`. A script with the key `name` can publish to it.
+   * Calls `onReconnect` whenever messages may have been missed: at first, and after each
    * outage.
    */
   subscribe(
@@ -162,7 +154,7 @@ export function createRedis(needs: {
     isUp = true;
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
-    for (const script of queued.splice(0)) send(script);
+    for (const call of queued.splice(0)) send(call);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
 
@@ -174,11 +166,11 @@ export function createRedis(needs: {
   }
 
   async function attempt<Answer>(
-    script: Script<Answer>,
-    ...[keys, args]: Arguments
+    script: AnyScript<Answer>,
+    args: ScriptArguments,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
     if (!isUp) return "unavailable";
-    const answer = await connection.evaluate(script.text, keys, args);
+    const answer = await connection.evaluate(script.text, args);
     const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
     if (!failure) return { answer: answer as Answer };
     failures.inc();
@@ -202,14 +194,14 @@ export function createRedis(needs: {
   /**
    * Scripts with the same keys run in order: they are sent on one connection, queued scripts first.
    */
-  function send(script: Queued): void {
-    if (performance.now() >= script.endsAt) return;
-    void attempt(...script.call).then((result) => {
+  function send(call: Queued): void {
+    if (performance.now() >= call.endsAt) return;
+    void attempt(call.script, call).then((result) => {
       if (result !== "unavailable" || isClosed) {
-        if (isCounted(script)) unwritten--;
+        if (isCounted(call)) unwritten--;
         return;
       }
-      if (queued.push(script) <= MAX_QUEUED_SCRIPTS) return;
+      if (queued.push(call) <= MAX_QUEUED_SCRIPTS) return;
       const dropped = queued.findIndex((each) => !isCounted(each));
       queued.splice(Math.max(0, dropped), 1);
     });
@@ -224,13 +216,13 @@ export function createRedis(needs: {
   }
 
   return {
-    async run(...script) {
-      const result = await attempt(...script);
+    async run(script, call) {
+      const result = await attempt(script, script.toArguments(call));
       return typeof result === "object" ? result.answer : undefined;
     },
-    runLater(script, keys, args, keptMs = Infinity) {
+    runLater(script, call, keptMs = Infinity) {
       if (keptMs === Infinity) unwritten++;
-      send({ call: [script, keys, args], endsAt: performance.now() + keptMs });
+      send({ script, ...script.toArguments(call), endsAt: performance.now() + keptMs });
     },
     unwritten: () => unwritten,
     async flush(timeoutMs) {

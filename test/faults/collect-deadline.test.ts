@@ -85,12 +85,13 @@ describeWithRedis("a caller who times out while the transaction is being stored"
     let isStoring = false;
     const slowRedis: Redis = {
       ...redis,
-      async run(script, keys, args) {
-        if (String(args[1]).includes("lastValidBlockHeight")) {
+      async run(script, call) {
+        const { args } = script.toArguments(call);
+        if (args.some((value) => String(value).includes("lastValidBlockHeight"))) {
           isStoring = true;
           await stored;
         }
-        return redis.run(script, keys, args);
+        return redis.run(script, call);
       },
     };
     const collector = create(slowRedis);

@@ -2,16 +2,23 @@ import { expect, it } from "vitest";
 import { z } from "zod";
 import { createClaims } from "../../src/chain/collect/claims.ts";
 import type { Redis } from "../../src/store/redis.ts";
+import { script } from "../../src/store/script.ts";
 import {
   describeWithRedis,
   eachWithRedis,
   FROZEN,
   isBack,
+  PING,
 } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const KEY = "tributary:v3:claim:{payer:address}";
-const SET = { text: "return redis.call('SET', KEYS[1], ARGV[1])", answer: z.unknown() };
+const SET = script({
+  keys: ["key"],
+  args: ["value"],
+  answer: z.unknown(),
+  text: "return redis.call('SET', key, value)",
+});
 
 let server: RedisServer;
 let redis: Redis;
@@ -21,10 +28,7 @@ describeWithRedis("while Redis is frozen", () => {
     server = newServer;
     redis = newRedis;
   }, FROZEN);
-  const isDown = () =>
-    expect
-      .poll(async () => redis.run({ text: "return 1", answer: z.int() }, [], []))
-      .toBe(undefined);
+  const isDown = () => expect.poll(() => redis.run(PING, {})).toBe(undefined);
 
   it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
     const claims = createClaims({ feePayer: "payer", redis });
@@ -44,9 +48,9 @@ describeWithRedis("while Redis is frozen", () => {
   it("a write that is only worth something soon is dropped when it is too late; others are not", async () => {
     server.freeze();
     await isDown();
-    redis.runLater(SET, ["late"], ["1"], 0);
-    redis.runLater(SET, ["soon"], ["1"], 600_000);
-    redis.runLater(SET, ["always"], ["1"]);
+    redis.runLater(SET, { key: "late", value: 1 }, 0);
+    redis.runLater(SET, { key: "soon", value: 1 }, 600_000);
+    redis.runLater(SET, { key: "always", value: 1 });
     expect(redis.unwritten()).toBe(1);
     server.thaw();
     await isBack(redis);
@@ -58,8 +62,8 @@ describeWithRedis("while Redis is frozen", () => {
   it("such writes displace no others, however many there are", async () => {
     server.freeze();
     await isDown();
-    redis.runLater(SET, ["always"], ["1"]);
-    for (let i = 0; i <= 10_000; i++) redis.runLater(SET, ["soon"], [i], 600_000);
+    redis.runLater(SET, { key: "always", value: 1 });
+    for (let i = 0; i <= 10_000; i++) redis.runLater(SET, { key: "soon", value: i }, 600_000);
     server.thaw();
     await isBack(redis);
     await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");

@@ -5,7 +5,7 @@ import { createAccountCache, type CachedAccount } from "../../src/social/account
 import { toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, PING } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
 const profile = {
@@ -50,8 +50,6 @@ describe("the account cache", () => {
     expect(cache.get("@creator")).toBeUndefined();
   });
 });
-
-const PING = { text: "return 1", answer: z.int() };
 
 let server: RedisServer;
 let redis: Redis;
@@ -158,7 +156,7 @@ describeWithRedis("the account cache in Redis", () => {
     cache.store(new Map([["@creator", found]]));
     await new Promise((resolve) => setTimeout(resolve, 1_500));
     server.thaw();
-    await expect.poll(() => redis.run(PING, [], [])).toBe(1);
+    await expect.poll(() => redis.run(PING, {})).toBe(1);
     expect(await server.command("GET", "tributary:v2:account:{network}:creator")).toBeNull();
   });
 

@@ -12,7 +12,8 @@ import {
 } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
-import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
+import { createRedis, type Redis } from "../../src/store/redis.ts";
+import { script } from "../../src/store/script.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
@@ -38,8 +39,12 @@ afterEach(() => {
   redis.close();
 });
 
-const INCREMENT: Script<number> = { text: "return redis.call('INCR', KEYS[1])", answer: z.int() };
-const increment = (key: string) => redis.run(INCREMENT, [key], []);
+const INCREMENT = script({
+  keys: ["counter"],
+  answer: z.int(),
+  text: "return redis.call('INCR', counter)",
+});
+const increment = (counter: string) => redis.run(INCREMENT, { counter });
 const isNotUsed = async () => {
   expect(await increment("a")).toBeUndefined();
   expect(await isUp()).toBe(0);
@@ -82,11 +87,13 @@ describeWithRedis("a Redis Cluster", () => {
   });
 
   it("fails only the script whose keys are on different nodes", async () => {
-    const text = "return {redis.call('INCR', KEYS[1]), redis.call('INCR', KEYS[2])}";
-    expect(await redis.run({ text, answer: z.unknown() }, ["a", "b"], [])).toBeUndefined();
-    expect(await redis.run({ text, answer: z.unknown() }, ["{tag}a", "{tag}b"], [])).toEqual([
-      1, 1,
-    ]);
+    const incrementBoth = script({
+      keys: ["a", "b"],
+      answer: z.unknown(),
+      text: "return {redis.call('INCR', a), redis.call('INCR', b)}",
+    });
+    expect(await redis.run(incrementBoth, { a: "a", b: "b" })).toBeUndefined();
+    expect(await redis.run(incrementBoth, { a: "{tag}a", b: "{tag}b" })).toEqual([1, 1]);
     expect(await isUp()).toBe(1);
   });
 
@@ -224,7 +231,12 @@ describeWithRedis("a Redis Cluster", () => {
   });
 
   it("delivers messages whichever node they are published on, also after the subscriber's node was killed", async () => {
-    const publish = { text: "return redis.call('PUBLISH', KEYS[1], ARGV[1])", answer: z.int() };
+    const publish = script({
+      keys: ["channel"],
+      args: ["message"],
+      answer: z.int(),
+      text: "return redis.call('PUBLISH', channel, message)",
+    });
     const received: string[] = [];
     let reconnects = 0;
     redis.subscribe("news", {
@@ -232,7 +244,7 @@ describeWithRedis("a Redis Cluster", () => {
       onReconnect: () => reconnects++,
     });
     await eventually(async () => {
-      await redis.run(publish, ["news"], ["first"]);
+      await redis.run(publish, { channel: "news", message: "first" });
       expect(received).toContain("first");
     });
     // A node that does not have the key of the channel delivers the message too.
@@ -284,7 +296,7 @@ describeWithRedis("REDIS_URL", () => {
     const { servers, urls } = await startTwoServers();
     for (const server of servers) await server.stop();
     expect(await connect(urls).ready).toBeUndefined();
-    redis.runLater(INCREMENT, ["a"], []);
+    redis.runLater(INCREMENT, { counter: "a" });
     await servers[0].start();
     await eventually(isNotUsed);
     expect(redis.unwritten()).toBe(0);

@@ -3,7 +3,8 @@ import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeEach, expect, it, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
-import { createRedis, type Redis, type Script } from "../../src/store/redis.ts";
+import { createRedis, type Redis } from "../../src/store/redis.ts";
+import { script } from "../../src/store/script.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { reuseRedis, type RedisServer } from "../support/redis-server.ts";
 
@@ -23,12 +24,13 @@ const connect = (url: string, answerTimeoutMs?: number) =>
     registry: (registry = new Registry()),
     answerTimeoutMs,
   });
-type Arguments<T> = [Script<T>, string[], (string | number)[]];
-const add = (by: number): Arguments<number> => [
-  { text: "return redis.call('INCRBY', KEYS[1], ARGV[1])", answer: z.int() },
-  ["sum"],
-  [by],
-];
+const ADD = script({
+  keys: ["sum"],
+  args: ["by"],
+  answer: z.int(),
+  text: "return redis.call('INCRBY', sum, by)",
+});
+const add = (by: number) => [ADD, { sum: "sum", by }] as const;
 const metric = async (name: string) =>
   (await registry.getSingleMetric(name)!.get()).values[0]!.value;
 
@@ -108,11 +110,13 @@ describeWithRedis("Redis", () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await reconnect();
     server.freeze();
-    const append = (value: string): Arguments<number> => [
-      { text: "return redis.call('APPEND', KEYS[1], ARGV[1])", answer: z.int() },
-      ["text"],
-      [value],
-    ];
+    const appendTo = script({
+      keys: ["text"],
+      args: ["value"],
+      answer: z.int(),
+      text: "return redis.call('APPEND', text, value)",
+    });
+    const append = (value: string) => [appendTo, { text: "text", value }] as const;
     void redis.run(...append("a"));
     for (const letter of "bcd") redis.runLater(...append(letter));
     await vi.advanceTimersByTimeAsync(DEFAULT_TIMEOUT_MS);
@@ -143,9 +147,14 @@ describeWithRedis("Redis", () => {
     await reconnect();
     await server.stop();
     await expect.poll(() => redis.run(...add(1))).toBeUndefined();
-    const addMember = { text: "return redis.call('SADD', KEYS[1], ARGV[1])", answer: z.int() };
+    const addMember = script({
+      keys: ["members"],
+      args: ["member"],
+      answer: z.int(),
+      text: "return redis.call('SADD', members, member)",
+    });
     // Redis may run a queued script twice.
-    for (let i = 0; i < 3; i++) redis.runLater(addMember, ["members"], [i]);
+    for (let i = 0; i < 3; i++) redis.runLater(addMember, { members: "members", member: i });
     await redis.flush(1);
     expect(redis.unwritten()).toBe(3);
     const flushed = redis.flush(600_000);
@@ -165,8 +174,8 @@ describeWithRedis("Redis", () => {
   });
 
   it("fails only the script whose answer has an unexpected type", async () => {
-    const wrongType = { text: "return 'five'", answer: z.int() };
-    expect(await redis.run(wrongType, [], [])).toBeUndefined();
+    const wrongType = script({ answer: z.int(), text: "return 'five'" });
+    expect(await redis.run(wrongType, {})).toBeUndefined();
     expect(await redis.run(...add(1))).toBe(1);
     expect(await metric("tributary_redis_failures_total")).toBe(1);
   });

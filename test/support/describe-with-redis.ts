@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/store/redis.ts";
+import { script } from "../../src/store/script.ts";
 import { eventually } from "./eventually.ts";
 import { reuseRedis, type RedisServer } from "./redis-server.ts";
 
@@ -18,12 +19,13 @@ export const describeWithRedis = (name: string, tests: () => void) =>
 
 /** For tests that wait for a frozen Redis. Long enough for a slow machine. */
 export const FROZEN = { answerTimeoutMs: 2_000 };
-const PING = { text: "return 1", answer: z.int() };
+/** Returns 1. */
+export const PING = script({ answer: z.int(), text: "return 1" });
 
 /** Resolves when Redis answers. */
 export const isBack = (redis: Redis) =>
   eventually(async () => {
-    expect(await redis.run(PING, [], [])).toBe(1);
+    expect(await redis.run(PING, {})).toBe(1);
   });
 
 /**
@@ -92,10 +94,10 @@ export function setSeconds(seconds: number): void {
 /** The same Redis, except that scripts get the time from `performance.now()`. */
 const inSimulatedTime = (redis: Redis): Redis => ({
   ...redis,
-  run({ text, answer }, ...args) {
+  run(script, call) {
     const microseconds = Math.round(performance.now() * 1_000);
     const time = `{'${Math.floor(microseconds / 1e6)}', '${microseconds % 1e6}'}`;
-    const call = `function(name, ...) return name == 'TIME' and ${time} or redis.call(name, ...) end`;
-    return redis.run({ text: `local redis = {call = ${call}}\n${text}`, answer }, ...args);
+    const timed = `function(name, ...) return name == 'TIME' and ${time} or redis.call(name, ...) end`;
+    return redis.run({ ...script, text: `local redis = {call = ${timed}}\n${script.text}` }, call);
   },
 });

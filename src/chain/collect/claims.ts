@@ -3,11 +3,22 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
-import type { Redis, Script } from "../../store/redis.ts";
+import type { Redis } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import { CollectError } from "../collect-error.ts";
 import { untilAborted, withDeadline } from "../rpc/deadline.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
+import {
+  KEEP_BACKOFF,
+  LEASE_MS,
+  NOT_LANDED,
+  REMEMBERED_MS,
+  SETTLE,
+  SIGNED_MS,
+  STORE,
+  TAKE,
+  WITHDRAW,
+} from "./claim-scripts.ts";
 
 const STORED_TRANSACTION = z.object({
   base64: z.string(),
@@ -105,31 +116,9 @@ interface Holder {
  */
 export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
 
-/**
- * A claim without a transaction expires this long after its last renewal, in case its holder has
- * died.
- */
-const LEASE_MS = 15_000;
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
-/**
- * A signed transaction is stored until its claim is settled, or for this long. Blockhashes do not
- * expire while the cluster is halted; the longest halt so far took most of a day.
- */
-const SIGNED_MS = 7 * 24 * 3_600_000;
-/**
- * How long a landed transaction and its slot stay readable: slow nodes may not have seen the
- * transaction yet.
- */
-const LANDED_MS = 60_000;
 const POLL_MS = 100;
-/** Stands for the slot of a transaction that did not land. */
-const NOT_LANDED = -1;
-/**
- * A collect is kept this long after its block's time, and a backoff this long after its end, to
- * double the next.
- */
-const REMEMBERED_MS = 3_600_000;
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
 /**
@@ -139,128 +128,6 @@ const MAX_BACKOFF_MS = 3_600_000;
 const MAX_COLLECTS = 10_000;
 /** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_BACKOFFS = 50_000;
-
-/** KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff. */
-const keysOf = (feePayer: string, address: string) => [
-  redisKeys.claim(feePayer, address),
-  redisKeys.known(feePayer, address),
-];
-
-const NOW = `
-local time = redis.call('TIME')
-local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
-
-/**
- * ARGV: a new token; the awaited holder's token, or ""; LEASE_MS. Returns: the holder's token; the
- * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in
- * ms; the ms until it ends.
- *
- * A time further ahead than its longest life was written while Redis's clock was ahead: it is
- * shortened to that life. A claim without a transaction lives for LEASE_MS, a backoff for its
- * duration.
- *
- * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
- * transaction. Each branch writes, so that the script fails on a read-only Redis, whose data may be
- * stale.
- */
-const TAKE: Script<
-  [
-    holder: string,
-    transaction: string,
-    slot: number,
-    collect: string,
-    backoffMs: number,
-    leftMs: number,
-  ]
-> = {
-  answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
-  text: `${NOW}
-local slot, collect, backoff, ends = unpack(redis.call('HMGET', KEYS[2], 'slot', 'collect', 'backoff', 'ends'))
-collect = collect or ''
-backoff = tonumber(backoff) or 0
-local left = math.max(0, (tonumber(ends) or 0) - now)
-if left > backoff then
-  left = backoff
-  redis.call('HSET', KEYS[2], 'ends', now + left)
-end
-local function answer(token, transaction)
-  return {token, transaction or '', tonumber(slot) or 0, collect, backoff, left}
-end
-local token, transaction, done = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction', 'done'))
-if token and (not done or (transaction and token == ARGV[2])) then
-  redis.call('HSET', KEYS[1], 'asked', '1')
-  if not transaction and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[3]) then
-    redis.call('PEXPIRE', KEYS[1], ARGV[3])
-  end
-  return answer(token, transaction)
-end
-redis.call('HSET', KEYS[1], 'token', ARGV[1])
-redis.call('HDEL', KEYS[1], 'transaction', 'done', 'asked')
-redis.call('PEXPIRE', KEYS[1], ARGV[3])
-return answer(ARGV[1])
-`,
-};
-
-/**
- * ARGV: the token; the transaction to store, or "" to renew a claim that has no transaction; the
- * time to live in ms. Returns 0 if another token is in the claim, else 1.
- */
-const STORE: Script<number> = {
-  answer: z.int(),
-  text: `
-local token, stored = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction'))
-if token and token ~= ARGV[1] then return 0 end
-if ARGV[2] ~= '' then redis.call('HSET', KEYS[1], 'token', ARGV[1], 'transaction', ARGV[2]) end
-if ARGV[2] ~= '' or not stored then redis.call('PEXPIRE', KEYS[1], ARGV[3]) end
-return 1
-`,
-};
-
-/**
- * ARGV: the token. Returns 0 if another replica has read this token's claim; else deletes the
- * claim, and returns 1.
- */
-const WITHDRAW: Script<number> = {
-  answer: z.int(),
-  text: `
-local token, asked = unpack(redis.call('HMGET', KEYS[1], 'token', 'asked'))
-if token == ARGV[1] and asked then return 0 end
-if token == ARGV[1] then redis.call('DEL', KEYS[1]) end
-return 1
-`,
-};
-
-/**
- * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the
- * collect's block, in ms; the collect's time to live, in ms; the new backoff in ms, 0 to end the
- * backoff, or "" to keep it; REMEMBERED_MS. Leaves a claim with another token unchanged, and a
- * newer slot or collect too, unless that collect's time lies ahead, because a wrong clock wrote it.
- */
-const SETTLE: Script<unknown> = {
-  answer: z.unknown(),
-  text: `${NOW}
-local function remember(ms, ...)
-  redis.call('HSET', KEYS[2], ...)
-  if redis.call('PTTL', KEYS[2]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[2], ms) end
-end
-local slot, at = unpack(redis.call('HMGET', KEYS[2], 'slot', 'at'))
-if tonumber(at) and tonumber(at) > now + tonumber(ARGV[3]) then at = 0 end
-if tonumber(ARGV[2]) > (tonumber(slot) or 0) then remember(ARGV[3], 'slot', ARGV[2]) end
-if ARGV[4] ~= '' and tonumber(ARGV[5]) >= (tonumber(at) or 0) then
-  remember(ARGV[6], 'collect', ARGV[4], 'at', ARGV[5])
-end
-if tonumber(ARGV[2]) > 0 and tonumber(ARGV[2]) < (tonumber(slot) or 0) then ARGV[7] = '' end
-if ARGV[7] == '0' then redis.call('HDEL', KEYS[2], 'backoff', 'ends')
-elseif ARGV[7] ~= '' then remember(ARGV[7] + ARGV[8], 'backoff', ARGV[7], 'ends', now + ARGV[7]) end
-if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 1 end
-if tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', KEYS[1])
-else
-  redis.call('HSET', KEYS[1], 'done', '1')
-  redis.call('PEXPIRE', KEYS[1], ARGV[3])
-end
-return 1
-`,
-};
 
 const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
   JSON.stringify({
@@ -303,17 +170,22 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   );
 
   /** Waits while another replica prepares a transaction. Returns undefined when Redis is down. */
-  async function takeInRedis(keys: string[], token: string, endsAt: number, onWait: OnWait) {
-    let awaitedHolder = "";
+  async function takeInRedis(
+    keys: Readonly<Record<"claim" | "known", string>>,
+    newToken: string,
+    endsAt: number,
+    onWait: OnWait,
+  ) {
+    let awaitedToken = "";
     for (;;) {
-      const answer = await redis?.run(TAKE, keys, [token, awaitedHolder, LEASE_MS]);
+      const answer = await redis?.run(TAKE, { ...keys, newToken, awaitedToken });
       if (!answer) return undefined;
       const [holder, transaction] = answer;
-      if (holder === token || transaction !== "")
-        return { answer, isEarlier: awaitedHolder === "" };
+      if (holder === newToken || transaction !== "")
+        return { answer, isEarlier: awaitedToken === "" };
       if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
-      if (awaitedHolder === "") onWait(() => undefined);
-      awaitedHolder = holder;
+      if (awaitedToken === "") onWait(() => undefined);
+      awaitedToken = holder;
       await sleep(POLL_MS);
     }
   }
@@ -353,7 +225,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (holders.get(address) === held) holders.delete(address);
         held.settled.resolve(undefined);
       };
-      const keys = keysOf(feePayer, address);
+      const keys = {
+        claim: redisKeys.claim(feePayer, address),
+        known: redisKeys.known(feePayer, address),
+      };
       const token = randomUUID();
       const taken = await takeInRedis(keys, token, endsAt, onWait).catch((error: unknown) => {
         free();
@@ -362,32 +237,40 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const { ms = 0, endsAt: backsOffUntil = 0 } = backoffs.get(address) ?? {};
       const left = Math.max(0, backsOffUntil - performance.now());
       const ofThisProcess = [token, "", 0, "", ms, left] as const;
-      const [holder, transaction, landedSlot, collect, backoffMs, leftMs] =
+      const [holder, transaction, landedSlot, collect, lastBackoffMs, leftMs] =
         taken?.answer ?? ofThisProcess;
       const takenAt = performance.now();
       let hasTransaction = holder !== token;
       if (hasTransaction) free();
-      const renew = () => void redis?.run(STORE, keys, [token, "", LEASE_MS]);
+      const renew = () =>
+        void redis?.run(STORE, { ...keys, token, transaction: "", ttlMs: LEASE_MS });
       const renewal = hasTransaction ? undefined : setInterval(renew, RENEW_MS).unref();
 
       function settle(landing?: Landing): void {
         clearInterval(renewal);
         const { slot = NOT_LANDED, collect, hasFailed } = landing ?? {};
-        let backoff: number | "" = "";
+        let backoffMs: number | typeof KEEP_BACKOFF = KEEP_BACKOFF;
         // Double the value read with the claim: all replicas that see the same failure then write
         // the same backoff.
         if (hasFailed)
-          backoff = backoffMs > 0 ? Math.min(2 * backoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
-        else if (hasFailed === false) backoff = 0;
-        if (backoff !== "") rememberBackoff(address, backoff);
+          backoffMs =
+            lastBackoffMs > 0 ? Math.min(2 * lastBackoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
+        else if (hasFailed === false) backoffMs = 0;
+        if (backoffMs !== KEEP_BACKOFF) rememberBackoff(address, backoffMs);
         if (collect) rememberCollect(address, collect);
-        const ttl = collect ? timeToLive(collect) : 0;
-        const stored = ttl > 0 && collect ? toText(collect) : "";
-        const at = collect?.at.getTime() ?? 0;
-        const args = [holder, slot, LANDED_MS, stored, at, ttl, backoff, REMEMBERED_MS];
+        const collectTtlMs = collect ? timeToLive(collect) : 0;
+        const settled = {
+          token: holder,
+          slot,
+          collect: collect && collectTtlMs > 0 ? toText(collect) : "",
+          collectAt: collect?.at.getTime() ?? 0,
+          collectTtlMs,
+          backoffMs,
+        };
         // Without a transaction, the script is needed only until the claim expires and the collect
         // is too old.
-        redis?.runLater(SETTLE, keys, args, hasTransaction ? Infinity : Math.max(LEASE_MS, ttl));
+        const keptMs = hasTransaction ? Infinity : Math.max(LEASE_MS, collectTtlMs);
+        redis?.runLater(SETTLE, { ...keys, ...settled }, keptMs);
         free();
       }
       const open = STORED_TRANSACTION.safeParse(parseJson(transaction));
@@ -404,16 +287,16 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         async store(signed) {
           clearInterval(renewal);
           hasTransaction = true;
-          const args = [token, JSON.stringify(signed), SIGNED_MS];
-          const answer = await redis?.run(STORE, keys, args);
+          const call = { ...keys, token, transaction: JSON.stringify(signed), ttlMs: SIGNED_MS };
+          const answer = await redis?.run(STORE, call);
           // Redis is down: collects go on without Redis, and the transaction is stored once Redis
           // is back.
-          if (answer === undefined) redis?.runLater(STORE, keys, args);
+          if (answer === undefined) redis?.runLater(STORE, call);
           if (answer !== 0) held.transaction = signed;
           return answer !== 0;
         },
         async withdraw() {
-          const isWithdrawn = (await redis?.run(WITHDRAW, keys, [token])) === 1;
+          const isWithdrawn = (await redis?.run(WITHDRAW, { ...keys, token })) === 1;
           if (isWithdrawn) {
             held.transaction = undefined;
             free();

@@ -1,37 +1,39 @@
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
-import type { Redis, Script } from "../../store/redis.ts";
+import type { Redis } from "../../store/redis.ts";
+import { script } from "../../store/script.ts";
 import type { Floors } from "./stale-balances.ts";
 
 /** How long Redis keeps the newest slot: longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;
 
 /**
- * KEYS: the newest landed slot's key, which is also the channel's name. ARGV: a slot, KEPT_MS, the
- * message. Uses `pcall`, so that an ACL user without permission for the channel can still write the
- * key.
+ * `landedSlot` is also the channel's name. Uses `pcall`, so that an ACL user without permission for
+ * the channel can still write the key.
  */
-const ANNOUNCE: Script<unknown> = {
+const ANNOUNCE = script({
+  keys: ["landedSlot"],
+  args: ["slot", "message"],
   answer: z.unknown(),
   text: `
-local newest = tonumber(redis.call('GET', KEYS[1])) or 0
-if tonumber(ARGV[1]) > newest then redis.call('SET', KEYS[1], ARGV[1], 'PX', ARGV[2]) end
-redis.pcall('PUBLISH', KEYS[1], ARGV[3])
+local newest = tonumber(redis.call('GET', landedSlot)) or 0
+if tonumber(slot) > newest then redis.call('SET', landedSlot, slot, 'PX', ${KEPT_MS}) end
+redis.pcall('PUBLISH', landedSlot, message)
 return true
 `,
-};
+});
 
-/**
- * KEYS: the newest landed slot's key. ARGV: KEPT_MS. A longer time to live is of a write while
- * Redis's clock was ahead.
- */
-const READ: Script<string | null> = {
+/** A longer time to live is of a write while Redis's clock was ahead. */
+const READ = script({
+  keys: ["landedSlot"],
   answer: z.string().nullable(),
   text: `
-if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
-return redis.call('GET', KEYS[1])
+if redis.call('PTTL', landedSlot) > ${KEPT_MS} then
+  redis.call('PEXPIRE', landedSlot, ${KEPT_MS})
+end
+return redis.call('GET', landedSlot)
 `,
-};
+});
 
 /**
  * Tells all replicas with this fee payer which account was collected in which slot, so that no
@@ -45,7 +47,7 @@ export function createLandedSlots(needs: {
   floors: Pick<Floors, "require" | "requireOfAll">;
 }) {
   const { feePayer, redis, floors } = needs;
-  const key = redisKeys.landedSlot(feePayer);
+  const landedSlot = redisKeys.landedSlot(feePayer);
 
   /**
    * `text`: a slot and an account's address, or only a slot, which then applies to all accounts.
@@ -58,9 +60,9 @@ export function createLandedSlots(needs: {
     else floors.require(address, slot);
   }
 
-  redis?.subscribe(key, {
+  redis?.subscribe(landedSlot, {
     onMessage: receive,
-    onReconnect: () => void redis.run(READ, [key], [KEPT_MS]).then(receive),
+    onReconnect: () => void redis.run(READ, { landedSlot }).then(receive),
   });
 
   return {
@@ -69,7 +71,8 @@ export function createLandedSlots(needs: {
      * unknown slot.
      */
     announce(address: string, slot: number): void {
-      if (slot > 0) void redis?.run(ANNOUNCE, [key], [slot, KEPT_MS, `${slot} ${address}`]);
+      const message = `${slot} ${address}`;
+      if (slot > 0) void redis?.run(ANNOUNCE, { landedSlot, slot, message });
     },
   };
 }

@@ -5,7 +5,8 @@
  */
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
-import type { Redis, Script } from "../../store/redis.ts";
+import type { Redis } from "../../store/redis.ts";
+import { script } from "../../store/script.ts";
 
 export interface Limit {
   readonly max: number;
@@ -66,39 +67,42 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
 }
 
 /**
- * KEYS: the caller's list of times, by Redis's clock. ARGV: max, window in ms, and how many to
- * record. Returns Redis's time, and a text of the earlier times, separated by spaces.
+ * `recorded`: the caller's list of times, by Redis's clock. Returns Redis's time, and a text of the
+ * earlier times, separated by spaces.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never
  * shortens the window. Times in the future are dropped: they were recorded before the clock was set
  * back.
  */
-const TAKE: Script<[number, string]> = {
+const TAKE = script({
+  keys: ["recorded"],
+  args: ["max", "windowMs", "count"],
   answer: z.tuple([z.int(), z.string()]),
   text: `
-local key, max, window, count = KEYS[1], tonumber(ARGV[1]), tonumber(ARGV[2]), tonumber(ARGV[3])
+local window = tonumber(windowMs)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local times = redis.call('LRANGE', key, 0, -1)
+local times = redis.call('LRANGE', recorded, 0, -1)
 while times[1] and (times[1] + window <= now or tonumber(times[1]) > at) do
-  redis.call('LPOP', key)
+  redis.call('LPOP', recorded)
   table.remove(times, 1)
 end
-if #times + count <= max then
-  for _ = 1, count do redis.call('RPUSH', key, at) end
-  redis.call('PEXPIRE', key, window + 1)
+if #times + count <= tonumber(max) then
+  for _ = 1, count do redis.call('RPUSH', recorded, at) end
+  redis.call('PEXPIRE', recorded, window + 1)
 end
 return {now, table.concat(times, ' ')}
 `,
-};
+});
 
 /**
  * Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable.
  */
 export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, count: number): Promise<WindowState | undefined> => {
-    const answer = await redis.run(TAKE, [redisKeys.rateLimit(caller)], [max, windowMs, count]);
+    const recorded = redisKeys.rateLimit(caller);
+    const answer = await redis.run(TAKE, { recorded, max, windowMs, count });
     if (!answer) return undefined;
     const times = answer[1] === "" ? [] : answer[1].split(" ").map(Number);
     return { counted: times.length, times, now: answer[0] };

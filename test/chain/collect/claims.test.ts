@@ -1,15 +1,18 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { z } from "zod";
 import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis, FROZEN } from "../../support/describe-with-redis.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  FROZEN,
+  PING,
+} from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:v3:claim:{payer:address}";
 const KNOWN = "tributary:v3:known:{payer:address}";
-const PING = { text: "return 1", answer: z.int() };
 
 const collectOf = (signature: string, secondsAgo: number): LastCollect => ({
   collected: toLamports(1),
@@ -126,7 +129,7 @@ describeWithRedis("a claim in Redis", () => {
   /** Resolves when a second replica has requested the lock while it is held. */
   const secondReplicaWaits = () =>
     expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
-  const redisIsUp = () => expect.poll(() => redis.run(PING, [], [])).toBe(1);
+  const redisIsUp = () => expect.poll(() => redis.run(PING, {})).toBe(1);
 
   it("has one holder at a time, and the next waits until it is released", async () => {
     const first = await take();
@@ -176,7 +179,7 @@ describeWithRedis("a claim in Redis", () => {
     async function isRenewed(): Promise<boolean> {
       await server.command("PEXPIRE", KEY, 100_000);
       vi.advanceTimersByTime(5_000);
-      await redis.run(PING, [], []);
+      await redis.run(PING, {});
       return (await server.command("PTTL", KEY)) <= 15_000;
     }
 
@@ -368,7 +371,7 @@ describeWithRedis("a claim in Redis", () => {
   it("gets its transaction once Redis is back, if Redis was down when the transaction was signed", async () => {
     const first = await take();
     server.freeze();
-    await expect.poll(() => redis.run(PING, [], [])).toBeUndefined();
+    await expect.poll(() => redis.run(PING, {})).toBeUndefined();
     expect(await first.store(transaction)).toBe(true);
     server.thaw();
     await redisIsUp();

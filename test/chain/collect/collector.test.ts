@@ -457,8 +457,9 @@ describeWithRedis("a caller who joins a collect that is just being refused", () 
     let onRefused: (() => void) | undefined;
     const watchedRedis: Redis = {
       ...redis,
-      async run(script, keys, args) {
-        const answered = await redis.run(script, keys, args);
+      async run(script, call) {
+        const answered = await redis.run(script, call);
+        const { keys } = script.toArguments(call);
         const isLast = !keys.some((key) => key.includes(":first"));
         if (isLast && keys.some((key) => key.endsWith(":attacker"))) onRefused?.();
         return answered;
