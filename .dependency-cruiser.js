@@ -3,14 +3,15 @@
  * type, that this table does not allow. `chain` means the folder with its subfolders, `chain/*`
  * only the files directly in it.
  */
-const BASE = ["upstream", "fairness", "store", "contract", "observability"];
+const BASE = ["upstream", "fairness", "store", "contract", "observability", "time"];
 const DOMAIN = ["social", "chain", ...BASE];
 const MAY_IMPORT = {
   contract: [],
-  observability: [],
-  store: ["observability"],
-  fairness: ["store", "contract", "observability"],
-  upstream: ["fairness", "contract", "observability"],
+  time: [],
+  observability: ["time"],
+  store: ["observability", "time"],
+  fairness: ["store", "contract", "observability", "time"],
+  upstream: ["fairness", "contract", "observability", "time"],
   social: BASE,
   "chain/*": ["chain/rpc", "chain/slots", "chain/launchpad", ...BASE],
   "chain/rpc": ["chain/slots", "chain/lamports.ts", "chain/rent.ts", ...BASE],
@@ -48,7 +49,16 @@ const MAY_IMPORT = {
     ...DOMAIN,
   ],
   "start.js": ["main.ts"],
-  "main.ts": ["commands", "gateway.ts", "checks", "config.ts", "http", "sandbox", "observability"],
+  "main.ts": [
+    "commands",
+    "gateway.ts",
+    "checks",
+    "config.ts",
+    "http",
+    "sandbox",
+    "observability",
+    "time",
+  ],
 };
 
 /** A pattern for the files that an entry of the table means. */

@@ -21,6 +21,26 @@ export default tseslint.config(
     },
   },
   {
+    // Numbers of several clocks: the window's and the buckets' rules run by Redis's clock too.
+    files: ["src/**"],
+    ignores: [
+      "src/time/monotonic.ts",
+      "src/store/buckets.ts",
+      "src/http/rate-limit/sliding-window.ts",
+      "src/social/account-cache.ts",
+    ],
+    rules: {
+      "no-restricted-properties": [
+        "error",
+        {
+          object: "performance",
+          property: "now",
+          message: "Use src/time/monotonic.ts: its times cannot be mixed up with other numbers.",
+        },
+      ],
+    },
+  },
+  {
     // Tests read response bodies of any shape.
     files: ["test/**"],
     rules: {

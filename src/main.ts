@@ -16,6 +16,7 @@ import {
 import { listen } from "./http/server.ts";
 import { createLogger, type DestinationStream } from "./observability/log.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
+import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
 
 /**
  * After SIGTERM the process still accepts requests for this long, so that load balancers see that
@@ -197,7 +198,7 @@ async function serve(
       : open(await listen(gateway.admin, { host, port: adminPort }));
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
-  let firstSignalAt: number | undefined;
+  let firstSignalAt: MonotonicTime | undefined;
   /**
    * Waits for requests and transactions in flight. A second signal or the timeout ends the wait.
    */
@@ -205,10 +206,10 @@ async function serve(
     // The start has failed.
     if (opened.disposed) return;
     if (firstSignalAt !== undefined) {
-      if (performance.now() - firstSignalAt >= SECOND_SIGNAL_MS) end(1);
+      if (msSince(firstSignalAt) >= SECOND_SIGNAL_MS) end(1);
       return;
     }
-    firstSignalAt = performance.now();
+    firstSignalAt = monotonicNow();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
     opened.adopt(setTimeout(end, graceMs + config.collectTimeoutMs, 0), clearTimeout);

@@ -1,10 +1,12 @@
+import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
+
 type Answer<Value> = Value | Error;
 
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
-  /** When to send the key, unless an earlier call takes it; in `performance.now()` time. */
-  readonly dueAt: number;
+  /** When to send the key, unless an earlier call takes it. */
+  readonly dueAt: MonotonicTime;
   /** The signals of the key's callers. */
   readonly signals: (AbortSignal | undefined)[];
   readonly waiters: ((answer: Answer<Value>) => void)[];
@@ -41,7 +43,7 @@ export function createBatcher<Key, Value>(options: {
   let endOfTurn: NodeJS.Immediate | undefined;
 
   function add(key: Key): Entry<Key, Value> {
-    const dueAt = performance.now() + maxWaitMs;
+    const dueAt = addMs(monotonicNow(), maxWaitMs);
     const entry: Entry<Key, Value> = { key, dueAt, signals: [], waiters: [], isAnswered: false };
     waiting.set(idOf(key), entry);
     endOfTurn ??= setImmediate(send);
@@ -62,7 +64,7 @@ export function createBatcher<Key, Value>(options: {
   function millisecondsUntilDue(): number {
     if (calls === 0 || waiting.size >= maxKeys) return 0;
     const [oldest] = waiting.values();
-    return Math.max(0, oldest!.dueAt - performance.now());
+    return Math.max(0, msUntil(oldest!.dueAt));
   }
 
   async function sendOne(): Promise<void> {

@@ -19,6 +19,7 @@ import { createRedis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-probe.ts";
 import { script } from "../store/script.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
+import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 const REDIS_INFO = script({
   keys: ["probe"],
@@ -131,8 +132,8 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
   let info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
-  const deadline = performance.now() + REDIS_TIMEOUT_MS;
-  while (info === undefined && performance.now() < deadline) {
+  const deadline = addMs(monotonicNow(), REDIS_TIMEOUT_MS);
+  while (info === undefined && monotonicNow() < deadline) {
     await sleep(REDIS_RETRY_MS);
     info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
   }

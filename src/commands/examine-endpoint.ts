@@ -8,6 +8,7 @@ import { refusesSize, refusesVersion } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
+import { monotonicNow, type MonotonicTime, msBetween, msSince } from "../time/monotonic.ts";
 
 /** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) =>
@@ -29,10 +30,10 @@ const TRANSACTIONS = {
 };
 const CONFIRMED = { commitment: "confirmed" };
 
-/** An endpoint's slot at the time `at` (`performance.now()`), and its slots per second. */
+/** An endpoint's slot at the time `at`, and its slots per second. */
 interface Pace {
   readonly slot: number;
-  readonly at: number;
+  readonly at: MonotonicTime;
   readonly perSecond: number;
 }
 
@@ -99,9 +100,7 @@ export function createExamineEndpoints(needs: {
       const [first, ...others] = paces;
       if (!first || others.length === 0) return [];
       const perSecond = Math.max(...paces.map((pace) => pace.perSecond));
-      const now = paces.map(
-        ({ slot, at }) => slot + ((performance.now() - at) / 1_000) * perSecond,
-      );
+      const now = paces.map(({ slot, at }) => slot + (msSince(at) / 1_000) * perSecond);
       const slots = Math.max(...now) - Math.min(...now);
       const text = `the endpoints are ${Math.round(slots)} slots apart`;
       return slots <= MAX_APART_SECONDS * perSecond
@@ -117,14 +116,14 @@ export function createExamineEndpoints(needs: {
 }
 
 async function countSlots(call: Call): Promise<Pace> {
-  const read = async () => ({ slot: await call("getSlot", [CONFIRMED]), at: performance.now() });
+  const read = async () => ({ slot: await call("getSlot", [CONFIRMED]), at: monotonicNow() });
   const first = await read();
   let last = first;
-  while (last.at - first.at < (last.slot > first.slot ? COUNT_MS : STILL_MS)) {
+  while (msBetween(first.at, last.at) < (last.slot > first.slot ? COUNT_MS : STILL_MS)) {
     await sleep(COUNT_MS);
     last = await read();
   }
-  return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / (last.at - first.at) };
+  return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / msBetween(first.at, last.at) };
 }
 
 /** Simulates an empty transaction of version 1 to find out which versions a node accepts. */

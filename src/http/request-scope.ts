@@ -16,6 +16,7 @@ import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { TakeChainCalls } from "./rate-limit/chain-calls.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
+import { monotonicNow, msSince } from "../time/monotonic.ts";
 
 /** The process-wide dependencies of a request. */
 export interface RequestScopeNeeds {
@@ -74,7 +75,7 @@ function isFailure(code: string | undefined): boolean {
 export class HttpRequestScope implements RequestScope {
   /** The headers that every response has, errors included. */
   readonly headers: Record<string, string>;
-  readonly startedAt = performance.now();
+  readonly startedAt = monotonicNow();
   readonly #needs: RequestScopeNeeds;
   readonly #received: IncomingHttpHeaders;
   readonly #connection: CallerConnection;
@@ -208,7 +209,7 @@ export class HttpRequestScope implements RequestScope {
       if (span && isFailure(this.#code)) markFailed(span, this.#code!);
       return answer;
     });
-    const durationMs = performance.now() - this.startedAt;
+    const durationMs = msSince(this.startedAt);
     const requestId = this.headers["x-request-id"]!;
     const { status } = answer;
     if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)

@@ -3,6 +3,7 @@ import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.t
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
+import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 /**
  * The fractions of `streamsMax` that may be open for one IPv4 /24 or IPv6 /48, and for one IPv6
@@ -23,7 +24,7 @@ interface Entry {
   /** The caller, its address block, and its IPv6 /32. */
   readonly of: readonly (string | undefined)[];
   readonly end: () => void;
-  readonly endsAt: number;
+  readonly endsAt: MonotonicTime;
 }
 
 export type Streams = ReturnType<typeof createStreams>;
@@ -57,7 +58,7 @@ export function createStreams(
   function limitTo(limit: number, group: string, owner: string): void {
     const streams = [...all].filter(({ of }) => of.includes(owner));
     if (streams.length < limit) return;
-    const retryAfterSeconds = toRetryAfterSeconds(streams[0]!.endsAt - performance.now());
+    const retryAfterSeconds = toRetryAfterSeconds(msUntil(streams[0]!.endsAt));
     const message = `Too many open streams: the maximum is ${limit} from ${group}. Close one, or try again in ${retryAfterSeconds} seconds.`;
     throw new ContractError("RATE_LIMITED", { message, retryAfterSeconds });
   }
@@ -85,7 +86,7 @@ export function createStreams(
         close();
       }
       const of = [caller, block, wideBlock];
-      const entry: Entry = { of, end, endsAt: performance.now() + streamSeconds * 1_000 };
+      const entry: Entry = { of, end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
       all.add(entry);
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();

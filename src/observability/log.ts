@@ -1,6 +1,7 @@
 import { write, writeSync } from "node:fs";
 import { pino, symbols, type DestinationStream, type Logger } from "pino";
 import { prettyFactory } from "pino-pretty";
+import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 export type { DestinationStream, Logger };
 
@@ -76,11 +77,11 @@ function openStandardOutput(): DestinationStream {
   }
 
   process.on("exit", () => {
-    const deadline = performance.now() + EXIT_FLUSH_MS;
+    const deadline = addMs(monotonicNow(), EXIT_FLUSH_MS);
     // A write in progress ends by itself, so its text must not be written again.
     if (isWriting) unwritten = Buffer.alloc(0);
     takeLines();
-    while (unwritten.length > 0 && performance.now() < deadline) {
+    while (unwritten.length > 0 && monotonicNow() < deadline) {
       try {
         unwritten = unwritten.subarray(writeSync(STANDARD_OUTPUT_FD, unwritten));
         takeLines();

@@ -8,6 +8,7 @@ import type { Caller } from "../fairness/caller.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
+import { monotonicNow } from "../time/monotonic.ts";
 
 /**
  * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
@@ -134,7 +135,7 @@ export class Loaders {
    * account.
    */
   async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
-    const startedAt = performance.now();
+    const startedAt = monotonicNow();
     const accounts = new Map<string, SocialAccount | Error>();
     for (const account of this.#cachedByHandle?.values() ?? [])
       if (!(account instanceof Error)) accounts.set(account.id, account);

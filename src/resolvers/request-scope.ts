@@ -1,6 +1,7 @@
 import type { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
+import type { MonotonicTime } from "../time/monotonic.ts";
 
 /**
  * A stream of events to one caller. Ends after a disconnect, after a time limit, and when the
@@ -34,8 +35,8 @@ export interface RequestScope {
    * listeners.
    */
   readonly signal: AbortSignal;
-  /** In `performance.now()` time. The timeout of all collects of the request starts here. */
-  readonly startedAt: number;
+  /** The timeout of all collects of the request starts here. */
+  readonly startedAt: MonotonicTime;
   /**
    * The caller's IPv4 /24 or IPv6 /48, or TRUSTED_BLOCK for a trusted caller. All callers of a
    * block share budgets.

@@ -7,6 +7,7 @@ import type { SocialClient } from "./api-client.ts";
 import { createLookupQueue, type OnEnd } from "./lookup-queue.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
+import { addMs, monotonicNow, type MonotonicTime, msSince } from "../time/monotonic.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
@@ -66,13 +67,17 @@ export function createAccountLookup(needs: {
     keys: readonly AccountKey[],
     addressBlock: string,
     signal: AbortSignal,
-    startedAt: number,
+    startedAt: MonotonicTime,
   ): Promise<(SocialAccount | Error)[]> {
     const reservations = () => keys.flatMap((key) => reserving.get(key) ?? []);
     while (!signal.aborted && reservations().length > 0) await Promise.all(reservations());
     if (signal.aborted) return keys.map(() => signal.reason as Error);
 
-    const request = { addressBlock, signal, sendBefore: startedAt + SEND_WITHIN * socialTimeoutMs };
+    const request = {
+      addressBlock,
+      signal,
+      sendBefore: addMs(startedAt, SEND_WITHIN * socialTimeoutMs),
+    };
     const answers = new Map<AccountKey, Promise<SocialAccount | Error>>();
     const ask = (wanted: readonly AccountKey[], onEnd?: OnEnd) => {
       for (const key of wanted) answers.set(key, queue.load(key, request, onEnd));
@@ -93,7 +98,7 @@ export function createAccountLookup(needs: {
   async function find(
     keys: readonly AccountKey[],
     caller: Caller | undefined,
-    startedAt = performance.now(),
+    startedAt = monotonicNow(),
   ): Promise<(SocialAccount | Error)[]> {
     const answers = keys.map(cache.get);
     if (answers.every((answer) => answer !== undefined)) return answers;
@@ -102,7 +107,7 @@ export function createAccountLookup(needs: {
       () => {
         deadline.abort(new SocialError({ kind: "lookup-timeout" }));
       },
-      startedAt + socialTimeoutMs - performance.now(),
+      socialTimeoutMs - msSince(startedAt),
     );
     try {
       await cache.fetchFromRedis(keys.filter((_, i) => !answers[i]));
@@ -135,7 +140,7 @@ export function createAccountLookup(needs: {
     async findByIds(
       ids: readonly string[],
       caller?: Caller,
-      startedAt?: number,
+      startedAt?: MonotonicTime,
     ): Promise<(SocialAccount | Error)[]> {
       const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
       const found = (await find(ids.filter(canExist), caller, startedAt)).values();

@@ -2,6 +2,7 @@ import { createBuckets, type Bucket } from "../store/buckets.ts";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
+import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
@@ -22,15 +23,12 @@ const MAX_WAIT_MS = 5_000;
  */
 const WAIT_FRACTION = 0.8;
 
-/**
- * The spacing of calls until the network's reset, according to one response. Times in
- * `performance.now()` time.
- */
+/** The spacing of calls until the network's reset, according to one response. */
 interface Pace {
   readonly intervalMs: number;
   readonly remaining: number;
   readonly limit: number;
-  readonly resetAt: number;
+  readonly resetAt: MonotonicTime;
 }
 
 /**
@@ -55,8 +53,7 @@ export function createCallQuota(needs: {
     fractionWithoutRedis: 1,
   });
 
-  const currentPaces = () =>
-    [...paces.values()].filter(({ resetAt }) => resetAt > performance.now());
+  const currentPaces = () => [...paces.values()].filter(({ resetAt }) => msUntil(resetAt) > 0);
 
   return {
     /** Reads the rate limit headers of a response. */
@@ -67,7 +64,7 @@ export function createCallQuota(needs: {
       if (remaining === undefined || leftMs === undefined || leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));
-      paces.set(kind, { intervalMs, remaining, limit, resetAt: performance.now() + leftMs });
+      paces.set(kind, { intervalMs, remaining, limit, resetAt: addMs(monotonicNow(), leftMs) });
     },
 
     /**

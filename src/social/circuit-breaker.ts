@@ -1,6 +1,14 @@
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
+import {
+  addMs,
+  latest,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msUntil,
+} from "../time/monotonic.ts";
 
 const FAILURES_TO_OPEN = 5;
 const FIRST_OPEN_MS = 1_000;
@@ -18,37 +26,34 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
   /** Outages in a row. */
   let outages = 0;
   let isTrying = false;
-  /**
-   * Until these times no call is made: while the circuit is open, and after a 429. In
-   * `performance.now()` time.
-   */
-  let openUntil = 0;
-  let limitedUntil = 0;
+  /** Until these times no call is made: while the circuit is open, and after a 429. */
+  let openUntil = LONG_AGO;
+  let limitedUntil = LONG_AGO;
 
   const isOpen = () => outages >= FAILURES_TO_OPEN;
 
   /** Why a call would be refused now. */
   function refusal(): SocialError | undefined {
-    const now = performance.now();
-    const until = (kind: "rate-limited" | "circuit-open", time: number) =>
-      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(time - now) });
-    if (limitedUntil > now) return until("rate-limited", limitedUntil);
-    return isOpen() && (isTrying || openUntil > now) ? until("circuit-open", openUntil) : undefined;
+    const until = (kind: "rate-limited" | "circuit-open", time: MonotonicTime) =>
+      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(msUntil(time)) });
+    if (msUntil(limitedUntil) > 0) return until("rate-limited", limitedUntil);
+    return isOpen() && (isTrying || msUntil(openUntil) > 0)
+      ? until("circuit-open", openUntil)
+      : undefined;
   }
 
   function recordLimit(retryAfterSeconds: number): void {
-    const now = performance.now();
-    if (limitedUntil <= now)
+    if (msUntil(limitedUntil) <= 0)
       log.warn(
         { retryAfterSeconds },
         "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
       );
-    limitedUntil = Math.max(limitedUntil, now + retryAfterSeconds * 1_000);
+    limitedUntil = latest(limitedUntil, addMs(monotonicNow(), retryAfterSeconds * 1_000));
   }
 
   function recordOutage(): void {
     const openMs = FIRST_OPEN_MS * 2 ** (++outages - FAILURES_TO_OPEN);
-    if (isOpen()) openUntil = performance.now() + Math.min(openMs, MAX_OPEN_MS);
+    if (isOpen()) openUntil = addMs(monotonicNow(), Math.min(openMs, MAX_OPEN_MS));
   }
 
   async function withRetry<T>(call: () => Promise<T>): Promise<T> {
@@ -58,7 +63,7 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       if (!isTransient(error)) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       // Another call may have received a 429.
-      if (limitedUntil > performance.now()) throw refusal()!;
+      if (msUntil(limitedUntil) > 0) throw refusal()!;
       return call();
     }
   }

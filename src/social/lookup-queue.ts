@@ -2,6 +2,7 @@ import type { Caller } from "../fairness/caller.ts";
 import { inFairOrder } from "../fairness/fair-order.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
+import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 type Answer = SocialAccount | Error;
 
@@ -10,8 +11,8 @@ type Answer = SocialAccount | Error;
  * `refuse()`.
  */
 export interface Queuer extends Caller {
-  /** After this time accounts are refused instead of requested. In `performance.now()` time. */
-  readonly sendBefore: number;
+  /** After this time accounts are refused instead of requested. */
+  readonly sendBefore: MonotonicTime;
 }
 
 /**
@@ -23,8 +24,8 @@ export type OnEnd = (answer?: Answer) => void;
 /** A key that waits or is in flight. */
 interface Entry extends PromiseWithResolvers<Answer> {
   readonly key: AccountKey;
-  /** When the key is sent, if no earlier call takes it. In `performance.now()` time. */
-  readonly dueAt: number;
+  /** When the key is sent, if no earlier call takes it. */
+  readonly dueAt: MonotonicTime;
   readonly callers: Queuer[];
   readonly onEnd: OnEnd | undefined;
 }
@@ -73,7 +74,7 @@ export function createLookupQueue(needs: {
 
   function add(key: AccountKey, onEnd: OnEnd | undefined): Entry {
     const isFirst = calls === 0 && waiting.size === 0;
-    const dueAt = performance.now() + (isFirst ? 0 : MAX_WAIT_MS);
+    const dueAt = addMs(monotonicNow(), isFirst ? 0 : MAX_WAIT_MS);
     const entry = { ...Promise.withResolvers<Answer>(), key, dueAt, callers: [], onEnd };
     waiting.set(key, entry);
     endOfTurn ??= setImmediate(send);
@@ -90,7 +91,7 @@ export function createLookupQueue(needs: {
     return new Promise((resolve) => {
       const leave = () => {
         const isWaiting = waiting.get(key) === entry;
-        const isLate = isWaiting && turn === "awaited" && performance.now() > sendBefore;
+        const isLate = isWaiting && turn === "awaited" && monotonicNow() > sendBefore;
         resolve(isLate ? refuse() : (signal.reason as Error));
         // Free the entry's place in the queue at once.
         if (isWaiting && !isWanted(entry)) end(entry, signal.reason as Error);
@@ -126,7 +127,7 @@ export function createLookupQueue(needs: {
   function millisecondsUntilDue(): number {
     if (waiting.size >= MAX_USERS_PER_CALL || waiting.size > socialQueueMax) return 0;
     const [oldest] = waiting.values();
-    return Math.max(0, oldest!.dueAt - performance.now());
+    return Math.max(0, msUntil(oldest!.dueAt));
   }
 
   /** Whether the next call may be made. If not, calls `send` when its turn comes. */
@@ -165,7 +166,7 @@ export function createLookupQueue(needs: {
 
   /** Chooses the keys of the next call. Refuses keys that are late. */
   function chooseFairly(): Entry[] {
-    const now = performance.now();
+    const now = monotonicNow();
     for (const entry of waiting.values())
       if (entry.callers.every(({ sendBefore }) => sendBefore < now)) end(entry, refuse());
     const inOrder = inFairOrder([...waiting.values()], blocksOf);

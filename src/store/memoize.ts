@@ -1,13 +1,14 @@
+import { monotonicNow, type MonotonicTime, msSince } from "../time/monotonic.ts";
+
 /**
  * Calls share one result of `read` for `maxAgeMs` from the start of the read. A failed read rejects
  * the calls that wait for it, and is not cached.
  */
 export function memoize<T>(read: () => Promise<T>, maxAgeMs: number): () => Promise<T> {
-  let last: { readonly value: Promise<T>; readonly startedAt: number } | undefined;
+  let last: { readonly value: Promise<T>; readonly startedAt: MonotonicTime } | undefined;
   return () => {
-    const now = performance.now();
-    if (!last || now - last.startedAt > maxAgeMs) {
-      const reading = { value: read(), startedAt: now };
+    if (!last || msSince(last.startedAt) > maxAgeMs) {
+      const reading = { value: read(), startedAt: monotonicNow() };
       last = reading;
       reading.value.catch(() => {
         if (last === reading) last = undefined;

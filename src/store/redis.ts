@@ -7,14 +7,19 @@ import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage, probe } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 import type { Script, ScriptArguments } from "./script.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msSince,
+  NEVER,
+} from "../time/monotonic.ts";
 
-/**
- * A script of `runLater` that waits until Redis is up; dropped at `endsAt`, a `performance.now()`
- * time.
- */
+/** A script of `runLater` that waits until Redis is up; dropped at `endsAt`. */
 interface Queued extends ScriptArguments {
   readonly script: AnyScript;
-  readonly endsAt: number;
+  readonly endsAt: MonotonicTime;
 }
 
 /** A script without its names. */
@@ -119,10 +124,10 @@ export function createRedis(needs: {
   let isClosed = false;
   let problem: string | undefined;
   const queued: Queued[] = [];
-  const isCounted = ({ endsAt }: Queued) => endsAt === Infinity;
+  const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
   let refusal: string | undefined;
-  let failureLoggedAt = -Infinity;
+  let failureLoggedAt = LONG_AGO;
 
   function warn(state: string, reason: string): void {
     const details = { reason: reason || "it does not answer" };
@@ -186,8 +191,8 @@ export function createRedis(needs: {
   }
 
   function logFailure(reason: string, message: string): void {
-    if (performance.now() - failureLoggedAt < LOG_FAILURES_EVERY_MS) return;
-    failureLoggedAt = performance.now();
+    if (msSince(failureLoggedAt) < LOG_FAILURES_EVERY_MS) return;
+    failureLoggedAt = monotonicNow();
     log.warn({ reason }, message);
   }
 
@@ -195,7 +200,7 @@ export function createRedis(needs: {
    * Scripts with the same keys run in order: they are sent on one connection, queued scripts first.
    */
   function send(call: Queued): void {
-    if (performance.now() >= call.endsAt) return;
+    if (monotonicNow() >= call.endsAt) return;
     void attempt(call.script, call).then((result) => {
       if (result !== "unavailable" || isClosed) {
         if (isCounted(call)) unwritten--;
@@ -222,12 +227,12 @@ export function createRedis(needs: {
     },
     runLater(script, call, keptMs = Infinity) {
       if (keptMs === Infinity) unwritten++;
-      send({ script, ...script.toArguments(call), endsAt: performance.now() + keptMs });
+      send({ script, ...script.toArguments(call), endsAt: addMs(monotonicNow(), keptMs) });
     },
     unwritten: () => unwritten,
     async flush(timeoutMs) {
-      const deadline = performance.now() + timeoutMs;
-      while (unwritten > 0 && performance.now() < deadline) await sleep(PROBE_MS);
+      const deadline = addMs(monotonicNow(), timeoutMs);
+      while (unwritten > 0 && monotonicNow() < deadline) await sleep(PROBE_MS);
     },
     subscribe(name, { onMessage, onReconnect }) {
       if (isClosed) return;

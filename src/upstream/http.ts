@@ -2,6 +2,7 @@ import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent } from "undici";
 import { inSpan, type SpanDescription } from "../observability/tracing.ts";
+import { monotonicNow, msSince } from "../time/monotonic.ts";
 
 export interface UpstreamAnswer {
   readonly status: number;
@@ -110,11 +111,11 @@ export function createCallUpstream(registry: Registry) {
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;
-    const startedAt = performance.now();
+    const startedAt = monotonicNow();
     let status: number | undefined;
     const record = (result: string) => {
       calls.inc({ upstream, method, result });
-      durations.observe({ upstream, method }, (performance.now() - startedAt) / 1000);
+      durations.observe({ upstream, method }, msSince(startedAt) / 1000);
     };
     return inSpan(describe(call), async (span) => {
       try {

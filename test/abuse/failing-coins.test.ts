@@ -17,6 +17,7 @@ import {
   type TestSandbox,
 } from "../support/sandbox.ts";
 import { startWorld } from "../support/world.ts";
+import { monotonicNow } from "../../src/time/monotonic.ts";
 
 const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", import.meta.url));
 const SOL = 1_000_000_000n;
@@ -68,7 +69,7 @@ const newAddress = () => PublicKey.unique().toBase58();
 /** Collects the account and these coins. Returns the outcome, or the failure of a CollectError. */
 const collect = (block: string, coins: readonly CoinAddresses[] = []) =>
   collector.collector
-    .collect({ account: account(), coins }, block, performance.now())
+    .collect({ account: account(), coins }, block, monotonicNow())
     .catch((error: unknown) => {
       if (error instanceof CollectError) return error.failure;
       throw error;
@@ -223,7 +224,7 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
       });
       expect(await collect(OWNER, [plain])).toMatchObject({ collected: 4_100_000_000n });
       const artist = { account: sandbox.account("artist002"), coins: [good] };
-      const outcome = await collector.collector.collect(artist, OWNER, performance.now());
+      const outcome = await collector.collector.collect(artist, OWNER, monotonicNow());
       expect(outcome).toMatchObject({ kind: "collected" });
       expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true]);
     },

@@ -5,6 +5,7 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { monotonicNow } from "../../src/time/monotonic.ts";
 
 describe("within one process", () => {
   let sandbox: TestSandbox;
@@ -19,7 +20,7 @@ describe("within one process", () => {
   const collect = (...positions: number[]) => {
     const account = sandbox.account("launcher");
     const coins = positions.map((position) => account.coins[position]!);
-    return collector.collector.collect({ account, coins }, "caller", performance.now());
+    return collector.collector.collect({ account, coins }, "caller", monotonicNow());
   };
   /** Holds the first collect until the others have joined it. */
   async function whileFirstIsHeld<T>(
@@ -67,7 +68,7 @@ describe("within one process", () => {
         collector.collector.collect(
           { account, coins: coins.slice(0, 1) },
           "caller",
-          performance.now(),
+          monotonicNow(),
         ),
       ],
     );

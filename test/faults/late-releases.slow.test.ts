@@ -11,6 +11,7 @@ import {
   PING,
 } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
+import { NEVER } from "../../src/time/monotonic.ts";
 
 const KEY = "tributary:v3:claim:{payer:address}";
 const SET = script({
@@ -32,7 +33,7 @@ describeWithRedis("while Redis is frozen", () => {
 
   it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
     const claims = createClaims({ feePayer: "payer", redis });
-    const claim = await claims.take("address", Infinity);
+    const claim = await claims.take("address", NEVER);
     // It would not expire during the test.
     await server.command("PERSIST", KEY);
     server.freeze();

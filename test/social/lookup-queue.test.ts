@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { nameOf, toHandleKey, type SocialAccount } from "../../src/social/account.ts";
 import { createLookupQueue, type OnEnd, type Queuer } from "../../src/social/lookup-queue.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
+import { addMs, monotonicNow, NEVER } from "../../src/time/monotonic.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -49,7 +50,7 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
     const everyone = {
       addressBlock: "",
       signal: new AbortController().signal,
-      sendBefore: Infinity,
+      sendBefore: NEVER,
     };
     const key = by === "handle" ? toHandleKey(name) : name;
     const answer = await queue.load(key, { ...everyone, ...caller }, onEnd);
@@ -305,9 +306,9 @@ describe("the queue of lookups", () => {
 
     it("refuses names whose time is up instead of sending them", async () => {
       const { load, calls, turns } = createPacedQueue();
-      const late = load("late", { sendBefore: performance.now() + 100 });
-      void load("in time", { sendBefore: performance.now() + 300 });
-      const both = [100, 300].map((ms) => load("both", { sendBefore: performance.now() + ms }));
+      const late = load("late", { sendBefore: addMs(monotonicNow(), 100) });
+      void load("in time", { sendBefore: addMs(monotonicNow(), 300) });
+      const both = [100, 300].map((ms) => load("both", { sendBefore: addMs(monotonicNow(), ms) }));
       await turn();
       await vi.advanceTimersByTimeAsync(200);
       turns[0]!();
@@ -321,7 +322,7 @@ describe("the queue of lookups", () => {
       const { load } = createPacedQueue();
       const { signal, abort } = leavingCaller();
       const both = [50, 200].map((ms) =>
-        load(`sent before ${ms}`, { signal, sendBefore: performance.now() + ms }),
+        load(`sent before ${ms}`, { signal, sendBefore: addMs(monotonicNow(), ms) }),
       );
       await turn();
       await vi.advanceTimersByTimeAsync(100);

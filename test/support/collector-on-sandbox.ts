@@ -11,6 +11,7 @@ import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { configure, type Env } from "./configure.ts";
 import { SHORT_WAITS, type TestSandbox } from "./sandbox.ts";
+import { addMs, monotonicNow, type MonotonicTime } from "../../src/time/monotonic.ts";
 
 /** Longer than any test: only collects with a passed deadline time out, and no call does. */
 const TIMEOUT_MS = 600_000;
@@ -59,7 +60,7 @@ export function createSandboxCollector(
   const collector = {
     ...chain.collector,
     /** A caller who is not behind a trusted one may be given as its block. */
-    collect: (wallet: WalletWithCoins, caller: string | CollectCaller, startedAt: number) =>
+    collect: (wallet: WalletWithCoins, caller: string | CollectCaller, startedAt: MonotonicTime) =>
       chain.collector.collect(
         wallet,
         typeof caller === "string" ? { addressBlock: caller, visitorBlock: caller } : caller,
@@ -80,15 +81,15 @@ export function createSandboxCollector(
     logLines,
     /** Collects with the full deadline. Returns the outcome, or the failure of a CollectError. */
     collect: (handle: string, caller = CALLER) =>
-      failureOf(collector.collect(wallet(handle), caller, performance.now())),
+      failureOf(collector.collect(wallet(handle), caller, monotonicNow())),
     /** Collects shortly before the deadline. */
     collectBriefly: (handle: string) =>
       failureOf(
-        collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS + BRIEFLY_MS),
+        collector.collect(wallet(handle), CALLER, addMs(monotonicNow(), BRIEFLY_MS - TIMEOUT_MS)),
       ),
     /** Collects after the deadline. */
     collectTooLate: (handle: string) =>
-      failureOf(collector.collect(wallet(handle), CALLER, performance.now() - TIMEOUT_MS)),
+      failureOf(collector.collect(wallet(handle), CALLER, addMs(monotonicNow(), -TIMEOUT_MS))),
   };
 }
 

@@ -19,6 +19,14 @@ import {
   TAKE,
   WITHDRAW,
 } from "./claim-scripts.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msSince,
+  msUntil,
+} from "../../time/monotonic.ts";
 
 const STORED_TRANSACTION = z.object({
   base64: z.string(),
@@ -165,7 +173,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   /** The claims that collects of this process hold, by address. */
   const holders = new Map<string, Holder>();
   const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
-  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(
+  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: MonotonicTime }>(
     MAX_BACKOFFS,
   );
 
@@ -173,7 +181,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   async function takeInRedis(
     keys: Readonly<Record<"claim" | "known", string>>,
     newToken: string,
-    endsAt: number,
+    endsAt: MonotonicTime,
     onWait: OnWait,
   ) {
     let awaitedToken = "";
@@ -183,7 +191,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const [holder, transaction] = answer;
       if (holder === newToken || transaction !== "")
         return { answer, isEarlier: awaitedToken === "" };
-      if (performance.now() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
+      if (monotonicNow() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
       if (awaitedToken === "") onWait(() => undefined);
       awaitedToken = holder;
       await sleep(POLL_MS);
@@ -197,7 +205,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
 
   function rememberBackoff(address: string, ms: number): void {
     if (ms === 0) backoffs.delete(address);
-    else backoffs.set(address, { ms, endsAt: performance.now() + ms }, { ttl: ms + REMEMBERED_MS });
+    else
+      backoffs.set(address, { ms, endsAt: addMs(monotonicNow(), ms) }, { ttl: ms + REMEMBERED_MS });
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
@@ -208,11 +217,14 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   return {
     /**
      * Takes the claim of this address. If another collect must finish first, calls `onWait`, then
-     * waits; if that collect has signed nothing, until `endsAt` (`performance.now()` time) at the
-     * latest. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired` or
+     * waits; if that collect has signed nothing, until `endsAt` at the latest. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired` or
      * `stored-transaction-unreadable`.
      */
-    async take(address: string, endsAt: number, onWait: OnWait = () => undefined): Promise<Claim> {
+    async take(
+      address: string,
+      endsAt: MonotonicTime,
+      onWait: OnWait = () => undefined,
+    ): Promise<Claim> {
       for (let other; (other = holders.get(address));) {
         const holder = other;
         onWait(() => holder.transaction);
@@ -234,12 +246,12 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         free();
         throw error;
       });
-      const { ms = 0, endsAt: backsOffUntil = 0 } = backoffs.get(address) ?? {};
-      const left = Math.max(0, backsOffUntil - performance.now());
+      const { ms = 0, endsAt: backsOffUntil = LONG_AGO } = backoffs.get(address) ?? {};
+      const left = Math.max(0, msUntil(backsOffUntil));
       const ofThisProcess = [token, "", 0, "", ms, left] as const;
       const [holder, transaction, landedSlot, collect, lastBackoffMs, leftMs] =
         taken?.answer ?? ofThisProcess;
-      const takenAt = performance.now();
+      const takenAt = monotonicNow();
       let hasTransaction = holder !== token;
       if (hasTransaction) free();
       const renew = () =>
@@ -283,7 +295,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         isEarlier: taken?.isEarlier ?? false,
         landedSlot,
         lastCollect: () => newestCollect(address, collect),
-        backsOffMs: () => Math.max(0, takenAt + leftMs - performance.now()),
+        backsOffMs: () => Math.max(0, leftMs - msSince(takenAt)),
         async store(signed) {
           clearInterval(renewal);
           hasTransaction = true;
@@ -331,8 +343,8 @@ export async function storeUnderAll(
   return areFree.map((ofAccount) => ofAccount.includes(false));
 }
 
-async function waitFor(holder: Holder, endsAt: number): Promise<void> {
-  const leftMs = Math.max(0, endsAt - performance.now());
+async function waitFor(holder: Holder, endsAt: MonotonicTime): Promise<void> {
+  const leftMs = Math.max(0, msUntil(endsAt));
   await withDeadline(leftMs, (deadline) => untilAborted(holder.settled.promise, deadline)).catch(
     () => {
       if (!holder.transaction) throw new CollectError({ kind: "distribution-in-flight" });

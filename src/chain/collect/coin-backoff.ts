@@ -1,5 +1,14 @@
 import { createLruCache } from "../../store/lru-cache.ts";
 import type { Sweep } from "../choose-sweeps.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msBetween,
+  msSince,
+  msUntil,
+} from "../../time/monotonic.ts";
 
 const FIRST_BACKOFF_MS = 60_000;
 const MAX_BACKOFF_MS = 3_600_000;
@@ -52,14 +61,14 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
  */
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
-  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: number }>(
+  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: MonotonicTime }>(
     MAX_ENTRIES,
   );
   /**
    * By the same keys: the group of a coin kept apart, and its last try. By address: the last try of
    * {@link REST}.
    */
-  const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: number }>(
+  const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: MonotonicTime }>(
     MAX_ENTRIES,
     {
       ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
@@ -69,22 +78,22 @@ export function createCoinBackoff() {
    * The times of the last three failures, by the account's address and the address block that
    * caused them.
    */
-  const failuresOfBlocks = createLruCache<string, readonly number[]>(MAX_ENTRIES, {
+  const failuresOfBlocks = createLruCache<string, readonly MonotonicTime[]>(MAX_ENTRIES, {
     ttl: 2 * COIN_FAILURES_MS,
   });
 
   const keyOf = (address: string, part: string) => `${address} ${part}`;
-  const leftMs = (key: string) => (backoffs.get(key)?.endsAt ?? 0) - performance.now();
+  const leftMs = (key: string) => msUntil(backoffs.get(key)?.endsAt ?? LONG_AGO);
 
   function backOff(key: string): void {
     const last = backoffs.get(key);
     const ms = last ? Math.min(2 * last.ms, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
-    backoffs.set(key, { ms, endsAt: performance.now() + ms }, { ttl: ms + REMEMBERED_MS });
+    backoffs.set(key, { ms, endsAt: addMs(monotonicNow(), ms) }, { ttl: ms + REMEMBERED_MS });
   }
 
   /** Puts all these coins in the group `id`; without `id`, puts each in its own group. */
   function setApart(address: string, mints: readonly string[], id?: symbol): void {
-    const triedAt = performance.now();
+    const triedAt = monotonicNow();
     for (const mint of mints) apart.set(keyOf(address, mint), { id: id ?? Symbol(mint), triedAt });
   }
 
@@ -94,9 +103,9 @@ export function createCoinBackoff() {
   function leftMsOfBlock(address: string, block: string | undefined): number {
     if (block === undefined) return 0;
     const times = failuresOfBlocks.get(keyOf(address, block)) ?? [];
-    const [first, last] = [times[0] ?? 0, times.at(-1) ?? 0];
-    if (times.length < MAX_COIN_FAILURES || last - first > COIN_FAILURES_MS) return 0;
-    return last + COIN_FAILURES_MS - performance.now();
+    const [first = LONG_AGO, last = LONG_AGO] = [times[0], times.at(-1)];
+    if (times.length < MAX_COIN_FAILURES || msBetween(first, last) > COIN_FAILURES_MS) return 0;
+    return COIN_FAILURES_MS - msSince(last);
   }
 
   return {
@@ -135,11 +144,11 @@ export function createCoinBackoff() {
           const isApart = id !== REST;
           const triedAt = isApart
             ? entries[indexes[0]!]!.triedAt
-            : (apart.get(address)?.triedAt ?? 0);
+            : (apart.get(address)?.triedAt ?? LONG_AGO);
           const isFirst = isApart && some.some(({ stage }) => stage !== "SHARED");
           return { id, isApart, sweeps: some, triedAt, isFirst };
         })
-        .sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || a.triedAt - b.triedAt);
+        .sort((a, b) => Number(b.isFirst) - Number(a.isFirst) || msBetween(b.triedAt, a.triedAt));
     },
 
     /**
@@ -147,7 +156,7 @@ export function createCoinBackoff() {
      * wait.
      */
     restTried(address: string): void {
-      apart.set(address, { id: REST, triedAt: performance.now() });
+      apart.set(address, { id: REST, triedAt: monotonicNow() });
     },
 
     /**
@@ -173,7 +182,7 @@ export function createCoinBackoff() {
       const times = failuresOfBlocks.get(keyOf(address, block)) ?? [];
       failuresOfBlocks.set(
         keyOf(address, block),
-        [...times, performance.now()].slice(-MAX_COIN_FAILURES),
+        [...times, monotonicNow()].slice(-MAX_COIN_FAILURES),
       );
     },
 

@@ -12,6 +12,7 @@ import {
   type InFlightCollect,
 } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
+import { type MonotonicTime, msSince } from "../../time/monotonic.ts";
 
 export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
@@ -110,12 +111,12 @@ export function createCollector(needs: CollectNeeds) {
   async function join(
     collect: AccountCollect,
     addressBlock: string,
-    startedAt: number,
+    startedAt: MonotonicTime,
   ): Promise<CollectOutcome | undefined> {
     const { task, payers } = collect;
     if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
     collect.inFlight?.asked();
-    const leftMs = Math.max(0, startedAt + collectTimeoutMs - performance.now());
+    const leftMs = Math.max(0, collectTimeoutMs - msSince(startedAt));
     try {
       const outcome = await withDeadline(leftMs, (signal) =>
         task.join({ addressBlock, signal }).catch((error: unknown) => {
@@ -138,14 +139,14 @@ export function createCollector(needs: CollectNeeds) {
      * of the same `visitorBlock`. Blocks take turns, because callers wake in the order of their
      * requests. No block's coins can fail another block's collect. `addressBlock` pays, unless
      * another block already does. The caller waits at most `collectTimeoutMs` after its request's
-     * start (`startedAt`, in `performance.now()` time); the collect itself continues. Logs to the
+     * start (`startedAt`); the collect itself continues. Logs to the
      * first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a
      * bug.
      */
     async collect(
       { account, coins }: WalletWithCoins,
       caller: CollectCaller,
-      startedAt: number,
+      startedAt: MonotonicTime,
       log?: Logger,
     ): Promise<CollectOutcome> {
       const { addressBlock, visitorBlock } = caller;
@@ -157,7 +158,7 @@ export function createCollector(needs: CollectNeeds) {
        */
       let isApart = false;
       for (;;) {
-        if (performance.now() >= startedAt + collectTimeoutMs) {
+        if (msSince(startedAt) >= collectTimeoutMs) {
           if (joined?.kind === "collected") return joined;
           throw timeoutErrorOf(collects.get(account.address));
         }

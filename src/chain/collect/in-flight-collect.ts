@@ -22,6 +22,13 @@ import {
   type TransactionOutcome,
 } from "./send-and-confirm.ts";
 import { createLandingProofs, type SeenTransaction } from "./success.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msUntil,
+} from "../../time/monotonic.ts";
 
 /** The services that collects use. Only `plan` can sign. */
 export interface CollectNeeds extends ConfirmationWaits {
@@ -88,8 +95,8 @@ export function createStartCollect(needs: CollectNeeds) {
   return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
     const { account, coins } = wallet;
     const { address } = account;
-    const startedAt = performance.now();
-    const endsAt = startedAt + collectTimeoutMs;
+    const startedAt = monotonicNow();
+    const endsAt = addMs(startedAt, collectTimeoutMs);
     const proofs = createLandingProofs(rpc);
     /** Whether a signed transaction may be in flight. */
     let mayBeInFlight = false;
@@ -162,7 +169,7 @@ export function createStartCollect(needs: CollectNeeds) {
       if (isRead) {
         // With `nothing`, only the account's `lastCollect` needs the amounts: one attempt to read
         // them is enough.
-        const timeoutMs = result === "nothing" ? 0 : endsAt - performance.now();
+        const timeoutMs = result === "nothing" ? 0 : msUntil(endsAt);
         const read = await readOutcome(
           { account, claim, transaction, outcome, timeoutMs },
           log,
@@ -180,7 +187,11 @@ export function createStartCollect(needs: CollectNeeds) {
      * Takes a draft's distribution claims one by one. If one has another collect's transaction,
      * returns that claim.
      */
-    async function claimDistributions({ wanted }: Draft, held: Map<string, Claim>, signBy: number) {
+    async function claimDistributions(
+      { wanted }: Draft,
+      held: Map<string, Claim>,
+      signBy: MonotonicTime,
+    ) {
       const coins = distributionsOf(wanted.sweeps).map(({ coin }) => coin);
       // All collects take the claims in one order, so that they rarely keep each other waiting.
       for (const { mint, curve, sharingConfig } of coins.toSorted((a, b) =>
@@ -205,7 +216,8 @@ export function createStartCollect(needs: CollectNeeds) {
      * CollectError} `backing-off` or `coins-backing-off`.
      */
     async function prepare(claim: Claim, held: Map<string, Claim>, onSigned: () => void) {
-      const signBy = Math.min(endsAt, performance.now() + DISTRIBUTION_WAIT * collectTimeoutMs);
+      const waitMs = Math.min(msUntil(endsAt), DISTRIBUTION_WAIT * collectTimeoutMs);
+      const signBy = addMs(monotonicNow(), waitMs);
       /** The groups that would move too little. */
       const tried = new Set<symbol>();
       const collect = {
@@ -222,7 +234,7 @@ export function createStartCollect(needs: CollectNeeds) {
       let missing: Lamports | undefined;
       for (;;) {
         const { size } = leftOut;
-        const readAt = performance.now();
+        const readAt = monotonicNow();
         const drafts = await readDrafts(collect);
         const slot = rpc.newestSlot();
         const [draft] = drafts;
@@ -253,7 +265,7 @@ export function createStartCollect(needs: CollectNeeds) {
     async function run(): Promise<CollectOutcome> {
       let movingNothing = 0;
       for (;;) {
-        if (performance.now() > endsAt) throw new CollectError({ kind: "timed-out" });
+        if (monotonicNow() > endsAt) throw new CollectError({ kind: "timed-out" });
         const claim = await claims.take(address, endsAt, wait);
         lastCollect = claim.lastCollect;
         floors.require(address, claim.landedSlot);
@@ -264,7 +276,7 @@ export function createStartCollect(needs: CollectNeeds) {
 
         mayBeInFlight = false;
         const landedBefore = floors.landedSlotOf(address);
-        let signedAt = 0;
+        let signedAt = LONG_AGO;
         /**
          * The claims of the sharing configs whose fees the transaction distributes, by the coin's
          * mint.
@@ -272,7 +284,7 @@ export function createStartCollect(needs: CollectNeeds) {
         const distributions = new Map<string, Claim>();
         const prepared = await prepare(claim, distributions, () => {
           mayBeInFlight = true;
-          signedAt = performance.now();
+          signedAt = monotonicNow();
         }).catch((error: unknown) => {
           settleAll(distributions);
           claim.settle();
@@ -396,9 +408,9 @@ export function createStartCollect(needs: CollectNeeds) {
         if (mayBeInFlight) proofs.readSlot();
       },
       /**
-       * Whether the outcome is a result for a caller who asked at this `performance.now()` time.
+       * Whether the outcome is a result for a caller who asked at this time.
        */
-      isResultFor: async (askedAt: number) =>
+      isResultFor: async (askedAt: MonotonicTime) =>
         reported === undefined || (await proofs.resultFor(askedAt, reported)) === "landed",
       timeoutError() {
         const current = signature();

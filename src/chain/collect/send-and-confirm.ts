@@ -10,6 +10,7 @@ import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
 import type { VersionChoice } from "./message/message-version.ts";
+import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /** The transaction is in a block. */
 export interface Landed {
@@ -144,7 +145,7 @@ export function createConfirmation(
      * `silent` reports.
      */
     const isPast: boolean[] = [];
-    let giveUpAt: number | undefined;
+    let giveUpAt: MonotonicTime | undefined;
 
     return async (): Promise<TransactionOutcome | undefined> => {
       const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
@@ -167,10 +168,8 @@ export function createConfirmation(
       reports.forEach(({ kind }, i) => {
         if (kind !== "silent") isPast[i] = kind !== "valid";
       });
-      giveUpAt = isPast.includes(true) ? (giveUpAt ?? performance.now() + agreeMs) : undefined;
-      return giveUpAt !== undefined && performance.now() >= giveUpAt
-        ? { kind: "unknown" }
-        : undefined;
+      giveUpAt = isPast.includes(true) ? (giveUpAt ?? addMs(monotonicNow(), agreeMs)) : undefined;
+      return giveUpAt !== undefined && monotonicNow() >= giveUpAt ? { kind: "unknown" } : undefined;
     };
   }
 
@@ -257,10 +256,10 @@ export function createConfirmation(
       timeoutMs: number,
     ): Promise<LandedTransaction | undefined> {
       const accountKeys = accountKeysOf(base64);
-      const giveUpAt = performance.now() + timeoutMs;
+      const giveUpAt = addMs(monotonicNow(), timeoutMs);
       while (accountKeys) {
         const landed = await readShared(signature, accountKeys);
-        if (landed || performance.now() > giveUpAt) return landed;
+        if (landed || monotonicNow() > giveUpAt) return landed;
       }
       return undefined;
     },
@@ -271,11 +270,11 @@ export function createConfirmation(
      */
     async readAtEach({ base64, signature }: StoredTransaction): Promise<LandedTransaction[]> {
       const accountKeys = accountKeysOf(base64) ?? [];
-      const giveUpAt = performance.now() + READ_AT_EACH_MS;
+      const giveUpAt = addMs(monotonicNow(), READ_AT_EACH_MS);
       for (;;) {
         const found = await rpc.getTransactionAtEach(signature, accountKeys, READ_AT_EACH_MS);
         const isEnough = found.length >= Math.min(MIN_AGREEING, rpc.endpointCount);
-        if (isEnough || performance.now() > giveUpAt) return found;
+        if (isEnough || monotonicNow() > giveUpAt) return found;
         await sleep(rereadMs);
       }
     },

@@ -1,5 +1,6 @@
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { TransactionOutcome } from "./send-and-confirm.ts";
+import { LONG_AGO, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /** A transaction that a collect signed, or that it waited for. */
 export interface SeenTransaction {
@@ -7,17 +8,14 @@ export interface SeenTransaction {
   readonly hasAccount: boolean;
   readonly outcome: TransactionOutcome;
   /**
-   * When the collect itself signed the transaction, in `performance.now()` time; undefined if it
-   * did not.
+   * When the collect itself signed the transaction; undefined if it did not.
    */
-  readonly signedAt?: number | undefined;
+  readonly signedAt?: MonotonicTime | undefined;
 }
 
-/**
- * Proves that a transaction in a slot above `slot` landed after `at`, a `performance.now()` time.
- */
+/** Proves that a transaction in a slot above `slot` landed after `at`. */
 interface LandingProof {
-  readonly at: number;
+  readonly at: MonotonicTime;
   readonly slot: number;
 }
 
@@ -37,8 +35,8 @@ interface LandingProof {
  * signed earlier.
  */
 export function resultFor(
-  askedAt: number,
-  { hasAccount, outcome, signedAt = -Infinity }: SeenTransaction,
+  askedAt: MonotonicTime,
+  { hasAccount, outcome, signedAt = LONG_AGO }: SeenTransaction,
   proofs: readonly LandingProof[],
 ): "landed" | "unknown" | "nothing" {
   if (!hasAccount || outcome.kind === "expired") return "nothing";
@@ -56,7 +54,7 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
 
   async function readSlot(): Promise<void> {
     next = undefined;
-    const at = performance.now();
+    const at = monotonicNow();
     const slot = await rpc.getNewestSlot().catch(() => Infinity);
     proofs.push({ at, slot });
   }
@@ -70,12 +68,12 @@ export function createLandingProofs(rpc: Pick<Rpc, "getNewestSlot">) {
       next ??= running.then(() => (running = readSlot()));
     },
 
-    add(at: number, slot: number): void {
+    add(at: MonotonicTime, slot: number): void {
       proofs.push({ at, slot });
     },
 
     /** Returns {@link resultFor}. Waits for the read in flight if it can change the result. */
-    async resultFor(askedAt: number, transaction: SeenTransaction) {
+    async resultFor(askedAt: MonotonicTime, transaction: SeenTransaction) {
       if (resultFor(askedAt, transaction, proofs) === "nothing") await (next ?? running);
       return resultFor(askedAt, transaction, proofs);
     },

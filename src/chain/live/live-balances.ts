@@ -6,6 +6,17 @@ import type { Balances, BalanceWith } from "../balances.ts";
 import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
+import {
+  addMs,
+  earliest,
+  latest,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msBetween,
+  msSince,
+  msUntil,
+} from "../../time/monotonic.ts";
 
 const PERIOD_MS = 2_000;
 /**
@@ -35,10 +46,10 @@ interface Watched extends WalletWithCoins {
   /** The number of watchers, by address block. */
   readonly watchers: Map<string, number>;
   balance: BalanceWith | undefined;
-  /** When the read of `balance` started, by `performance.now()` like all times here. */
-  readAt: number;
+  /** When the read of `balance` started. */
+  readAt: MonotonicTime;
   /** When the last read started, successful or not. */
-  triedAt: number;
+  triedAt: MonotonicTime;
   /** Increases with each balance that watchers should see. */
   version: number;
   /** Whether the last read failed. The next balance is then shown even if it has not changed. */
@@ -66,7 +77,7 @@ export function createLiveBalances(
 ) {
   const { balances, livePeriodMs = PERIOD_MS, liveCallMs = CALL_MS } = needs;
   const countedBalances = needs.countedBalances(() => {
-    nextCallAt = Math.max(nextCallAt, performance.now()) + liveCallMs;
+    nextCallAt = addMs(latest(nextCallAt, monotonicNow()), liveCallMs);
   });
   /** By {@link identityOf}; the wallet that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
@@ -75,15 +86,15 @@ export function createLiveBalances(
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   /** When the next call is allowed once the burst is used up. */
-  let nextCallAt = 0;
+  let nextCallAt = LONG_AGO;
   let failures = 0;
-  let backsOffUntil = 0;
+  let backsOffUntil = LONG_AGO;
 
   function join(requested: WalletWithCoins, addressBlock: string): Watched {
     const wallet = wallets.get(identityOf(requested)) ?? {
       ...requested,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: -Infinity, triedAt: -Infinity, nextRead: Promise.withResolvers<undefined>() },
+      ...{ readAt: LONG_AGO, triedAt: LONG_AGO, nextRead: Promise.withResolvers<undefined>() },
     };
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
     return wallet;
@@ -103,8 +114,7 @@ export function createLiveBalances(
    * all others.
    */
   function inTurn(): Iterable<Watched> {
-    const dueBefore = performance.now() - livePeriodMs;
-    const due = [...wallets.values()].filter(({ triedAt }) => triedAt <= dueBefore);
+    const due = [...wallets.values()].filter(({ triedAt }) => msSince(triedAt) >= livePeriodMs);
     return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
   }
 
@@ -113,12 +123,12 @@ export function createLiveBalances(
    * first.
    */
   function byBlock(some: readonly Watched[]): Watched[] {
-    const readAt = new Map<string, number>();
+    const readAt = new Map<string, MonotonicTime>();
     for (const { watchers, triedAt } of wallets.values())
       for (const block of watchers.keys()) readAt.set(block, triedAt);
     const turnOf = ({ watchers }: Watched) =>
-      Math.min(...watchers.keys().map((block) => readAt.get(block)!));
-    const oldestFirst = some.toSorted((a, b) => turnOf(a) - turnOf(b));
+      earliest(...watchers.keys().map((block) => readAt.get(block)!));
+    const oldestFirst = some.toSorted((a, b) => msBetween(turnOf(b), turnOf(a)));
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
 
@@ -128,7 +138,7 @@ export function createLiveBalances(
     { getBalances }: Pick<Balances, "getBalances">,
     signal?: AbortSignal,
   ): Promise<boolean> {
-    const startedAt = performance.now();
+    const startedAt = monotonicNow();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
       changed.delete(wallet);
@@ -147,7 +157,7 @@ export function createLiveBalances(
     return !results.every((result) => result instanceof Error && !isOfAccount(result));
   }
 
-  function show(wallet: Watched, balance: BalanceWith, startedAt: number): void {
+  function show(wallet: Watched, balance: BalanceWith, startedAt: MonotonicTime): void {
     // A later read may have been faster.
     if (startedAt < wallet.readAt) return;
     const before = wallet.balance?.(wallet.coins);
@@ -171,7 +181,7 @@ export function createLiveBalances(
     const hasAnswered = await read(batch, countedBalances);
     failures = hasAnswered ? 0 : failures + 1;
     const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-    backsOffUntil = hasAnswered ? 0 : performance.now() + backoffMs;
+    backsOffUntil = hasAnswered ? LONG_AGO : addMs(monotonicNow(), backoffMs);
     isReading = false;
     schedule();
   }
@@ -180,10 +190,13 @@ export function createLiveBalances(
     clearTimeout(timer);
     const [oldest] = wallets.values();
     if (isReading || !oldest) return;
-    const now = performance.now();
-    const dueAt = changed.size > 0 ? now : oldest.triedAt + livePeriodMs;
-    const at = Math.max(dueAt, backsOffUntil, nextCallAt - (BURST - CALLS_PER_READ) * liveCallMs);
-    timer = setTimeout(() => void withoutParent(readNext), Math.max(0, at - now)).unref();
+    const waitMs = Math.max(
+      0,
+      changed.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
+      msUntil(backsOffUntil),
+      msUntil(nextCallAt) - (BURST - CALLS_PER_READ) * liveCallMs,
+    );
+    timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();
   }
 
   return {
@@ -196,7 +209,7 @@ export function createLiveBalances(
       requested: WalletWithCoins,
       { signal, addressBlock }: Caller,
     ): AsyncGenerator<BalanceWith> {
-      const joinedAt = performance.now();
+      const joinedAt = monotonicNow();
       const wallet = join(requested, addressBlock);
       const end = () => {
         leave(wallet, addressBlock);
@@ -221,7 +234,7 @@ export function createLiveBalances(
 /** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */
 async function* follow(
   wallet: Watched,
-  joinedAt: number,
+  joinedAt: MonotonicTime,
   signal: AbortSignal,
 ): AsyncGenerator<BalanceWith> {
   let shown: number | undefined;

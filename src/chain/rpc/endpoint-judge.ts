@@ -13,6 +13,13 @@ import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msSince,
+} from "../../time/monotonic.ts";
 
 interface Standing {
   readonly endpoint: Endpoint;
@@ -23,14 +30,14 @@ interface Standing {
   /**
    * When the genesis hash was last read; undefined before the first read, and after each failure.
    */
-  verifiedAt: number | undefined;
+  verifiedAt: MonotonicTime | undefined;
   verifying: Promise<void> | undefined;
   isChecking: boolean;
   failuresInARow: number;
   /** Until this time the other endpoints are tried first. */
-  backsOffUntil: number;
+  backsOffUntil: MonotonicTime;
   /** The fault that was logged, and when it was last seen. */
-  logged: { readonly fault: Fault; at: number } | undefined;
+  logged: { readonly fault: Fault; at: MonotonicTime } | undefined;
 }
 
 /** An endpoint's cluster, or the error if the endpoint does not answer. */
@@ -98,26 +105,26 @@ export function createEndpointJudge(needs: {
   log: Logger;
 }) {
   const { endpoints, rpcTimeoutMs, log } = needs;
-  const now = () => performance.now();
   const isOnly = endpoints.length === 1;
   const all = endpoints.map((endpoint): Standing => ({
     ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
-    ...{ failuresInARow: 0, backsOffUntil: -Infinity, logged: undefined },
+    ...{ failuresInARow: 0, backsOffUntil: LONG_AGO, logged: undefined },
   }));
   const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
   let rightHash: string | undefined;
   /** The last answer of the best endpoint. */
-  let best = { slot: 0, at: -Infinity };
+  let best = { slot: 0, at: LONG_AGO };
   let newestSlot = 0;
   /**
    * When the best endpoint's answers fell below the newest slot; undefined while they are not below
    * it.
    */
-  let belowSince: number | undefined;
+  let belowSince: MonotonicTime | undefined;
 
-  const backsOff = ({ backsOffUntil, isForeign }: Standing) => isForeign || backsOffUntil > now();
+  const backsOff = ({ backsOffUntil, isForeign }: Standing) =>
+    isForeign || backsOffUntil > monotonicNow();
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) =>
     progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
@@ -148,8 +155,8 @@ export function createEndpointJudge(needs: {
     const fault = faultOf(standing);
     if (fault) {
       if (fault !== logged?.fault) log.warn({ host }, `${TEXTS[fault]}: the others are used`);
-      standing.logged = { fault, at: now() };
-    } else if (logged && now() - logged.at > OVER_MS) {
+      standing.logged = { fault, at: monotonicNow() };
+    } else if (logged && msSince(logged.at) > OVER_MS) {
       log.info({ host }, "a chain endpoint's state is as good as the others' again");
       standing.logged = undefined;
     }
@@ -163,20 +170,22 @@ export function createEndpointJudge(needs: {
     const { endpoint, failuresInARow } = standing;
     standing.verifiedAt = undefined;
     // Calls that fail at the same moment count as one failure.
-    if (standing.backsOffUntil > now()) return;
+    if (standing.backsOffUntil > monotonicNow()) return;
     if (failuresInARow === 0 && !isOnly)
       log.warn(
         { host: endpoint.host, err: cause },
         "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
       );
-    standing.backsOffUntil =
-      now() + Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS);
+    standing.backsOffUntil = addMs(
+      monotonicNow(),
+      Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS),
+    );
     standing.failuresInARow++;
   }
 
   function learn(standing: Standing, genesisHash: string): void {
     const preferred = all.find((each) => each.genesisHash !== undefined);
-    Object.assign(standing, { genesisHash, verifiedAt: now() });
+    Object.assign(standing, { genesisHash, verifiedAt: monotonicNow() });
     const isMorePreferred = !preferred || all.indexOf(standing) < all.indexOf(preferred);
     if (isMorePreferred) rightHash = genesisHash;
     else if (!all.some((each) => each.genesisHash === rightHash)) rightHash = preferred.genesisHash;
@@ -219,7 +228,7 @@ export function createEndpointJudge(needs: {
 
   /** Whether the chain can have reached `slot` by now, given the best endpoint's last answer. */
   const isReached = (slot: number) =>
-    best.slot === 0 || slot <= best.slot + ((now() - best.at + MAX_AGE_MS) / 1_000) * MOST_RATE;
+    best.slot === 0 || slot <= best.slot + ((msSince(best.at) + MAX_AGE_MS) / 1_000) * MOST_RATE;
 
   /**
    * Raises the newest slot to `slot` if the chain can have reached it. Any endpoint or replica may
@@ -234,14 +243,14 @@ export function createEndpointJudge(needs: {
     const { progress } = standing;
     const { slot } = state;
     const isBest = inOrder()[0] === standing;
-    if (isBest && slot < newestSlot) belowSince ??= now();
+    if (isBest && slot < newestSlot) belowSince ??= monotonicNow();
     if (!progress.take(state) || faultOf(standing, true)) return false;
     if (!isBest) takeSlot(slot);
     else {
-      best = { slot, at: now() };
+      best = { slot, at: monotonicNow() };
       const isLost =
         belowSince !== undefined &&
-        now() - belowSince >= LOST_MS &&
+        msSince(belowSince) >= LOST_MS &&
         progress.advancedAt() > belowSince;
       if (isLost || slot >= newestSlot) {
         newestSlot = slot;
@@ -306,7 +315,7 @@ export function createEndpointJudge(needs: {
       const standing = of(endpoint);
       if (standing.failuresInARow > 0)
         log.info({ host: endpoint.host }, "a chain endpoint works again");
-      Object.assign(standing, { failuresInARow: 0, backsOffUntil: -Infinity });
+      Object.assign(standing, { failuresInARow: 0, backsOffUntil: LONG_AGO });
     },
 
     /**
@@ -354,8 +363,9 @@ export function createEndpointJudge(needs: {
         const isDue =
           verifiedAt === undefined
             ? isSilent || failuresInARow > 0
-            : now() - verifiedAt >= VERIFY_AFTER_MS;
-        if (standing.isChecking || standing.backsOffUntil > now() || !(isSilent || isDue)) continue;
+            : msSince(verifiedAt) >= VERIFY_AFTER_MS;
+        if (standing.isChecking || standing.backsOffUntil > monotonicNow() || !(isSilent || isDue))
+          continue;
         standing.isChecking = true;
         void (isDue ? verify(standing) : Promise.resolve())
           .then(() => {

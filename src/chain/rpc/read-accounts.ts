@@ -4,6 +4,7 @@ import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
 import type { Account } from "./rpc-results.ts";
+import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /** Accounts in the order of their addresses; undefined for a missing one. */
 export type Accounts = readonly (Account | undefined)[];
@@ -77,11 +78,11 @@ const MAX_READS_OF_GROUP = 3;
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
   const { failover, callEndpoint } = needs;
-  const limits = new Map<Endpoint, { readonly keys: number; readonly forgetAt: number }>();
+  const limits = new Map<Endpoint, { readonly keys: number; readonly forgetAt: MonotonicTime }>();
 
   function limitOf(endpoint: Endpoint): number {
     const limit = limits.get(endpoint);
-    return limit && performance.now() < limit.forgetAt ? limit.keys : MAX_ACCOUNTS_PER_CALL;
+    return limit && monotonicNow() < limit.forgetAt ? limit.keys : MAX_ACCOUNTS_PER_CALL;
   }
 
   /**
@@ -93,7 +94,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     else {
       // Both halves read the sysvars. With them, two wallets have 8 accounts, and one wallet has 5.
       const half = Math.min(limitOf(endpoint), keys - 1, Math.ceil((keys + SYSVARS.length) / 2));
-      limits.set(endpoint, { keys: half, forgetAt: performance.now() + LIMIT_MAX_AGE_MS });
+      limits.set(endpoint, { keys: half, forgetAt: addMs(monotonicNow(), LIMIT_MAX_AGE_MS) });
     }
   }
 

@@ -1,3 +1,5 @@
+import { LONG_AGO, monotonicNow, msBetween } from "../../time/monotonic.ts";
+
 /** Far above the chain's rate of about 5 blocks a second. */
 const MAX_PER_SECOND = 20;
 /**
@@ -12,12 +14,11 @@ const SLACK = 500;
 const MAX_AGE_MS = 60_000;
 
 /**
- * Heights far above the highest one reported in the last minute (if any) are impossible. `now` is
- * in ms.
+ * Heights far above the highest one reported in the last minute (if any) are impossible.
  */
-export function createHeightCheck(now = () => performance.now()) {
-  let highest = { height: 0, at: -Infinity };
-  const ageMs = () => now() - highest.at;
+export function createHeightCheck(now = monotonicNow) {
+  let highest = { height: 0, at: LONG_AGO };
+  const ageMs = () => msBetween(highest.at, now());
 
   function isPossible(height: number): boolean {
     return (

@@ -1,3 +1,11 @@
+import {
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msBetween,
+  msSince,
+} from "../../time/monotonic.ts";
+
 /**
  * Limits of the observed slots per second. Mainnet's slots took 400 ms until October 2026; now they
  * take 200 ms.
@@ -29,7 +37,7 @@ export const FAULTS = ["moved", "old", "still"] as const;
 export type Fault = (typeof FAULTS)[number];
 
 interface Place extends State {
-  readonly at: number;
+  readonly at: MonotonicTime;
 }
 
 export type Progress = ReturnType<typeof createProgress>;
@@ -44,11 +52,10 @@ export type Progress = ReturnType<typeof createProgress>;
  * endpoint.
  */
 export function createProgress(isOnly: boolean) {
-  const now = () => performance.now();
   /** The highest slot, and when it was reached. */
   let place: Place | undefined;
-  let elsewhere: (Place & { readonly since: number }) | undefined;
-  let answeredAt = now();
+  let elsewhere: (Place & { readonly since: MonotonicTime }) | undefined;
+  let answeredAt = monotonicNow();
   let isOld = false;
   let rate = MOST_RATE;
   let rateFrom: Place | undefined;
@@ -59,7 +66,8 @@ export function createProgress(isOnly: boolean) {
 
   function fits(answer: Place, from: Place): boolean {
     const clockMs = isRight(answer) ? answer.clock! - (from.clock ?? Infinity) : 0;
-    const reached = from.slot + slotsIn(Math.max(answer.at - from.at, clockMs), MOST_RATE);
+    const reached =
+      from.slot + slotsIn(Math.max(msBetween(from.at, answer.at), clockMs), MOST_RATE);
     const isBehind = !isRight(answer) && answer.slot < from.slot - slotsIn(MAX_AGE_MS);
     return !isBehind && answer.slot <= reached + slotsIn(SLACK_MS);
   }
@@ -72,7 +80,7 @@ export function createProgress(isOnly: boolean) {
     const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
     if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;
-    const elapsedMs = answer.at - rateFrom.at;
+    const elapsedMs = msBetween(rateFrom.at, answer.at);
     if (elapsedMs >= RATE_SPAN_MS) {
       const observed = ((answer.slot - rateFrom.slot) / elapsedMs) * 1_000;
       rate = Math.min(Math.max(observed, LEAST_RATE), MOST_RATE);
@@ -84,13 +92,14 @@ export function createProgress(isOnly: boolean) {
   return {
     /** Records an answer's state, or refuses the state and returns false. */
     take(state: State): boolean {
-      const answer = { ...state, at: now() };
+      const answer = { ...state, at: monotonicNow() };
       answeredAt = answer.at;
       if (place && !fits(answer, place)) {
         const isRepeated = elsewhere && fits(answer, elsewhere);
         const since = isRepeated ? elsewhere!.since : answer.at;
         const isAhead = answer.slot > place.slot;
-        const goesOn = answer.at - since >= (isAhead ? AHEAD_MS : BEHIND_MS) || (isAhead && isOnly);
+        const goesOn =
+          msBetween(since, answer.at) >= (isAhead ? AHEAD_MS : BEHIND_MS) || (isAhead && isOnly);
         elsewhere = { ...answer, since };
         if (!isRepeated || !goesOn) return false;
         place = rateFrom = undefined;
@@ -102,14 +111,14 @@ export function createProgress(isOnly: boolean) {
     /** The highest slot; 0 before the first answer. */
     slot: () => place?.slot ?? 0,
     /** When the highest slot was reached. */
-    advancedAt: () => place?.at ?? -Infinity,
+    advancedAt: () => place?.at ?? LONG_AGO,
     /** The time since the endpoint's last answer, in ms. */
-    silentMs: () => now() - answeredAt,
+    silentMs: () => msSince(answeredAt),
     /** Whether the last accepted chain clock was more than 15 s behind this machine's clock. */
     isOld: () => isOld,
 
     fault(): Fault | undefined {
-      if (place && answeredAt - place.at > STILL_MS) return "still";
+      if (place && msBetween(place.at, answeredAt) > STILL_MS) return "still";
       if (isOld) return "old";
       return elsewhere && "moved";
     },

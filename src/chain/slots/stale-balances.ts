@@ -1,3 +1,5 @@
+import { addMs, LONG_AGO, monotonicNow } from "../../time/monotonic.ts";
+
 /** What is kept for a wallet or a coin. */
 interface Floor {
   /** The slot of the amounts last shown, or the last collect's slot if that is higher. */
@@ -40,10 +42,10 @@ export function createFloors(needs: {
   /** The previous generation. A floor that is used again moves to `current`. */
   let before = new Map<string, Floor>();
   let forgottenSlot = 0;
-  let unheard = { slot: 0, until: -Infinity };
+  let unheard = { slot: 0, until: LONG_AGO };
 
   const ifReached = (slot: number) => (slot <= newestSlot() ? slot : 0);
-  const unheardSlot = () => (performance.now() < unheard.until ? ifReached(unheard.slot) : 0);
+  const unheardSlot = () => (monotonicNow() < unheard.until ? ifReached(unheard.slot) : 0);
   const floorOf = (address: string) => current.get(address) ?? before.get(address);
 
   function keep(address: string, floor: Floor): void {
@@ -105,7 +107,7 @@ export function createFloors(needs: {
     requireOfAll(slot: number): void {
       takeSlot(slot);
       // A Redis that lost its newest data may return an older slot than before.
-      unheard = { slot: Math.max(slot, unheardSlot()), until: performance.now() + UNHEARD_MS };
+      unheard = { slot: Math.max(slot, unheardSlot()), until: addMs(monotonicNow(), UNHEARD_MS) };
     },
 
     /**

@@ -9,6 +9,7 @@ import {
   PING,
 } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
+import { addMs, monotonicNow, NEVER } from "../../../src/time/monotonic.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:v3:claim:{payer:address}";
@@ -26,37 +27,37 @@ describe("a claim without Redis", () => {
 
   it("has one holder at a time; who waits follows its transaction once that has an outcome", async () => {
     const { take } = claims();
-    const first = await take("address", Infinity);
+    const first = await take("address", NEVER);
     let seen: (() => unknown) | undefined;
-    const second = take("address", performance.now() + 600_000, (each) => (seen = each));
+    const second = take("address", addMs(monotonicNow(), 600_000), (each) => (seen = each));
     expect(seen?.()).toBeUndefined();
     expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
     expect(seen?.()).toEqual(transaction);
     first.settle({ slot: 42 });
     expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: true });
-    expect((await take("address", Infinity)).openTransaction).toBeUndefined();
+    expect((await take("address", NEVER)).openTransaction).toBeUndefined();
   });
 
   it("is waited for until the deadline, which names another collect of the process as the reason", async () => {
     const { take } = claims();
-    const first = await take("config", Infinity);
-    await expect(take("config", performance.now())).rejects.toMatchObject({
+    const first = await take("config", NEVER);
+    await expect(take("config", monotonicNow())).rejects.toMatchObject({
       failure: { kind: "distribution-in-flight" },
       message: expect.stringContaining(
         "Another account's collect is distributing the coin's shared fees",
       ),
     });
     first.settle();
-    expect((await take("config", Infinity)).openTransaction).toBeUndefined();
+    expect((await take("config", NEVER)).openTransaction).toBeUndefined();
   });
 
   it("remembers the newest collect for an hour from its block, of 10,000 accounts", async () => {
     const { take } = claims();
     async function settle(address: string, collect: LastCollect): Promise<void> {
-      (await take(address, Infinity)).settle({ slot: 1, collect });
+      (await take(address, NEVER)).settle({ slot: 1, collect });
     }
     const lastOf = async (address: string) => {
-      const claim = await take(address, Infinity);
+      const claim = await take(address, NEVER);
       claim.settle();
       return claim.lastCollect()?.signature;
     };
@@ -82,10 +83,10 @@ describe("the backoff of an account whose transactions fail", () => {
   });
   const { take } = createClaims({ feePayer: "payer", redis: undefined });
   async function settle(address: string, hasFailed: boolean): Promise<void> {
-    (await take(address, Infinity)).settle({ slot: 1, hasFailed });
+    (await take(address, NEVER)).settle({ slot: 1, hasFailed });
   }
   async function secondsOf(address: string): Promise<number> {
-    const claim = await take(address, Infinity);
+    const claim = await take(address, NEVER);
     claim.settle();
     return claim.backsOffMs() / 1_000;
   }
@@ -123,7 +124,7 @@ describeWithRedis("a claim in Redis", () => {
     server = newServer;
     redis = newRedis;
   }, FROZEN);
-  const take = (endsAt = Infinity) =>
+  const take = (endsAt = NEVER) =>
     createClaims({ feePayer: "payer", redis }).take("address", endsAt);
   const expire = () => server.command("DEL", KEY);
   /** Resolves when a second replica has requested the lock while it is held. */
@@ -162,7 +163,7 @@ describeWithRedis("a claim in Redis", () => {
 
   it("is waited for only until the deadline", async () => {
     await take();
-    await expect(take(performance.now())).rejects.toMatchObject({
+    await expect(take(monotonicNow())).rejects.toMatchObject({
       failure: { kind: "lease-not-acquired" },
     });
   });
@@ -218,7 +219,7 @@ describeWithRedis("a claim in Redis", () => {
   it("of a holder that died expires within 15 seconds after Redis's clock was ahead", async () => {
     await take();
     await server.command("PEXPIRE", KEY, 7_200_000);
-    await expect(take(performance.now())).rejects.toMatchObject({
+    await expect(take(monotonicNow())).rejects.toMatchObject({
       failure: { kind: "lease-not-acquired" },
     });
     expect(await server.command("PTTL", KEY)).toBeLessThanOrEqual(15_000);
@@ -384,7 +385,7 @@ describeWithRedis("a claim in Redis", () => {
     server.freeze();
     first.settle({ slot: 42 });
     const others = createClaims({ feePayer: "payer", redis });
-    for (let i = 0; i < 10_001; i++) (await others.take(`other${i}`, Infinity)).settle();
+    for (let i = 0; i < 10_001; i++) (await others.take(`other${i}`, NEVER)).settle();
     server.thaw();
     await redisIsUp();
     expect((await take()).openTransaction).toBeUndefined();

@@ -15,6 +15,7 @@ import {
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 let addresses = 0;
 /** An address that nobody uses. */
@@ -189,7 +190,7 @@ describe("a transaction in flight", () => {
       const release = hold(rpc, isMethod("getTransaction"));
       const first = collector.collect("creator");
       const coins = [sandbox.coins.addressesOf(newMint())];
-      const second = collector.collector.collect({ account, coins }, "other", performance.now());
+      const second = collector.collector.collect({ account, coins }, "other", monotonicNow());
       await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
       chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
       rpc.calls.length = 0;
@@ -282,7 +283,7 @@ describe("a collect", () => {
         ammVault: newAddress(),
       };
       collector.collector
-        .collect({ account, coins: [] }, callerOf(i), performance.now())
+        .collect({ account, coins: [] }, callerOf(i), monotonicNow())
         .catch((error: unknown) => {
           if ((error as CollectError).failure.kind === "too-many-in-flight") refused.push(i);
         });

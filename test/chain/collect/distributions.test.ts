@@ -19,6 +19,7 @@ import {
   startTestSandbox,
   type TestSandbox,
 } from "../../support/sandbox.ts";
+import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
 const SOL = 1_000_000_000n;
 const HALF = { kind: "collected", collected: SOL / 2n, newBalance: SOL / 2n };
@@ -57,7 +58,7 @@ const collect = ({ collector }: SandboxCollector, handle: string, mints = [mint]
     .collect(
       { account: sandbox.account(handle), coins: mints.map(sandbox.coins.addressesOf) },
       "caller",
-      performance.now(),
+      monotonicNow(),
     )
     .catch((error: unknown) => {
       if (error instanceof CollectError) return error.failure;
@@ -216,7 +217,7 @@ describe("the accounts that share a coin", () => {
     const late = collector.collector.collect(
       { account: sandbox.account("artist001"), coins: [sandbox.coins.addressesOf(mint)] },
       "caller",
-      performance.now() - 600_000,
+      addMs(monotonicNow(), -600_000),
     );
     await expect(late).rejects.toBeInstanceOf(CollectError);
     expect(await collect(collector, "artist002")).toMatchObject(HALF);

@@ -19,6 +19,7 @@ import {
   startTestSandbox,
   type TestSandbox,
 } from "../../support/sandbox.ts";
+import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -108,7 +109,7 @@ describe("collects of different accounts at the same moment", () => {
     const before = chain.balance(sandbox.feePayer);
     const outcomes = await Promise.all(
       accounts.map((account, i) =>
-        collector.collector.collect({ account, coins: [] }, `caller ${i}`, performance.now()),
+        collector.collector.collect({ account, coins: [] }, `caller ${i}`, monotonicNow()),
       ),
     );
     expect(outcomes).toMatchObject(Array(300).fill(collected));

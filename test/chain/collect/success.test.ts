@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TAKE } from "../../../src/chain/collect/claim-scripts.ts";
 import { CollectError } from "../../../src/chain/collect-error.ts";
-import { resultFor } from "../../../src/chain/collect/success.ts";
+import { resultFor, type SeenTransaction } from "../../../src/chain/collect/success.ts";
 import type { CoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
@@ -21,6 +21,7 @@ import {
   startTestSandbox,
   type TestSandbox,
 } from "../../support/sandbox.ts";
+import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
 const SOL = 1_000_000_000n;
 const ALL_FEES = { collected: 3_100_000_000n, newBalance: 8_300_000_000n };
@@ -50,6 +51,13 @@ describe("what a transaction is to a caller", () => {
   const landed = (slot: number, err: string | null = null) =>
     ({ kind: "landed", slot, err }) as const;
   const known = (slot: number) => ({ hasAccount: true, outcome: landed(slot) });
+  const start = monotonicNow();
+  const resultAt = (askedAt: number, ...args: [SeenTransaction, { at: number; slot: number }[]]) =>
+    resultFor(
+      addMs(start, askedAt),
+      args[0],
+      args[1].map(({ at, slot }) => ({ at: addMs(start, at), slot })),
+    );
   /** A chain read that began at 10 and saw slot 100. */
   const proofs = [{ at: 10, slot: 100 }];
 
@@ -59,24 +67,24 @@ describe("what a transaction is to a caller", () => {
     ["nothing, if it asked after the read began", 11, 101, "nothing"],
     ["nothing, if its slot is unknown", 10, 0, "nothing"],
   ] as const)("is %s", (_, askedAt, slot, result) => {
-    expect(resultFor(askedAt, known(slot), proofs)).toBe(result);
+    expect(resultAt(askedAt, known(slot), proofs)).toBe(result);
   });
 
   it("is compared with each caller, whatever the others get", () => {
     const later = [...proofs, { at: 20, slot: 101 }];
-    expect([15, 20].map((at) => resultFor(at, known(101), later))).toEqual(["nothing", "nothing"]);
-    expect([15, 20].map((at) => resultFor(at, known(102), later))).toEqual(["landed", "landed"]);
+    expect([15, 20].map((at) => resultAt(at, known(101), later))).toEqual(["nothing", "nothing"]);
+    expect([15, 20].map((at) => resultAt(at, known(102), later))).toEqual(["landed", "landed"]);
   });
 
   it("is its failure by the same rule, is nothing without the account, and stays unknown", () => {
     const failed = { hasAccount: true, outcome: landed(101, "AccountInUse") };
     const unknown = { hasAccount: true, outcome: { kind: "unknown" } } as const;
-    expect(resultFor(10, failed, proofs)).toBe("landed");
-    expect(resultFor(11, failed, proofs)).toBe("nothing");
+    expect(resultAt(10, failed, proofs)).toBe("landed");
+    expect(resultAt(11, failed, proofs)).toBe("nothing");
     expect(
-      [true, false].map((hasAccount) => resultFor(11, { ...unknown, hasAccount }, proofs)),
+      [true, false].map((hasAccount) => resultAt(11, { ...unknown, hasAccount }, proofs)),
     ).toEqual([...["unknown", "nothing"]]);
-    expect(resultFor(10, { ...known(101), hasAccount: false }, proofs)).toBe("nothing");
+    expect(resultAt(10, { ...known(101), hasAccount: false }, proofs)).toBe("nothing");
   });
 });
 
@@ -280,7 +288,7 @@ describeWithRedis("a transaction that Redis stores only after it has landed", ()
       isDown = false;
     });
     const coins = [sandbox.coins.addressesOf(newMint())];
-    expect(await collector.collect({ account, coins }, "caller", performance.now())).toMatchObject({
+    expect(await collector.collect({ account, coins }, "caller", monotonicNow())).toMatchObject({
       ...{ kind: "nothing", lastCollect: { ...ALL_FEES, signature } },
     });
     expect(sandbox.landedCollects()).toHaveLength(2);
@@ -300,11 +308,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
     sandbox.coins.launch({ mint, creator: shareholders[0]!.address, kind: "shared", shareholders });
     sandbox.coins.addFees(mint, SOL);
   });
-  const collect = (
-    { collector }: SandboxCollector,
-    handle: string,
-    startedAt = performance.now(),
-  ) =>
+  const collect = ({ collector }: SandboxCollector, handle: string, startedAt = monotonicNow()) =>
     collector
       .collect(
         { account: sandbox.account(handle), coins: [sandbox.coins.addressesOf(mint)] },
@@ -358,7 +362,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
   it("hears its signature when the time is over, also while its amounts are read", async () => {
     const collector = createSandboxCollector(sandbox);
     const { first, second, signature, release } = await askAfterLanding(collector);
-    expect(await collect(collector, "artist002", performance.now() - 599_999)).toEqual({
+    expect(await collect(collector, "artist002", addMs(monotonicNow(), -599_999))).toEqual({
       kind: "still-running",
       signature,
     });
@@ -377,7 +381,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       rpcs: [sandbox.rpc, sandbox.secondRpc],
       waits: { agreeMs: SHORT_AGREE_MS },
     });
-    const later = performance.now() + 600_000;
+    const later = addMs(monotonicNow(), 600_000);
     for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
       faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
     const first = collect(collector, "artist001", later);
@@ -439,8 +443,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
         { collector }: SandboxCollector,
         handle: string,
         coins: CoinAddresses[],
-      ) =>
-        collector.collect({ account: sandbox.account(handle), coins }, handle, performance.now());
+      ) => collector.collect({ account: sandbox.account(handle), coins }, handle, monotonicNow());
       const waiting = collectCoins(first!, "artist001", [free!, busy!]);
       await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
       expect(await collectCoins(second!, "artist002", [free!])).toMatchObject({
@@ -457,19 +460,19 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
       const coins = [sandbox.coins.addressesOf(mint)];
       const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
-      const stranger = collector.collect({ account, coins }, "stranger", performance.now());
+      const stranger = collector.collect({ account, coins }, "stranger", monotonicNow());
       const failed = expect(stranger).rejects.toThrow();
       await expect.poll(() => callsOf("simulateTransaction")).toBe(1);
-      const endsBefore = performance.now() + 4_000;
+      const endsBefore = addMs(monotonicNow(), 4_000);
       // With a later time, the caller outlasts the collect, and its own collect's success is not
       // its result.
       const joined = collector.collect(
         { account, coins: [] },
         "owner",
-        performance.now() + 600_000,
+        addMs(monotonicNow(), 600_000),
       );
       await failed;
-      while (performance.now() <= endsBefore) await sleep(50);
+      while (monotonicNow() <= endsBefore) await sleep(50);
       release();
       expect(await joined).toMatchObject({ kind: "nothing", lastCollect: { collected: SOL } });
     });
@@ -483,8 +486,8 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       const stranger = collect(collector!, "artist001");
       await expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
       const plain = { account, coins: [] };
-      const joined = collector!.collector.collect(plain, "owner", performance.now());
-      const elsewhere = other!.collector.collect(plain, "owner", performance.now());
+      const joined = collector!.collector.collect(plain, "owner", monotonicNow());
+      const elsewhere = other!.collector.collect(plain, "owner", monotonicNow());
       expect(await stranger).toMatchObject({ kind: "lease-not-acquired" });
       const outcomes = await Promise.all([joined, elsewhere]);
       expect(outcomes).toContainEqual(
@@ -501,7 +504,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       const first = collect(signer, "artist001");
       await expect.poll(() => signer.openSignatures()).toHaveLength(1);
       const [signature] = signer.openSignatures();
-      const second = await collect(other, "artist002", performance.now() + 600_000);
+      const second = await collect(other, "artist002", addMs(monotonicNow(), 600_000));
       expect(second).toMatchObject({ kind: "landed-unreadable", signature });
       expect(await first).toMatchObject({ kind: "collected", signature });
     });

@@ -1,8 +1,9 @@
 import { expect, it } from "vitest";
 import { createHeightCheck } from "../../../src/chain/slots/height-check.ts";
+import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
-let nowMs = 0;
-const newCheck = () => createHeightCheck(() => nowMs);
+let now = monotonicNow();
+const newCheck = () => createHeightCheck(() => now);
 
 it("any block height is possible while no endpoint has reported one", () => {
   expect(newCheck().isPossible(10 ** 12)).toBe(true);
@@ -12,7 +13,7 @@ it("a block height may be ahead of the highest one by what time allows, with som
   const heights = newCheck();
   heights.report(1_000);
   expect([1_500, 1_501].map(heights.isPossible)).toEqual([true, false]);
-  nowMs += 10_000;
+  now = addMs(now, 10_000);
   expect([1_700, 1_701].map(heights.isPossible)).toEqual([true, false]);
 });
 
@@ -25,7 +26,7 @@ it("an impossible block height does not change what is possible, nor does one be
 it.each([10 ** 12, 1])("the wrong block height %i counts for a minute", (wrong) => {
   const heights = newCheck();
   heights.report(wrong);
-  nowMs += 60_001;
+  now = addMs(now, 60_001);
   heights.report(10 ** 6);
   expect([10 ** 6, 10 ** 12].map(heights.isPossible)).toEqual([true, false]);
 });

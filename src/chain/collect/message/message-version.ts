@@ -1,5 +1,6 @@
 import type { Logger } from "../../../observability/log.ts";
 import type { MessageVersion } from "./message.ts";
+import { addMs, LONG_AGO, monotonicNow } from "../../../time/monotonic.ts";
 
 /** How long messages stay legacy once the cluster seems to reject version 1. */
 const LEGACY_MS = 3_600_000;
@@ -14,14 +15,14 @@ export type VersionChoice = ReturnType<typeof createVersionChoice>;
  * that the endpoints accept.
  */
 export function createVersionChoice({ log }: { log: Logger }) {
-  let legacyUntil = -Infinity;
+  let legacyUntil = LONG_AGO;
   let expiredInARow = 0;
-  const current = (): MessageVersion => (performance.now() < legacyUntil ? "legacy" : 1);
+  const current = (): MessageVersion => (monotonicNow() < legacyUntil ? "legacy" : 1);
 
   function useLegacy(reason: string): void {
     expiredInARow = 0;
     if (current() === "legacy") return;
-    legacyUntil = performance.now() + LEGACY_MS;
+    legacyUntil = addMs(monotonicNow(), LEGACY_MS);
     log.warn(
       `${reason}: collects use legacy transactions for an hour, which hold fewer accounts and cost more each`,
     );

@@ -30,6 +30,7 @@ import type { Payers } from "../fee-budget.ts";
 import type { CollectPart, Composer, Step } from "../message/composer.ts";
 import type { MessageBudget } from "../message/message.ts";
 import type { Simulated } from "./simulator.ts";
+import type { MonotonicTime } from "../../../time/monotonic.ts";
 
 /** A collect whose transaction is being prepared. */
 export interface PendingCollect {
@@ -47,8 +48,8 @@ export interface PendingCollect {
   readonly leftOut: Set<string>;
   /** The groups that have been tried and get no new draft. */
   readonly tried: ReadonlySet<symbol>;
-  /** Nothing is signed after this `performance.now()` time. */
-  readonly endsAt: number;
+  /** Nothing is signed after this time. */
+  readonly endsAt: MonotonicTime;
   /** Called when a transaction is signed, before any other collect can read it. */
   readonly onSigned: () => void;
 }

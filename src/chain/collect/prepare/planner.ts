@@ -18,6 +18,7 @@ import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
 import { simulate, type Simulated } from "./simulator.ts";
+import { monotonicNow } from "../../../time/monotonic.ts";
 
 /** A transaction that this replica signed, with the data of one of the transaction's accounts. */
 export interface SignedCollect extends AccountCost {
@@ -322,4 +323,4 @@ export function createPlanner(needs: {
   };
 }
 
-const isLate = ({ collect }: Draft): boolean => performance.now() > collect.endsAt;
+const isLate = ({ collect }: Draft): boolean => monotonicNow() > collect.endsAt;

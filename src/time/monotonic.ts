@@ -1,0 +1,37 @@
+declare const monotonic: unique symbol;
+
+/**
+ * A time of this process's monotonic clock, `performance.now()`, which no clock change moves. To
+ * the compiler it is not a number, so it cannot be mixed up with a time of the wall clock
+ * (`Date.now()`), a time of Redis, or a duration. Compare two times with `<` and `>`.
+ */
+export interface MonotonicTime {
+  readonly [monotonic]: true;
+}
+
+const toNumber = (time: MonotonicTime) => time as unknown as number;
+const toTime = (ms: number) => ms as unknown as MonotonicTime;
+
+/** Before all times. */
+export const LONG_AGO = toTime(-Infinity);
+/** After all times. */
+export const NEVER = toTime(Infinity);
+
+export const monotonicNow = (): MonotonicTime => toTime(performance.now());
+
+export const addMs = (time: MonotonicTime, ms: number): MonotonicTime =>
+  toTime(toNumber(time) + ms);
+
+export const earliest = (...times: MonotonicTime[]): MonotonicTime =>
+  toTime(Math.min(...times.map(toNumber)));
+export const latest = (...times: MonotonicTime[]): MonotonicTime =>
+  toTime(Math.max(...times.map(toNumber)));
+
+/** Returns the ms from `from` to `to`; negative if `to` is earlier. */
+export const msBetween = (from: MonotonicTime, to: MonotonicTime): number =>
+  toNumber(to) - toNumber(from);
+
+export const msSince = (time: MonotonicTime): number => performance.now() - toNumber(time);
+
+/** Returns the ms until `time`; negative once it has passed. */
+export const msUntil = (time: MonotonicTime): number => toNumber(time) - performance.now();
