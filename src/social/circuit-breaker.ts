@@ -1,18 +1,12 @@
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
+import { afterFailure, backoffLeftMs, isBackingOff, type Backoff } from "../time/backoff.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
-import {
-  addMs,
-  latest,
-  LONG_AGO,
-  monotonicNow,
-  type MonotonicTime,
-  msUntil,
-} from "../time/monotonic.ts";
+import { addMs, latest, LONG_AGO, monotonicNow, msUntil } from "../time/monotonic.ts";
 
 const FAILURES_TO_OPEN = 5;
-const FIRST_OPEN_MS = 1_000;
-const MAX_OPEN_MS = 30_000;
+/** How long the circuit is open. */
+const OPEN = { firstMs: 1_000, longestMs: 30_000 };
 const RETRY_MS = 200;
 
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
@@ -25,20 +19,20 @@ export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 export function createCircuitBreaker({ log }: { log: Logger }) {
   /** Outages in a row. */
   let outages = 0;
+  /** Set while the circuit is open, and until the trial call after that succeeds. */
+  let open: Backoff | undefined;
   let isTrying = false;
-  /** Until these times no call is made: while the circuit is open, and after a 429. */
-  let openUntil = LONG_AGO;
+  /** No call is made until this time, after a 429. */
   let limitedUntil = LONG_AGO;
-
-  const isOpen = () => outages >= FAILURES_TO_OPEN;
 
   /** Why a call would be refused now. */
   function refusal(): SocialError | undefined {
-    const until = (kind: "rate-limited" | "circuit-open", time: MonotonicTime) =>
-      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(msUntil(time)) });
-    if (msUntil(limitedUntil) > 0) return until("rate-limited", limitedUntil);
-    return isOpen() && (isTrying || msUntil(openUntil) > 0)
-      ? until("circuit-open", openUntil)
+    const refuse = (kind: "rate-limited" | "circuit-open", leftMs: number) =>
+      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+    const limitedMs = msUntil(limitedUntil);
+    if (limitedMs > 0) return refuse("rate-limited", limitedMs);
+    return open && (isTrying || isBackingOff(open))
+      ? refuse("circuit-open", backoffLeftMs(open))
       : undefined;
   }
 
@@ -52,8 +46,7 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
   }
 
   function recordOutage(): void {
-    const openMs = FIRST_OPEN_MS * 2 ** (++outages - FAILURES_TO_OPEN);
-    if (isOpen()) openUntil = addMs(monotonicNow(), Math.min(openMs, MAX_OPEN_MS));
+    if (++outages >= FAILURES_TO_OPEN) open = afterFailure(open, OPEN);
   }
 
   async function withRetry<T>(call: () => Promise<T>): Promise<T> {
@@ -75,7 +68,7 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     async call<T>(call: () => Promise<T>): Promise<T> {
       const refused = refusal();
       if (refused) throw refused;
-      const isTrial = isOpen();
+      const isTrial = open !== undefined;
       isTrying ||= isTrial;
       const [result] = await Promise.allSettled([withRetry(call)]);
       if (isTrial) isTrying = false;
@@ -83,9 +76,9 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       const failure = error instanceof SocialError ? error.failure : undefined;
       if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
       // Calls that began before the circuit opened do not change it.
-      if (isTrial || !isOpen()) {
+      if (isTrial || !open) {
         if (isOutage(error)) recordOutage();
-        else outages = 0;
+        else [outages, open] = [0, undefined];
       }
       if (result.status === "rejected") throw error;
       return result.value;

@@ -1,4 +1,5 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+import { nextWaitMs } from "../time/backoff.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
 import type { ScriptArguments } from "./script.ts";
 
@@ -7,7 +8,7 @@ import type { ScriptArguments } from "./script.ts";
  * (`answerTimeoutMs` if longer).
  */
 export const SILENT_CONNECTION_MS = 3_000;
-const RECONNECT_MAX_MS = 1_000;
+const RECONNECT = { firstMs: 100, longestMs: 1_000 };
 const CLUSTER_SLOTS = 16_384;
 
 /**
@@ -40,7 +41,7 @@ export function createConnection(needs: {
       ...toOptions(urls[0]!),
       ...commonOptions,
       enableOfflineQueue: false,
-      retryStrategy: reconnectDelay,
+      retryStrategy: createReconnectDelay(),
     });
     server.on("error", keepError);
     server.on("close", onLost);
@@ -58,7 +59,7 @@ export function createConnection(needs: {
         // Resend only scripts that a node refused: after a lost connection, a script may have run.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
-        clusterRetryStrategy: reconnectDelay,
+        clusterRetryStrategy: createReconnectDelay(),
         // Connect to host names, not to resolved addresses: TLS certificates are for names.
         dnsLookup: (name, done) => {
           done(null, name);
@@ -151,6 +152,11 @@ export function toOptions(url: URL) {
   };
 }
 
-function reconnectDelay(attempts: number): number {
-  return Math.min(50 * 2 ** attempts, RECONNECT_MAX_MS);
+/** Returns a function from the number of failed attempts in a row to the delay before the next. */
+function createReconnectDelay() {
+  let delayMs: number | undefined;
+  return (attempts: number): number => {
+    delayMs = nextWaitMs(attempts === 1 ? undefined : delayMs, RECONNECT);
+    return delayMs;
+  };
 }

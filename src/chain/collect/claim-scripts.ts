@@ -27,6 +27,8 @@ const LANDED_MS = 60_000;
 export const REMEMBERED_MS = 3_600_000;
 /** Stands for the slot of a transaction that did not land. */
 export const NOT_LANDED = -1;
+/** Stands for the backoff after a success. */
+export const NO_BACKOFF = 0;
 /** Stands for a backoff that stays as it is. */
 export const KEEP_BACKOFF = "";
 
@@ -113,9 +115,12 @@ return 1
 
 /**
  * `slot`: or NOT_LANDED. `collect`: or "". `collectAt`: the time of the collect's block, in ms.
- * `backoffMs`: the new backoff, 0 to end the backoff, or KEEP_BACKOFF. Leaves a claim with another
- * token unchanged, and a newer slot or collect too, unless that collect's time lies ahead, because
- * a wrong clock wrote it.
+ * `backoffMs`: how long the next backoff lasts, NO_BACKOFF or KEEP_BACKOFF. Leaves a claim with
+ * another token unchanged, and a newer slot or collect too, unless that collect's time lies ahead,
+ * because a wrong clock wrote it.
+ *
+ * The rule of a backoff (time/backoff.ts): a failure while it lasts changes nothing, and a success
+ * ends it. Twice the last wait is computed by the replica, from what it read with the claim.
  */
 export const SETTLE = script({
   keys: ["claim", "known"],
@@ -126,8 +131,8 @@ local function remember(ms, ...)
   redis.call('HSET', known, ...)
   if redis.call('PTTL', known) < tonumber(ms) then redis.call('PEXPIRE', known, ms) end
 end
-local lastSlot, lastAt = unpack(redis.call('HMGET', known, 'slot', 'at'))
-lastSlot, lastAt = tonumber(lastSlot) or 0, tonumber(lastAt) or 0
+local lastSlot, lastAt, ends = unpack(redis.call('HMGET', known, 'slot', 'at', 'ends'))
+lastSlot, lastAt, ends = tonumber(lastSlot) or 0, tonumber(lastAt) or 0, tonumber(ends) or 0
 if lastAt > now + ${LANDED_MS} then lastAt = 0 end
 if tonumber(slot) > lastSlot then remember(${LANDED_MS}, 'slot', slot) end
 if collect ~= '' and tonumber(collectAt) >= lastAt then
@@ -135,8 +140,8 @@ if collect ~= '' and tonumber(collectAt) >= lastAt then
 end
 local isOlder = tonumber(slot) > 0 and tonumber(slot) < lastSlot
 if isOlder or backoffMs == '${KEEP_BACKOFF}' then
-elseif backoffMs == '0' then redis.call('HDEL', known, 'backoff', 'ends')
-else
+elseif backoffMs == '${NO_BACKOFF}' then redis.call('HDEL', known, 'backoff', 'ends')
+elseif ends <= now then
   remember(backoffMs + ${REMEMBERED_MS}, 'backoff', backoffMs, 'ends', now + backoffMs)
 end
 if redis.call('HGET', claim, 'token') ~= token then return 1 end

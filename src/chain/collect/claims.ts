@@ -5,12 +5,14 @@ import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import { CollectError } from "../collect-error.ts";
 import { untilAborted, withDeadline } from "../rpc/deadline.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import {
   KEEP_BACKOFF,
   LEASE_MS,
+  NO_BACKOFF,
   NOT_LANDED,
   REMEMBERED_MS,
   SETTLE,
@@ -19,14 +21,7 @@ import {
   TAKE,
   WITHDRAW,
 } from "./claim-scripts.ts";
-import {
-  addMs,
-  LONG_AGO,
-  monotonicNow,
-  type MonotonicTime,
-  msSince,
-  msUntil,
-} from "../../time/monotonic.ts";
+import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../../time/monotonic.ts";
 
 const STORED_TRANSACTION = z.object({
   base64: z.string(),
@@ -127,8 +122,7 @@ export type OnWait = (transaction: () => StoredTransaction | undefined) => void;
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 const POLL_MS = 100;
-const FIRST_BACKOFF_MS = 60_000;
-const MAX_BACKOFF_MS = 3_600_000;
+const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };
 /**
  * An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while
  * Redis was down.
@@ -173,9 +167,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   /** The claims that collects of this process hold, by address. */
   const holders = new Map<string, Holder>();
   const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
-  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: MonotonicTime }>(
-    MAX_BACKOFFS,
-  );
+  const backoffs = createLruCache<string, Backoff>(MAX_BACKOFFS);
 
   /** Waits while another replica prepares a transaction. Returns undefined when Redis is down. */
   async function takeInRedis(
@@ -203,10 +195,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     collects.set(address, newest, { ttl: Math.max(1, timeToLive(newest)) });
   }
 
-  function rememberBackoff(address: string, ms: number): void {
-    if (ms === 0) backoffs.delete(address);
-    else
-      backoffs.set(address, { ms, endsAt: addMs(monotonicNow(), ms) }, { ttl: ms + REMEMBERED_MS });
+  function rememberBackoff(address: string, backoff: Backoff | undefined): void {
+    if (!backoff) backoffs.delete(address);
+    else backoffs.set(address, backoff, { ttl: backoff.waitMs + REMEMBERED_MS });
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
@@ -246,12 +237,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         free();
         throw error;
       });
-      const { ms = 0, endsAt: backsOffUntil = LONG_AGO } = backoffs.get(address) ?? {};
-      const left = Math.max(0, msUntil(backsOffUntil));
-      const ofThisProcess = [token, "", 0, "", ms, left] as const;
-      const [holder, transaction, landedSlot, collect, lastBackoffMs, leftMs] =
-        taken?.answer ?? ofThisProcess;
-      const takenAt = monotonicNow();
+      const [holder, transaction, landedSlot, collect, waitMs, leftMs] =
+        taken?.answer ?? ([token, "", 0, "", 0, 0] as const);
+      const sharedBackoff =
+        waitMs > 0 ? { waitMs, endsAt: addMs(monotonicNow(), leftMs) } : undefined;
+      const lastBackoff = taken ? sharedBackoff : backoffs.get(address);
       let hasTransaction = holder !== token;
       if (hasTransaction) free();
       const renew = () =>
@@ -261,14 +251,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       function settle(landing?: Landing): void {
         clearInterval(renewal);
         const { slot = NOT_LANDED, collect, hasFailed } = landing ?? {};
-        let backoffMs: number | typeof KEEP_BACKOFF = KEEP_BACKOFF;
-        // Double the value read with the claim: all replicas that see the same failure then write
-        // the same backoff.
-        if (hasFailed)
-          backoffMs =
-            lastBackoffMs > 0 ? Math.min(2 * lastBackoffMs, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
-        else if (hasFailed === false) backoffMs = 0;
-        if (backoffMs !== KEEP_BACKOFF) rememberBackoff(address, backoffMs);
+        // Computed from the backoff that was read with the claim: all replicas that see the same
+        // failure then write the same backoff.
+        const backoff = hasFailed ? afterFailure(lastBackoff, BACKOFF) : undefined;
+        if (hasFailed !== undefined) rememberBackoff(address, backoff);
         if (collect) rememberCollect(address, collect);
         const collectTtlMs = collect ? timeToLive(collect) : 0;
         const settled = {
@@ -277,7 +263,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
           collect: collect && collectTtlMs > 0 ? toText(collect) : "",
           collectAt: collect?.at.getTime() ?? 0,
           collectTtlMs,
-          backoffMs,
+          backoffMs: hasFailed === undefined ? KEEP_BACKOFF : (backoff?.waitMs ?? NO_BACKOFF),
         };
         // Without a transaction, the script is needed only until the claim expires and the collect
         // is too old.
@@ -295,7 +281,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         isEarlier: taken?.isEarlier ?? false,
         landedSlot,
         lastCollect: () => newestCollect(address, collect),
-        backsOffMs: () => Math.max(0, leftMs - msSince(takenAt)),
+        backsOffMs: () => backoffLeftMs(lastBackoff),
         async store(signed) {
           clearInterval(renewal);
           hasTransaction = true;

@@ -1,17 +1,15 @@
 import { createLruCache } from "../../store/lru-cache.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { Sweep } from "../choose-sweeps.ts";
 import {
-  addMs,
   LONG_AGO,
   monotonicNow,
   type MonotonicTime,
   msBetween,
   msSince,
-  msUntil,
 } from "../../time/monotonic.ts";
 
-const FIRST_BACKOFF_MS = 60_000;
-const MAX_BACKOFF_MS = 3_600_000;
+const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };
 /** A failure within this time after a backoff has ended doubles the backoff. */
 const REMEMBERED_MS = 3_600_000;
 /**
@@ -61,9 +59,7 @@ export type CoinBackoff = ReturnType<typeof createCoinBackoff>;
  */
 export function createCoinBackoff() {
   /** By address (or {@link ANY_ACCOUNT}) and mint. */
-  const backoffs = createLruCache<string, { readonly ms: number; readonly endsAt: MonotonicTime }>(
-    MAX_ENTRIES,
-  );
+  const backoffs = createLruCache<string, Backoff>(MAX_ENTRIES);
   /**
    * By the same keys: the group of a coin kept apart, and its last try. By address: the last try of
    * {@link REST}.
@@ -71,7 +67,7 @@ export function createCoinBackoff() {
   const apart = createLruCache<string, { readonly id: symbol; readonly triedAt: MonotonicTime }>(
     MAX_ENTRIES,
     {
-      ttl: MAX_BACKOFF_MS + REMEMBERED_MS,
+      ttl: BACKOFF.longestMs + REMEMBERED_MS,
     },
   );
   /**
@@ -83,12 +79,11 @@ export function createCoinBackoff() {
   });
 
   const keyOf = (address: string, part: string) => `${address} ${part}`;
-  const leftMs = (key: string) => msUntil(backoffs.get(key)?.endsAt ?? LONG_AGO);
+  const leftMs = (key: string) => backoffLeftMs(backoffs.get(key));
 
   function backOff(key: string): void {
-    const last = backoffs.get(key);
-    const ms = last ? Math.min(2 * last.ms, MAX_BACKOFF_MS) : FIRST_BACKOFF_MS;
-    backoffs.set(key, { ms, endsAt: addMs(monotonicNow(), ms) }, { ttl: ms + REMEMBERED_MS });
+    const backoff = afterFailure(backoffs.get(key), BACKOFF);
+    backoffs.set(key, backoff, { ttl: backoff.waitMs + REMEMBERED_MS });
   }
 
   /** Puts all these coins in the group `id`; without `id`, puts each in its own group. */

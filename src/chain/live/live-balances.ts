@@ -1,6 +1,7 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances, BalanceWith } from "../balances.ts";
 import { untilAborted } from "../rpc/deadline.ts";
@@ -31,8 +32,7 @@ const BURST = 10;
  */
 const CALLS_PER_READ = 8;
 /** The wait after a failed read. Each further failure doubles it. */
-const FIRST_BACKOFF_MS = 2_000;
-const MAX_BACKOFF_MS = 15_000;
+const BACKOFF = { firstMs: 2_000, longestMs: 15_000 };
 
 /** Tests pass shorter waits. The defaults are for production. */
 export interface LiveWaits {
@@ -87,8 +87,7 @@ export function createLiveBalances(
   let timer: NodeJS.Timeout | undefined;
   /** When the next call is allowed once the burst is used up. */
   let nextCallAt = LONG_AGO;
-  let failures = 0;
-  let backsOffUntil = LONG_AGO;
+  let backoff: Backoff | undefined;
 
   function join(requested: WalletWithCoins, addressBlock: string): Watched {
     const wallet = wallets.get(identityOf(requested)) ?? {
@@ -179,9 +178,7 @@ export function createLiveBalances(
     isReading = true;
     const batch = takeOneCall(inTurn());
     const hasAnswered = await read(batch, countedBalances);
-    failures = hasAnswered ? 0 : failures + 1;
-    const backoffMs = Math.min(FIRST_BACKOFF_MS * 2 ** (failures - 1), MAX_BACKOFF_MS);
-    backsOffUntil = hasAnswered ? LONG_AGO : addMs(monotonicNow(), backoffMs);
+    backoff = hasAnswered ? undefined : afterFailure(backoff, BACKOFF);
     isReading = false;
     schedule();
   }
@@ -191,9 +188,8 @@ export function createLiveBalances(
     const [oldest] = wallets.values();
     if (isReading || !oldest) return;
     const waitMs = Math.max(
-      0,
       changed.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
-      msUntil(backsOffUntil),
+      backoffLeftMs(backoff),
       msUntil(nextCallAt) - (BURST - CALLS_PER_READ) * liveCallMs,
     );
     timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();

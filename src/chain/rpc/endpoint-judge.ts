@@ -1,4 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
+import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
 import { CLOCK_SYSVAR, decodeClock } from "../slots/clock.ts";
 import {
   createProgress,
@@ -13,13 +14,7 @@ import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
-import {
-  addMs,
-  LONG_AGO,
-  monotonicNow,
-  type MonotonicTime,
-  msSince,
-} from "../../time/monotonic.ts";
+import { LONG_AGO, monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
 
 interface Standing {
   readonly endpoint: Endpoint;
@@ -33,9 +28,8 @@ interface Standing {
   verifiedAt: MonotonicTime | undefined;
   verifying: Promise<void> | undefined;
   isChecking: boolean;
-  failuresInARow: number;
-  /** Until this time the other endpoints are tried first. */
-  backsOffUntil: MonotonicTime;
+  /** While it lasts, the other endpoints are tried first. */
+  backoff: Backoff | undefined;
   /** The fault that was logged, and when it was last seen. */
   logged: { readonly fault: Fault; at: MonotonicTime } | undefined;
 }
@@ -47,8 +41,7 @@ export interface Cluster {
   readonly error?: RpcError;
 }
 
-const FIRST_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 30_000;
+const BACKOFF = { firstMs: 500, longestMs: 30_000 };
 /** While there are calls, an endpoint that has been silent for this long is asked for its state. */
 const CHECK_AFTER_MS = 2_000;
 const VERIFY_AFTER_MS = 60_000;
@@ -109,7 +102,7 @@ export function createEndpointJudge(needs: {
   const all = endpoints.map((endpoint): Standing => ({
     ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
-    ...{ failuresInARow: 0, backsOffUntil: LONG_AGO, logged: undefined },
+    ...{ backoff: undefined, logged: undefined },
   }));
   const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
@@ -123,8 +116,7 @@ export function createEndpointJudge(needs: {
    */
   let belowSince: MonotonicTime | undefined;
 
-  const backsOff = ({ backsOffUntil, isForeign }: Standing) =>
-    isForeign || backsOffUntil > monotonicNow();
+  const backsOff = ({ backoff, isForeign }: Standing) => isForeign || isBackingOff(backoff);
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) =>
     progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
@@ -167,20 +159,14 @@ export function createEndpointJudge(needs: {
   const inOrder = () => (isOnly ? all : all.toSorted((a, b) => orderOf(a) - orderOf(b)));
 
   function fail(standing: Standing, cause: unknown): void {
-    const { endpoint, failuresInARow } = standing;
+    const { endpoint, backoff } = standing;
     standing.verifiedAt = undefined;
-    // Calls that fail at the same moment count as one failure.
-    if (standing.backsOffUntil > monotonicNow()) return;
-    if (failuresInARow === 0 && !isOnly)
+    if (!backoff && !isOnly)
       log.warn(
         { host: endpoint.host, err: cause },
         "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
       );
-    standing.backsOffUntil = addMs(
-      monotonicNow(),
-      Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS),
-    );
-    standing.failuresInARow++;
+    standing.backoff = afterFailure(backoff, BACKOFF);
   }
 
   function learn(standing: Standing, genesisHash: string): void {
@@ -313,9 +299,8 @@ export function createEndpointJudge(needs: {
 
     succeeded(endpoint: Endpoint): void {
       const standing = of(endpoint);
-      if (standing.failuresInARow > 0)
-        log.info({ host: endpoint.host }, "a chain endpoint works again");
-      Object.assign(standing, { failuresInARow: 0, backsOffUntil: LONG_AGO });
+      if (standing.backoff) log.info({ host: endpoint.host }, "a chain endpoint works again");
+      standing.backoff = undefined;
     },
 
     /**
@@ -358,14 +343,13 @@ export function createEndpointJudge(needs: {
     check(): void {
       if (isOnly) return;
       for (const standing of all) {
-        const { progress, verifiedAt, failuresInARow } = standing;
+        const { progress, verifiedAt, backoff } = standing;
         const isSilent = progress.silentMs() >= CHECK_AFTER_MS;
         const isDue =
           verifiedAt === undefined
-            ? isSilent || failuresInARow > 0
+            ? isSilent || backoff !== undefined
             : msSince(verifiedAt) >= VERIFY_AFTER_MS;
-        if (standing.isChecking || standing.backsOffUntil > monotonicNow() || !(isSilent || isDue))
-          continue;
+        if (standing.isChecking || isBackingOff(backoff) || !(isSilent || isDue)) continue;
         standing.isChecking = true;
         void (isDue ? verify(standing) : Promise.resolve())
           .then(() => {

@@ -108,7 +108,9 @@ describe("the backoff of an account whose transactions fail", () => {
 
   it("ends with a success; the next failure starts at one minute", async () => {
     await settle("c", true);
+    vi.advanceTimersByTime(60_000);
     await settle("c", true);
+    expect(await secondsOf("c")).toBe(120);
     await settle("c", false);
     expect(await secondsOf("c")).toBe(0);
     await settle("c", true);
@@ -302,8 +304,11 @@ describeWithRedis("a claim in Redis", () => {
       return claim;
     }
 
+    const endBackoff = () => server.command("HSET", KNOWN, "ends", 0);
+
     it("the backoff, which doubles, whichever replica fails, and ends with a success", async () => {
       for (const seconds of [60, 120]) {
+        await endBackoff();
         await settle({ slot: 1, hasFailed: true });
         const leftMs = (await read()).backsOffMs();
         expect(leftMs).toBeGreaterThan(0);
@@ -345,6 +350,18 @@ describeWithRedis("a claim in Redis", () => {
       await first.store(transaction);
       for (const claim of [first, await second]) claim.settle({ slot: 1, hasFailed: true });
       expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
+    });
+
+    it("a failure once, although a replica that waited settles it only after the backoff has begun", async () => {
+      const first = await take();
+      const second = take();
+      await secondReplicaWaits();
+      await first.store(transaction);
+      first.settle({ slot: 1, hasFailed: true });
+      const ends = await server.command("HGET", KNOWN, "ends");
+      (await second).settle({ slot: 1, hasFailed: true });
+      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
+      expect(await server.command("HMGET", KNOWN, "backoff", "ends")).toEqual(["60000", ends]);
     });
 
     it("the newest collect for an hour, also if an older one becomes known late", async () => {

@@ -33,6 +33,19 @@ describe("the backoff of coins", () => {
     expect(leftOut("b")).toEqual([true, false, false]);
   });
 
+  it("counts failures while it lasts once: several accounts' transactions may fail together", () => {
+    const backoff = createCoinBackoff();
+    const sweep = newSweep();
+    const failed = { culprits: mintsOf([sweep]), block: undefined };
+    const leftMs = [];
+    for (let i = 0; i < 3; i++) {
+      for (const address of ["a", "b"]) backoff.coinsFailed(address, mintsOf([sweep]), failed);
+      leftMs.push(backoff.leftOutMs("a", sweep, undefined));
+      vi.advanceTimersByTime(leftMs[i]!);
+    }
+    expect(leftMs).toEqual([60_000, 120_000, 240_000]);
+  });
+
   it("is for no coin if several failed and none can be named; the account's next transactions have half of them", () => {
     const backoff = createCoinBackoff();
     const sweeps = Array.from({ length: 5 }, newSweep);
