@@ -1,6 +1,7 @@
-import { GraphQLError } from "graphql";
+import { GraphQLError, type ExecutionResult } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
 import type { Answer } from "../contract/http-messages.ts";
+import { locationsOf } from "./source-locations.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets another. */
@@ -31,21 +32,18 @@ export function toGraphQLError(
   const source = error instanceof GraphQLError ? error : undefined;
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
-    const { extensions } = source;
+    const { extensions } = completeGraphQLError(source);
     // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
     // the operation itself.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     extensions.code ??= BAD_REQUEST;
-    return shorten(source);
+    return source;
   }
   const shown = toCallerError(cause ?? error);
   const { code, status } = shown;
   const isOfRequest =
     code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   const converted = new GraphQLError(shown.message, {
-    nodes: source?.nodes ?? null,
-    source: source?.source ?? null,
-    positions: source?.positions ?? null,
     path: source?.path ?? null,
     extensions: {
       ...extensionsOf(shown),
@@ -53,8 +51,7 @@ export function toGraphQLError(
       ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
     },
   });
-  // Errors of compiled operations have locations but no nodes.
-  return Object.assign(converted, { locations: source?.locations });
+  return Object.assign(converted, { locations: source && locationsOf(source) });
 }
 
 function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
@@ -79,12 +76,28 @@ export function badRequest(
   return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
-/** Shortens a message of GraphQL and removes its suggestion. */
-export function shorten(error: GraphQLError): GraphQLError {
+/**
+ * Adds the locations to an error of graphql-js, shortens its message and removes its suggestion.
+ */
+export function completeGraphQLError(error: GraphQLError): GraphQLError {
+  Object.assign(error, { locations: locationsOf(error) });
   error.message = error.message.replace(SUGGESTION, "");
   if (error.message.length > MAX_MESSAGE_LENGTH)
     error.message = `${error.message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
   return error;
+}
+
+/**
+ * A result as JSON. Yoga's own would create each error again, and so lose its locations: see
+ * {@link locationsOf}.
+ */
+export function printResult({ errors, data, extensions }: ExecutionResult): string {
+  const printed = errors?.map((error) => ({
+    ...error.toJSON(),
+    // Only Yoga reads it, for the status.
+    extensions: { ...error.extensions, http: undefined },
+  }));
+  return JSON.stringify({ errors: printed, data, extensions });
 }
 
 /** The answer to a request that is refused as a whole. */

@@ -70,18 +70,18 @@ function toParams(given: URLSearchParams): object {
 
 const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
 
-/** The parameters of an operation that may be cached. */
-export interface PlainParams {
+/** The parameters of a valid request. */
+export interface Params {
   readonly query: string;
   readonly variables?: Readonly<Record<string, unknown>> | null;
   readonly operationName?: string | null;
 }
 
 /**
- * Whether `params` has the types of {@link PlainParams}, and no other members except an object
+ * Whether `params` has the types of {@link Params}, and no other members except an object
  * `extensions`.
  */
-export function isPlain(params: object): params is PlainParams {
+export function areParams(params: object): params is Params {
   if (Array.isArray(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;
   const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;

@@ -352,7 +352,7 @@ describe("a page of a history", () => {
     { after: "1".repeat(63) },
     { after: "z".repeat(5_000) },
   ])("of %j is a bad request, and reads nothing", async (page) => {
-    // Parsed, then cached and compiled.
+    // Parsed, then from the cache.
     for (let i = 0; i < 3; i++) {
       const answer = await ask(QUERY, { id: "1", ...page });
       expect([answer.status, codes(answer)]).toEqual([200, ["BAD_REQUEST"]]);

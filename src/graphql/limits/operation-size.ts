@@ -20,9 +20,8 @@ import {
   DEFAULT_TRANSFERS,
   requestsOfHistory,
 } from "../../schema/field-costs.ts";
+import type { OperationVariables } from "../run-operation.ts";
 import { fragmentsOf } from "../../schema/selected-fields.ts";
-
-export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
