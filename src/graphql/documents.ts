@@ -45,6 +45,11 @@ const BYTES_PER_DOCUMENT = 2_000;
 const MAX_BYTES = 50_000_000;
 
 const MAX_OPERATIONS = 10;
+/**
+ * Of all operations together. A fragment is walked wherever it is spread, when the document is
+ * validated and when an operation runs.
+ */
+const MAX_SPREADS = 30_000;
 const MAX_VALIDATION_ERRORS = 5;
 
 const RULES = specifiedRules
@@ -68,6 +73,7 @@ export function createDocuments(schema: GraphQLSchema) {
       const operations = node.definitions
         .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
         .map((each) => [each, createOperation(schema, node, each)] as const);
+      if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
       const bytes = BYTES_PER_DOCUMENT + 2 * text.length + BYTES_PER_TOKEN * tokens;
       return { node, operations: new Map(operations), bytes };
     },
@@ -83,13 +89,15 @@ export function createDocuments(schema: GraphQLSchema) {
       variables: OperationVariables,
     ): readonly GraphQLError[] {
       const { node, operations } = document;
-      if (operations.size > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
       const selected = findOperation(document, operationName);
+      let spreads = 0;
       for (const operation of operations.values()) {
         const isSelected = operation === selected;
         const { counts } = operation.measure(isSelected ? variables : undefined);
         const exceeded = exceededLimit(counts);
         if (exceeded) throw exceeded;
+        spreads += counts.spreads;
+        if (spreads > MAX_SPREADS) throw textTooLarge(MAX_SPREADS, "fragments");
         // Each event would read the history again.
         const isSubscription = operation.node.operation === OperationTypeNode.SUBSCRIPTION;
         if (isSelected && isSubscription && counts.historyRequests > 0)

@@ -23,6 +23,7 @@ import {
   completeGraphQLError,
   printResult,
   toGraphQLError,
+  withoutClass,
 } from "./errors.ts";
 import { exceededLimit } from "./limits/operation-limits.ts";
 import type { OperationSize } from "./limits/operation-size.ts";
@@ -146,7 +147,10 @@ export function createGraphQLEndpoint(needs: {
       // For errors outside an execution: requests that Yoga rejects, and the errors that
       // `onExecute` throws.
       maskError: (error) =>
-        toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
+        error instanceof Error
+          ? toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set()))
+          : // An error of a field, which has been converted.
+            (error as Error),
     },
     // No limit here: `readParams` has already read the body.
     maxRequestBodySize: false,
@@ -274,7 +278,8 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
   const http = result.data === undefined && { http: { status: 400, spec: true } };
   const converted = errors.map((error) => {
     if (http) Object.assign(error.extensions, http);
-    return toGraphQLError(error, convert);
+    const shown = toGraphQLError(error, convert);
+    return http ? shown : withoutClass(shown);
   });
   return withPrint({ ...result, errors: converted });
 }

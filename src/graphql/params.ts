@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../contract/http-messages.ts";
 import { parseJson } from "../contract/parse-json.ts";
+import { MAX_WALLETS } from "../schema/field-costs.ts";
 import { badRequest } from "./errors.ts";
 
 const MAX_BODY_BYTES = 100_000;
@@ -44,7 +45,9 @@ function withinLimits(params: { readonly variables?: unknown }): object {
         `Too many members of an object in \`variables\`: ${members.length} given, the maximum is ${MAX_MEMBERS}.`,
       );
     if (values.length + members.length > 1 + MAX_VALUES)
-      throw badRequest(`Too many values in \`variables\`: the maximum is ${MAX_VALUES}.`);
+      throw badRequest(
+        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}. A request takes at most ${MAX_WALLETS} wallets, so split a longer list: ten requests take 1,000 handles.`,
+      );
     values.push(...members);
   }
   return params;
