@@ -35,8 +35,7 @@ export const MIN_LOOKED_AT = 30;
  */
 const MIN_READ_AT_ONCE = 10;
 /**
- * The results of at most this many finalized transactions are cached. An entry takes about 400
- * bytes.
+ * The results of at most this many transactions are cached. An entry takes about 400 bytes.
  */
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
@@ -138,7 +137,7 @@ export function createHistory(needs: {
         return list;
       }
 
-      async function readTransfer({ signature, hasFailed, isFinalized }: ListedTransaction) {
+      async function readTransfer({ signature, hasFailed }: ListedTransaction) {
         if (hasFailed) return undefined;
         const key = `${signature} ${address}`;
         const cached = cache.get(key);
@@ -149,7 +148,7 @@ export function createHistory(needs: {
             const found = await rpc.readTransaction(signature, address);
             if (found) {
               const transfer = toTransfer(found, signature, account);
-              if (isFinalized) cache.set(key, { transfer });
+              cache.set(key, { transfer });
               return transfer;
             }
             if (readsLeft > 1) await sleep(rereadMs);

@@ -1,6 +1,7 @@
 import type { Lamports } from "../lamports.ts";
 import type { CallEndpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
+import { FINALIZED } from "./commitment.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
@@ -11,8 +12,6 @@ export interface ListedTransaction {
   readonly signature: string;
   readonly slot: number;
   readonly hasFailed: boolean;
-  /** Whether the transaction can no longer change or disappear. */
-  readonly isFinalized: boolean;
 }
 
 /** What a transaction did to its accounts. Addresses are in base58. */
@@ -34,7 +33,7 @@ export interface LandedTransaction {
 }
 
 const READ_TRANSACTION = {
-  commitment: "confirmed",
+  ...FINALIZED,
   encoding: "json",
   maxSupportedTransactionVersion: 1,
 };
@@ -103,7 +102,7 @@ export function createTransactions(needs: {
         async (endpoint, signal) => {
           calls++;
           const method = "getSignaturesForAddress";
-          const options = { commitment: "confirmed", ...toMinContextSlot(minSlot), limit };
+          const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
           const found = await callEndpoint(endpoint, method, params, signal).catch(
             (error: unknown) => {
@@ -125,11 +124,10 @@ export function createTransactions(needs: {
             signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
-          const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
+          const listed = found.map(({ signature, slot, err }) => ({
             signature,
             slot,
             hasFailed: err !== null,
-            isFinalized: confirmationStatus === "finalized",
           }));
           list = merge(list, listed).slice(0, limit);
         },
