@@ -15,10 +15,8 @@ const STORED_TRANSACTION = z.object({
   lastValidBlockHeight: z.int(),
   /** Whether the transaction collects for several accounts. */
   isShared: z.boolean().optional(),
-  /**
-   * The mints of the swept coins. Replicas of older releases also write nulls, and repeat mints.
-   */
-  sweptMints: z.array(z.string().nullable()).readonly().optional(),
+  /** The mints of the swept coins, each once. */
+  sweptMints: z.array(z.string()).readonly().optional(),
 });
 /**
  * A signed transaction as stored in Redis, with all that another replica needs to send and confirm
@@ -142,14 +140,11 @@ const MAX_COLLECTS = 10_000;
 /** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_BACKOFFS = 50_000;
 
-/**
- * KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff; [3] and [4]
- * the same two, as older releases name them (`v2:`), for collects in flight during an upgrade.
- */
-const keysOf = (feePayer: string, address: string) =>
-  [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
-    name(feePayer, address),
-  );
+/** KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff. */
+const keysOf = (feePayer: string, address: string) => [
+  redisKeys.claim(feePayer, address),
+  redisKeys.known(feePayer, address),
+];
 
 const NOW = `
 local time = redis.call('TIME')
@@ -181,7 +176,7 @@ const TAKE: Script<
   answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
   text: `${NOW}
 local slot, collect, backoff, ends = unpack(redis.call('HMGET', KEYS[2], 'slot', 'collect', 'backoff', 'ends'))
-collect = collect or redis.call('HGET', KEYS[4], 'collect') or ''
+collect = collect or ''
 backoff = tonumber(backoff) or 0
 local left = math.max(0, (tonumber(ends) or 0) - now)
 if left > backoff then
@@ -191,15 +186,13 @@ end
 local function answer(token, transaction)
   return {token, transaction or '', tonumber(slot) or 0, collect, backoff, left}
 end
-for _, key in ipairs({KEYS[1], KEYS[3]}) do
-  local token, transaction, done = unpack(redis.call('HMGET', key, 'token', 'transaction', 'done'))
-  if token and (not done or (transaction and token == ARGV[2])) then
-    redis.call('HSET', key, 'asked', '1')
-    if not transaction and redis.call('PTTL', key) > tonumber(ARGV[3]) then
-      redis.call('PEXPIRE', key, ARGV[3])
-    end
-    return answer(token, transaction)
+local token, transaction, done = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction', 'done'))
+if token and (not done or (transaction and token == ARGV[2])) then
+  redis.call('HSET', KEYS[1], 'asked', '1')
+  if not transaction and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
   end
+  return answer(token, transaction)
 end
 redis.call('HSET', KEYS[1], 'token', ARGV[1])
 redis.call('HDEL', KEYS[1], 'transaction', 'done', 'asked')
@@ -259,13 +252,11 @@ end
 if tonumber(ARGV[2]) > 0 and tonumber(ARGV[2]) < (tonumber(slot) or 0) then ARGV[7] = '' end
 if ARGV[7] == '0' then redis.call('HDEL', KEYS[2], 'backoff', 'ends')
 elseif ARGV[7] ~= '' then remember(ARGV[7] + ARGV[8], 'backoff', ARGV[7], 'ends', now + ARGV[7]) end
-for _, key in ipairs({KEYS[1], KEYS[3]}) do
-  if redis.call('HGET', key, 'token') ~= ARGV[1] then
-  elseif tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', key)
-  else
-    redis.call('HSET', key, 'done', '1')
-    redis.call('PEXPIRE', key, ARGV[3])
-  end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 1 end
+if tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', KEYS[1])
+else
+  redis.call('HSET', KEYS[1], 'done', '1')
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return 1
 `,

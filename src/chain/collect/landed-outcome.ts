@@ -147,7 +147,7 @@ export function createReadOutcome(needs: {
       const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
       const err = landed ? landed.err : outcome.err;
       if (signed) await countCosts(signed, landed);
-      const mints = toMints(transaction);
+      const { sweptMints: mints = [] } = transaction;
       if (err === null) {
         // Only the account's own transactions end its backoff, not another account's distribution.
         if (signed || claim.openTransaction) landing.hasFailed = false;
@@ -177,11 +177,6 @@ export function createReadOutcome(needs: {
       claim.settle(landing);
     }
   };
-}
-
-/** Returns the mints of the coins that a transaction sweeps, each once. */
-function toMints({ sweptMints = [] }: StoredTransaction): string[] {
-  return [...new Set(sweptMints.filter((mint) => mint !== null))];
 }
 
 /**

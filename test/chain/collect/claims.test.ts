@@ -357,19 +357,6 @@ describeWithRedis("a claim in Redis", () => {
     });
   });
 
-  it("is held while a replica of the release before holds its lock, and follows its transaction", async () => {
-    const lock = "tributary:v2:collect:{payer:address}";
-    await server.command("HSET", lock, "token", "old");
-    const waiting = take();
-    await expect.poll(() => server.command("HGET", lock, "asked")).toBe("1");
-    await server.command("HSET", lock, "transaction", JSON.stringify(transaction));
-    const claim = await waiting;
-    expect(claim).toMatchObject({ openTransaction: transaction, isEarlier: false });
-    claim.settle({ slot: 42 });
-    expect(await take()).toMatchObject({ openTransaction: undefined, landedSlot: 42 });
-    expect(await server.command("HGET", lock, "done")).toBe("1");
-  });
-
   it("is free for a replica that was waiting when its transaction has landed without being stored", async () => {
     const first = await take();
     const second = take();
