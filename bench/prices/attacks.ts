@@ -193,7 +193,7 @@ function failSimulations({ sandbox: { rpc, chain } }: Target): void {
   const value = { err, logs: [], unitsConsumed: 1_000, accounts: null };
   rpc.faults.add({
     when: isMethod("simulateTransaction"),
-    then: (request) => rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request),
+    then: (request) => rpcResult({ context: { slot: chain.slot("finalized") }, value })(request),
   });
 }
 

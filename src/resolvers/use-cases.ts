@@ -4,6 +4,7 @@ import type { Balance } from "../chain/balances.ts";
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
+import { toLamports } from "../chain/lamports.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
@@ -83,6 +84,36 @@ export function createUseCases(needs: {
     return { socialId, account: undefined, addresses: addressesOf(socialId) };
   }
 
+  /**
+   * Moves an account's fees from its vaults, and from the coins with these mints, to its address.
+   * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
+   * INSUFFICIENT_FUNDS or COLLECT_FAILED.
+   */
+  async function collectFees(
+    socialId: string,
+    scope: RequestScope,
+    mints?: Mints,
+  ): Promise<CollectResult> {
+    const wallet = walletById(socialId);
+    const named = namedCoins(mints);
+    const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
+    const requested = { account: wallet.addresses, coins: named };
+    try {
+      const outcome = await collector.collect(
+        requested,
+        { addressBlock, visitorBlock },
+        startedAt,
+        log,
+      );
+      return { ...outcome, wallet, named };
+    } catch (error) {
+      throw toCollectContractError(error);
+    } finally {
+      loaders.clearBalances();
+      live.refresh(wallet.addresses);
+    }
+  }
+
   return {
     walletById,
 
@@ -128,34 +159,20 @@ export function createUseCases(needs: {
       return found;
     },
 
+    collectFees,
+
     /**
-     * Moves an account's fees from its vaults, and from the coins with these mints, to its address.
-     * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
-     * INSUFFICIENT_FUNDS or COLLECT_FAILED.
+     * Collects for many entries at the same time. Entries of one account that one transaction
+     * serves have its amounts once, so that a caller can add up all results. Each promise fails as
+     * `collectFees` does.
      */
-    async collectFees(
-      socialId: string,
+    collectMany(
+      entries: readonly { readonly socialId: string; readonly mints?: Mints }[],
       scope: RequestScope,
-      mints?: Mints,
-    ): Promise<CollectResult> {
-      const wallet = walletById(socialId);
-      const named = namedCoins(mints);
-      const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
-      const requested = { account: wallet.addresses, coins: named };
-      try {
-        const outcome = await collector.collect(
-          requested,
-          { addressBlock, visitorBlock },
-          startedAt,
-          log,
-        );
-        return { ...outcome, wallet, named };
-      } catch (error) {
-        throw toCollectContractError(error);
-      } finally {
-        loaders.clearBalances();
-        live.refresh(wallet.addresses);
-      }
+    ): Promise<CollectResult>[] {
+      const results = entries.map(({ socialId, mints }) => collectFees(socialId, scope, mints));
+      const counted = Promise.allSettled(results).then(countOnce);
+      return results.map(async (result, i) => (await counted)[i] ?? result);
     },
 
     /**
@@ -191,6 +208,29 @@ export function createUseCases(needs: {
       }
     },
   };
+}
+
+/**
+ * Leaves the amounts of each account and transaction only in the first result that has them: later
+ * ones keep only what remains on coins that no earlier one names. A failed result is undefined.
+ */
+function countOnce(
+  results: readonly PromiseSettledResult<CollectResult>[],
+): (CollectResult | undefined)[] {
+  /** By account and transaction: the mints that the results so far name. */
+  const counted = new Map<string, Set<string>>();
+  return results.map((settled) => {
+    if (settled.status === "rejected") return undefined;
+    const result = settled.value;
+    if (result.kind === "nothing") return result;
+    const key = `${result.wallet.socialId} ${result.signature}`;
+    const earlier = counted.get(key);
+    const mints = result.named.map(({ mint }) => mint);
+    counted.set(key, new Set([...(earlier ?? []), ...mints]));
+    if (!earlier) return result;
+    const named = result.named.filter(({ mint }) => !earlier.has(mint));
+    return { ...result, collected: toLamports(0), named };
+  });
 }
 
 /**

@@ -70,7 +70,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     collected: t.string(
       sol(
-        'The amount that the transaction moved; "0.0000" if there was nothing to collect.',
+        'The amount that the transaction moved; "0.0000" if there was nothing to collect, or if an earlier entry of `collectMany` has the amount of the same `txSignature`.',
         collected,
       ),
     ),
@@ -158,7 +158,7 @@ builder.mutationFields((t) => ({
     type: [CollectResultType],
     nullable: { list: false, items: true },
     ...withCost({ listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }),
-    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries; those with the same account and the same mints share one. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
+    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Entries of one account that one transaction serves have the same \`txSignature\`; only the first of them has the amounts, so all \`collected\` may be added up. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({
         type: [CollectInput],
@@ -166,7 +166,6 @@ builder.mutationFields((t) => ({
         description: "The accounts, with their coins.",
       }),
     },
-    resolve: (_root, { collects }, { useCases, scope }) =>
-      collects.map(({ socialId, mints }) => useCases.collectFees(socialId, scope, mints)),
+    resolve: (_root, { collects }, { useCases, scope }) => useCases.collectMany(collects, scope),
   }),
 }));

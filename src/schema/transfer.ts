@@ -6,7 +6,7 @@ const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
   values: enumValues({
     COLLECTED:
-      "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them.",
+      "Fees arrived from the launch platform's vaults, the account's or those of a coin whose fees it shares, whoever collected them. Counts only what the collect itself moved.",
     RECEIVED: "Lamports arrived from elsewhere.",
     WITHDRAWN: "Lamports left the address.",
   }),

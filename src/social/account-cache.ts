@@ -103,9 +103,9 @@ export function createAccountCache(needs: {
       redisEpoch = time - performance.now();
       found.forEach(([value, remainingMs], i) => {
         const entry = value === null ? undefined : decode(keys[i]!, value);
-        if (!entry) return;
+        // Written while Redis's clock was ahead: the entry's age is unknown.
+        if (!entry || entry.writtenAt > time) return;
         const maxAge = maxAgeMs(entry.account !== null);
-        // Never longer than the maximum age, even if Redis's clock was set back after the write.
         const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
         if (ttl > 0) entries.set(keys[i]!, account, { ttl });

@@ -76,7 +76,9 @@ export function createCallQuota(needs: {
      */
     turn(): Promise<unknown> | undefined {
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
-      return msPerUnit > 0 ? takeTurn({ name: "turn", burst: 1, msPerUnit }) : undefined;
+      return msPerUnit > 0
+        ? takeTurn({ name: "turn", capacity: 1, burst: 1, msPerUnit })
+        : undefined;
     },
 
     /** The calls of one kind that are left until the network's reset; undefined if unknown. */

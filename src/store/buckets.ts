@@ -1,9 +1,11 @@
 /**
- * Token buckets, the rule of all budgets. A bucket holds at most `burst` units, starts full, and
- * refills evenly, one unit in `msPerUnit`. So any hour gives at most `burst` plus what an hour
- * refills. The state of a bucket is one number: the time at which the bucket is full again. A call
- * takes the same amount from several buckets. The rule is implemented twice: in TypeScript for the
- * memory of one process, and in Lua for all replicas.
+ * Token buckets, the rule of all budgets. A bucket holds at most `capacity` units, starts full, and
+ * refills evenly, one unit in `msPerUnit`. So any hour gives at most `capacity` plus what an hour
+ * refills. The state of a bucket is one number: the time at which the bucket is full again. A
+ * bucket is never fuller than full nor emptier than empty: a time further ahead than an empty
+ * bucket's was written by a wrong clock, and counts as an empty bucket's. A call takes the same
+ * amount from several buckets. The rule is implemented twice: in TypeScript for the memory of one
+ * process, and in Lua for all replicas.
  */
 import { z } from "zod";
 import { createLruCache } from "./lru-cache.ts";
@@ -12,7 +14,9 @@ import type { Redis, Script } from "./redis.ts";
 
 export interface Bucket {
   readonly name: string;
-  /** The capacity, or the part of the capacity that the caller may use. */
+  /** How many units the full bucket holds. */
+  readonly capacity: number;
+  /** The part of the capacity that the caller may use. */
   readonly burst: number;
   readonly msPerUnit: number;
 }
@@ -62,7 +66,8 @@ const RETRY_WITHOUT_REDIS_MS = 30_000;
  * refills in two hours.
  */
 export function hourlyBucket(name: string, perHour: number, burst: number): Bucket {
-  return { name, burst, msPerUnit: HOUR_MS / Math.max(perHour - burst, perHour / 2) };
+  const msPerUnit = HOUR_MS / Math.max(perHour - burst, perHour / 2);
+  return { name, capacity: burst, burst, msPerUnit };
 }
 
 export function createMemoryBuckets() {
@@ -71,7 +76,12 @@ export function createMemoryBuckets() {
   return {
     take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {
       const now = performance.now();
-      const fullAt = buckets.map(({ name }) => Math.max(now, full.get(name) ?? 0));
+      const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
+        const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
+        const stored = full.get(name) ?? 0;
+        if (stored > latest) full.set(name, latest);
+        return Math.min(Math.max(now, stored), latest);
+      });
       let fits = wanted;
       buckets.forEach(({ burst, msPerUnit }, i) => {
         const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
@@ -91,14 +101,15 @@ export function createMemoryBuckets() {
     /**
      * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call
      * that took the units. Units that have refilled since that call are not returned: otherwise an
-     * hour could give them twice.
+     * hour could give them twice. Taking more leaves the bucket empty at most.
      */
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
       const now = performance.now();
-      buckets.forEach(({ name, msPerUnit }, i) => {
+      buckets.forEach(({ name, capacity, msPerUnit }, i) => {
         const flowedInMs = Math.max(0, now - fullAt[i]!);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
-        const left = Math.max(now, full.get(name) ?? 0) - unusedMs;
+        const before = Math.max(now, full.get(name) ?? 0);
+        const left = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
         if (left > now) full.set(name, left);
         else full.delete(name);
       });
@@ -107,8 +118,10 @@ export function createMemoryBuckets() {
 }
 
 /**
- * KEYS: the buckets. ARGV: wanted, least, aheadMs, then burst and msPerUnit of each bucket. Returns
- * taken, waitMs, slowest, now, and fullAt of each bucket. Times are those of Redis's clock.
+ * KEYS: the buckets. ARGV: wanted, least, aheadMs, then capacity, burst and msPerUnit of each
+ * bucket. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are those of
+ * Redis's clock. Replaces a time that is too far ahead even if nothing is taken: otherwise the
+ * bucket would stay empty until that time.
  */
 const TAKE: Script<[number, number, number, number, ...number[]]> = {
   answer: z.tuple([z.int(), z.int(), z.int(), z.int()], z.int()),
@@ -118,8 +131,12 @@ local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local burst, msPerUnit, fullAt, fits = {}, {}, {}, wanted
 for i, key in ipairs(KEYS) do
-  burst[i], msPerUnit[i] = tonumber(ARGV[2 + 2 * i]), tonumber(ARGV[3 + 2 * i])
-  fullAt[i] = math.max(now, tonumber(redis.call('GET', key) or 0))
+  local capacity = tonumber(ARGV[1 + 3 * i])
+  burst[i], msPerUnit[i] = tonumber(ARGV[2 + 3 * i]), tonumber(ARGV[3 + 3 * i])
+  local latest = now + capacity * msPerUnit[i] + ahead + ${ROUNDING_MS}
+  local stored = tonumber(redis.call('GET', key) or 0)
+  fullAt[i] = math.min(math.max(now, stored), latest)
+  if stored > latest then redis.call('SET', key, latest, 'PX', math.ceil(latest - now)) end
   local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + ahead + ${ROUNDING_MS}
   fits = math.min(fits, math.floor(room / msPerUnit[i]))
 end
@@ -138,7 +155,7 @@ return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
 `,
 };
 
-/** KEYS: the buckets. ARGV: the amount, then msPerUnit and fullAt of each bucket. */
+/** KEYS: the buckets. ARGV: the amount, then capacity, msPerUnit and fullAt of each bucket. */
 const GIVE_BACK: Script<unknown> = {
   answer: z.unknown(),
   text: `
@@ -146,10 +163,12 @@ local amount = tonumber(ARGV[1])
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 for i, key in ipairs(KEYS) do
-  local msPerUnit, fullAt = tonumber(ARGV[2 * i]), tonumber(ARGV[2 * i + 1])
+  local capacity, msPerUnit = tonumber(ARGV[3 * i - 1]), tonumber(ARGV[3 * i])
+  local fullAt = tonumber(ARGV[3 * i + 1])
   local flowedIn = math.max(0, now - fullAt)
   local unused = math.max(amount * msPerUnit - flowedIn, math.min(0, amount * msPerUnit))
-  local left = math.max(now, tonumber(redis.call('GET', key) or 0)) - unused
+  local before = math.max(now, tonumber(redis.call('GET', key) or 0))
+  local left = math.min(before - unused, math.max(before, now + capacity * msPerUnit))
   if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now)) else redis.call('DEL', key) end
 end
 return true
@@ -166,7 +185,11 @@ export function createRedisBuckets(redis: Redis, budget: string) {
       buckets: readonly Bucket[],
       { wanted, least, aheadMs }: Wanted,
     ): Promise<Answer | undefined> {
-      const sizes = buckets.flatMap(({ burst, msPerUnit }) => [burst, msPerUnit]);
+      const sizes = buckets.flatMap(({ capacity, burst, msPerUnit }) => [
+        capacity,
+        burst,
+        msPerUnit,
+      ]);
       const answer = await redis.run(TAKE, keysOf(buckets), [wanted, least, aheadMs, ...sizes]);
       if (!answer) return undefined;
       const [taken, waitMs, slowest, now, ...fullAt] = answer;
@@ -174,7 +197,11 @@ export function createRedisBuckets(redis: Redis, budget: string) {
     },
 
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
-      const times = buckets.flatMap(({ msPerUnit }, i) => [msPerUnit, fullAt[i]!]);
+      const times = buckets.flatMap(({ capacity, msPerUnit }, i) => [
+        capacity,
+        msPerUnit,
+        fullAt[i]!,
+      ]);
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
       void redis.run(GIVE_BACK, keysOf(buckets), [amount, ...times]);
@@ -210,8 +237,9 @@ export function createBuckets(needs: {
   const { name, redis, fractionWithoutRedis: fraction = FRACTION_WITHOUT_REDIS } = needs;
   const memory = createMemoryBuckets();
   const inRedis = redis && createRedisBuckets(redis, name);
-  const toFraction = ({ name, burst, msPerUnit }: Bucket) => ({
+  const toFraction = ({ name, capacity, burst, msPerUnit }: Bucket) => ({
     name,
+    capacity: capacity * fraction,
     burst: burst * fraction,
     msPerUnit: msPerUnit / fraction,
   });

@@ -19,9 +19,6 @@ export const redisKeys = {
    */
   claim: (feePayer: string, address: string) => `v3:claim:{${feePayer}:${address}}`,
   known: (feePayer: string, address: string) => `v3:known:{${feePayer}:${address}}`,
-  /** The names of `claim` and `known` in releases before `v3:`. */
-  earlierClaim: (feePayer: string, address: string) => `v2:collect:{${feePayer}:${address}}`,
-  earlierKnown: (feePayer: string, address: string) => `v2:last-collect:{${feePayer}:${address}}`,
   /** The slot of the newest landed collect; also the channel on which replicas announce it. */
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
   /**

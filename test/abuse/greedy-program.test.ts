@@ -60,8 +60,15 @@ describe("a program that takes more than it did in the simulation", () => {
     },
   );
 
-  it("takes at most the budget of an hour, and then no more is signed", async () => {
-    const collector = create({ FEE_BUDGET_LAMPORTS_PER_HOUR: "10000000" });
+  it.each([
+    ["the only endpoint", 1],
+    ["two endpoints", 2],
+  ])("takes at most the budget of an hour, and then no more is signed: %s", async (_, count) => {
+    const collector = createSandboxCollector(sandbox, {
+      withCoins: true,
+      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "10000000" },
+      rpcs: [sandbox.rpc, sandbox.secondRpc].slice(0, count),
+    });
     setGreed(TAKES_LITTLE);
     whenSent(() => {
       setGreed(9_996_000n);

@@ -59,16 +59,17 @@ describe("collectMany", () => {
     expect(world.sandbox.landedCollectsOf("artist004")).toHaveLength(1);
   });
 
-  it("answers entries of one account without coins with one result", async () => {
+  it("answers entries of one account with one result, and gives its amounts once", async () => {
     const id = idOf("artist003");
     const { body } = await world.graphql(QUERY, toCollects([id, `000${id}`, id]), newCaller());
     const [first, ...others] = body.data.collectMany;
     expect(first).toMatchObject({ success: true, collected: "41.0000" });
-    expect(others).toEqual([first, first]);
+    const sameWithoutAmounts = { ...first, collected: "0.0000" };
+    expect(others).toEqual([sameWithoutAmounts, sameWithoutAmounts]);
     expect(world.sandbox.landedCollectsOf("artist003")).toHaveLength(1);
   });
 
-  it("collects the coins of each entry, and shares the result of entries with the same set of coins", async () => {
+  it("collects the coins of each entry, and gives the amounts of entries with the same coins once", async () => {
     const { id, coins } = world.account("launcher");
     const [first, second] = coins.map(({ mint }) => mint);
     const other = world.account("variety");
@@ -83,7 +84,7 @@ describe("collectMany", () => {
     expect(body.data.collectMany).toMatchObject([
       { success: true, collected: "8.7500" },
       { success: true, collected: "0.8500" },
-      { success: true, collected: "8.7500" },
+      { success: true, collected: "0.0000" },
       null,
       null,
     ]);
@@ -92,6 +93,33 @@ describe("collectMany", () => {
       { path: ["collectMany", 4], extensions: { code: "INVALID_SOCIAL_ID" } },
     ]);
     expect(world.sandbox.landedCollectsOf("launcher")).toHaveLength(1);
+  });
+
+  it("gives what remains of a coin once, in the first entry of the account that names it", async () => {
+    const { id, coins } = world.account("prolific");
+    const mints = coins.map(({ mint }) => mint);
+    const half = mints.slice(0, 5);
+    const { body } = await world.graphql(
+      `mutation ($collects: [CollectInput!]!) {
+        collectMany(collects: $collects) { txSignature collectedLamports remainingLamports }
+      }`,
+      {
+        collects: [half, mints.slice(0, 10), half].map((named) => ({ socialId: id, mints: named })),
+      },
+      newCaller(),
+    );
+    expect(body.errors).toBeUndefined();
+    const results = body.data.collectMany;
+    const amounts = new Map<string, number>();
+    for (const { txSignature, collectedLamports } of results)
+      amounts.set(txSignature, (amounts.get(txSignature) ?? 0) + Number(collectedLamports));
+    const { address } = world.account("prolific");
+    for (const [signature, sum] of amounts) {
+      const { message, preBalances, postBalances } = world.sandbox.chain.landed(signature)!;
+      const i = message.staticAccounts.findIndex((key) => key === address);
+      expect(sum).toBe(Number(postBalances[i]! - preBalances[i]!));
+    }
+    expect(results[2]).toMatchObject({ collectedLamports: "0", remainingLamports: "0" });
   });
 
   it("of more than 100 coins is refused, counted once for each entry", async () => {

@@ -3,7 +3,6 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod } from "../support/sandbox.ts";
 
 const VAULT = 3_100_000_000n;
 
@@ -59,40 +58,5 @@ describeWithRedis("during an upgrade, replicas", () => {
     await lookUpAndCollect();
     expect(replicas.sandbox.landedCollectsOf("creator")).toHaveLength(2);
     expect(await state()).toEqual(before);
-  });
-
-  it("lose no collect in flight at a replica of the release before, and its last collect neither", async () => {
-    const { sandbox } = replicas;
-    const { id, handle, address, creatorVault } = sandbox.account("artist001");
-    const { chain, feePayer } = sandbox;
-    const sends = isMethod("sendTransaction");
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + VAULT);
-    // A replica stores a transaction that reaches no node.
-    const lift = sandbox.rpc.faults.add({ when: sends, then: "reset" });
-    const first = replicas.at(0).collect(id);
-    const claim = `tributary:v3:claim:{${feePayer}:${address}}`;
-    await expect.poll(() => redis.command("HGET", claim, "transaction")).not.toBeNull();
-    const lock = `tributary:v2:collect:{${feePayer}:${address}}`;
-    await redis.command("RENAME", claim, lock);
-
-    sandbox.rpc.calls.length = 0;
-    const second = replicas.at(1).collect(id);
-    await expect.poll(() => redis.command("HGET", lock, "asked")).toBe("1");
-    lift();
-    const [{ body }, { body: other }] = await Promise.all([first, second]);
-    expect(body).toMatchObject({ success: true, collected: "3.1000" });
-    expect(other).toEqual(body);
-    expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
-    expect(new Set(sandbox.rpc.calls.filter(sends).map(({ params }) => params[0])).size).toBe(1);
-    await expect.poll(() => redis.command("HGET", lock, "done")).toBe("1");
-
-    const known = `tributary:v3:known:{${feePayer}:${address}}`;
-    const last = `tributary:v2:last-collect:{${feePayer}:${address}}`;
-    await redis.command("RENAME", known, last);
-    const { body: again } = await replicas.at(0).collect(id);
-    expect(again).toMatchObject({
-      error: "NOTHING_TO_COLLECT",
-      lastCollect: { txSignature: body.txSignature },
-    });
   });
 });

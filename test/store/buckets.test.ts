@@ -1,4 +1,4 @@
-import { expect, it } from "vitest";
+import { expect, it, vi } from "vitest";
 import {
   createMemoryBuckets,
   createRedisBuckets,
@@ -9,8 +9,8 @@ import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with
 
 const SECOND = 1_000;
 /** Hold ten and twenty units; a unit flows in each second, or every two seconds. */
-const A: Bucket = { name: "a", burst: 10, msPerUnit: SECOND };
-const B: Bucket = { name: "b", burst: 20, msPerUnit: 2 * SECOND };
+const A: Bucket = { name: "a", capacity: 10, burst: 10, msPerUnit: SECOND };
+const B: Bucket = { name: "b", capacity: 20, burst: 20, msPerUnit: 2 * SECOND };
 /** A taker who must leave half of `a`. */
 const HALF_OF_A: Bucket = { ...A, burst: 5 };
 
@@ -140,6 +140,36 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
       // Redis returns whole milliseconds.
       expect([step, Math.abs(answer!.waitMs - waitSeconds * SECOND) < 2]).toEqual([step, true]);
     }
+  });
+
+  it("charging more than a bucket holds leaves it empty, not emptier", async () => {
+    const redis = getRedis();
+    const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
+    const { fullAt } = (await buckets.take([A], { wanted: 1, least: 1, aheadMs: 0 }))!;
+    buckets.giveBack([A], -1_000_000, fullAt);
+    const taken = async () =>
+      (await buckets.take([A], { wanted: 20, least: 1, aheadMs: 0 }))!.taken;
+    expect(await taken()).toBe(0);
+    setSeconds(4);
+    expect(await taken()).toBe(4);
+  });
+
+  it("a clock that was hours ahead for a moment leaves a bucket empty, not emptier", async () => {
+    const redis = getRedis();
+    const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
+    // Holds what flows in within ten minutes, so that no real time passes in the test.
+    const bucket: Bucket = { name: "a", capacity: 600, burst: 600, msPerUnit: SECOND };
+    const take = async (wanted: number) =>
+      (await buckets.take([bucket], { wanted, least: 1, aheadMs: 0 }))!.taken;
+    setSeconds(7_200);
+    expect(await take(300)).toBe(300);
+    vi.useRealTimers();
+    vi.useFakeTimers({ toFake: ["performance"] });
+    expect(await take(1)).toBe(0);
+    setSeconds(5);
+    expect(await take(600)).toBe(5);
+    setSeconds(605);
+    expect(await take(601)).toBe(600);
   });
 
   it("no hour takes more than an hourly bucket's limit, whatever is taken and returned", async () => {

@@ -15,10 +15,8 @@ const STORED_TRANSACTION = z.object({
   lastValidBlockHeight: z.int(),
   /** Whether the transaction collects for several accounts. */
   isShared: z.boolean().optional(),
-  /**
-   * The mints of the swept coins. Replicas of older releases also write nulls, and repeat mints.
-   */
-  sweptMints: z.array(z.string().nullable()).readonly().optional(),
+  /** The mints of the swept coins, each once. */
+  sweptMints: z.array(z.string()).readonly().optional(),
 });
 /**
  * A signed transaction as stored in Redis, with all that another replica needs to send and confirm
@@ -142,14 +140,11 @@ const MAX_COLLECTS = 10_000;
 /** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_BACKOFFS = 50_000;
 
-/**
- * KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff; [3] and [4]
- * the same two, as older releases name them (`v2:`), for collects in flight during an upgrade.
- */
-const keysOf = (feePayer: string, address: string) =>
-  [redisKeys.claim, redisKeys.known, redisKeys.earlierClaim, redisKeys.earlierKnown].map((name) =>
-    name(feePayer, address),
-  );
+/** KEYS of all scripts: [1] the claim; [2] the address's last slot, collect and backoff. */
+const keysOf = (feePayer: string, address: string) => [
+  redisKeys.claim(feePayer, address),
+  redisKeys.known(feePayer, address),
+];
 
 const NOW = `
 local time = redis.call('TIME')
@@ -159,6 +154,10 @@ local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
  * ARGV: a new token; the awaited holder's token, or ""; LEASE_MS. Returns: the holder's token; the
  * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in
  * ms; the ms until it ends.
+ *
+ * A time further ahead than its longest life was written while Redis's clock was ahead: it is
+ * shortened to that life. A claim without a transaction lives for LEASE_MS, a backoff for its
+ * duration.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
  * transaction. Each branch writes, so that the script fails on a read-only Redis, whose data may be
@@ -177,17 +176,23 @@ const TAKE: Script<
   answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
   text: `${NOW}
 local slot, collect, backoff, ends = unpack(redis.call('HMGET', KEYS[2], 'slot', 'collect', 'backoff', 'ends'))
-collect = collect or redis.call('HGET', KEYS[4], 'collect') or ''
+collect = collect or ''
+backoff = tonumber(backoff) or 0
 local left = math.max(0, (tonumber(ends) or 0) - now)
-local function answer(token, transaction)
-  return {token, transaction or '', tonumber(slot) or 0, collect, tonumber(backoff) or 0, left}
+if left > backoff then
+  left = backoff
+  redis.call('HSET', KEYS[2], 'ends', now + left)
 end
-for _, key in ipairs({KEYS[1], KEYS[3]}) do
-  local token, transaction, done = unpack(redis.call('HMGET', key, 'token', 'transaction', 'done'))
-  if token and (not done or (transaction and token == ARGV[2])) then
-    redis.call('HSET', key, 'asked', '1')
-    return answer(token, transaction)
+local function answer(token, transaction)
+  return {token, transaction or '', tonumber(slot) or 0, collect, backoff, left}
+end
+local token, transaction, done = unpack(redis.call('HMGET', KEYS[1], 'token', 'transaction', 'done'))
+if token and (not done or (transaction and token == ARGV[2])) then
+  redis.call('HSET', KEYS[1], 'asked', '1')
+  if not transaction and redis.call('PTTL', KEYS[1]) > tonumber(ARGV[3]) then
+    redis.call('PEXPIRE', KEYS[1], ARGV[3])
   end
+  return answer(token, transaction)
 end
 redis.call('HSET', KEYS[1], 'token', ARGV[1])
 redis.call('HDEL', KEYS[1], 'transaction', 'done', 'asked')
@@ -229,7 +234,7 @@ return 1
  * ARGV: the token; the slot, or NOT_LANDED; LANDED_MS; the collect, or ""; the time of the
  * collect's block, in ms; the collect's time to live, in ms; the new backoff in ms, 0 to end the
  * backoff, or "" to keep it; REMEMBERED_MS. Leaves a claim with another token unchanged, and a
- * newer slot or collect too.
+ * newer slot or collect too, unless that collect's time lies ahead, because a wrong clock wrote it.
  */
 const SETTLE: Script<unknown> = {
   answer: z.unknown(),
@@ -239,6 +244,7 @@ local function remember(ms, ...)
   if redis.call('PTTL', KEYS[2]) < tonumber(ms) then redis.call('PEXPIRE', KEYS[2], ms) end
 end
 local slot, at = unpack(redis.call('HMGET', KEYS[2], 'slot', 'at'))
+if tonumber(at) and tonumber(at) > now + tonumber(ARGV[3]) then at = 0 end
 if tonumber(ARGV[2]) > (tonumber(slot) or 0) then remember(ARGV[3], 'slot', ARGV[2]) end
 if ARGV[4] ~= '' and tonumber(ARGV[5]) >= (tonumber(at) or 0) then
   remember(ARGV[6], 'collect', ARGV[4], 'at', ARGV[5])
@@ -246,13 +252,11 @@ end
 if tonumber(ARGV[2]) > 0 and tonumber(ARGV[2]) < (tonumber(slot) or 0) then ARGV[7] = '' end
 if ARGV[7] == '0' then redis.call('HDEL', KEYS[2], 'backoff', 'ends')
 elseif ARGV[7] ~= '' then remember(ARGV[7] + ARGV[8], 'backoff', ARGV[7], 'ends', now + ARGV[7]) end
-for _, key in ipairs({KEYS[1], KEYS[3]}) do
-  if redis.call('HGET', key, 'token') ~= ARGV[1] then
-  elseif tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', key)
-  else
-    redis.call('HSET', key, 'done', '1')
-    redis.call('PEXPIRE', key, ARGV[3])
-  end
+if redis.call('HGET', KEYS[1], 'token') ~= ARGV[1] then return 1 end
+if tonumber(ARGV[2]) == ${NOT_LANDED} then redis.call('DEL', KEYS[1])
+else
+  redis.call('HSET', KEYS[1], 'done', '1')
+  redis.call('PEXPIRE', KEYS[1], ARGV[3])
 end
 return 1
 `,

@@ -50,6 +50,8 @@ export interface AccountCost {
    * can never land.
    */
   close(options: { refund: boolean }): void;
+  /** The most rent that the message pays, unless a program takes more than in the simulation. */
+  readonly signedRent: Lamports;
   /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
   correctRent(paid: Lamports): void;
 }
@@ -144,6 +146,7 @@ export function createFeePayer(needs: {
         fee,
         /** In the order of the accounts. */
         costs: reserved.map((each): AccountCost => ({
+          signedRent: rent,
           close({ refund }) {
             openCosts -= cost;
             if (refund) each(cost);

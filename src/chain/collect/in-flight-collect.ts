@@ -12,7 +12,6 @@ import type { CoinBackoff } from "./coin-backoff.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
-import type { VersionChoice } from "./message/message-version.ts";
 import type { Draft, ReadDrafts } from "./prepare/draft.ts";
 import type { Planner } from "./prepare/planner.ts";
 import {
@@ -29,7 +28,6 @@ export interface CollectNeeds extends ConfirmationWaits {
   balances: Balances;
   readDrafts: ReadDrafts;
   plan: Planner;
-  versions: VersionChoice;
   feePayer: string;
   claims: Claims;
   backoff: CoinBackoff;
@@ -77,8 +75,13 @@ const MAX_MOVING_NOTHING = 5;
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } =
     needs;
-  const { confirm, findLanded, readLanded } = createConfirmation(needs);
-  const readOutcome = createReadOutcome({ ...needs, readLanded });
+  const { confirm, findLanded, readLanded, readAtEach } = createConfirmation(needs);
+  const readOutcome = createReadOutcome({
+    ...needs,
+    readLanded,
+    readAtEach,
+    endpointCount: rpc.endpointCount,
+  });
 
   return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
     const { account, coins } = wallet;

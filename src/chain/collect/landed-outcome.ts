@@ -52,13 +52,16 @@ interface LandedForAccount {
 /** Returns a function that reads what a landed transaction did for an account. */
 export function createReadOutcome(needs: {
   readLanded: Confirmation["readLanded"];
+  readAtEach: Confirmation["readAtEach"];
+  endpointCount: number;
   balances: Pick<Balances, "getUnwithdrawable">;
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
   feePayer: string;
   metrics: CollectMetrics;
 }) {
-  const { readLanded, balances, backoff, findings, feePayer, metrics } = needs;
+  const { readLanded, readAtEach, endpointCount, balances, backoff, findings, feePayer, metrics } =
+    needs;
 
   async function toOutcome(
     { account, transaction: { signature }, signed }: LandedForAccount,
@@ -92,16 +95,38 @@ export function createReadOutcome(needs: {
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  function countCosts(signed: SignedCollect, landed: LandedTransaction | undefined): void {
+  async function countCosts(
+    signed: SignedCollect,
+    landed: LandedTransaction | undefined,
+  ): Promise<void> {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
-    const { before, after } = landed?.balances.get(feePayer) ?? {};
-    if (!signed.transaction.sweptMints || !landed || before === undefined || after === undefined)
-      return;
-    const rent = saturatingSubtract(before, toLamports(after + landed.fee));
+    if (!signed.transaction.sweptMints || !landed) return;
+    let rent = toRent(landed);
+    if (rent === undefined) return;
+    if (rent > signed.signedRent) rent = await readAgreedRent(signed);
     signed.correctRent(rent);
     metrics.paid(rent);
+  }
+
+  /** Returns what the fee payer lost besides the fee; undefined if the node does not say. */
+  function toRent({ balances, fee }: LandedTransaction): Lamports | undefined {
+    const { before, after } = balances.get(feePayer) ?? {};
+    if (before === undefined || after === undefined) return undefined;
+    return saturatingSubtract(before, toLamports(after + fee));
+  }
+
+  /**
+   * Returns the highest rent that two endpoints (or the only one) report; the signed rent if they
+   * do not. A program may have taken more than it did in the simulation, but one endpoint of
+   * several must not use up the budget.
+   */
+  async function readAgreedRent({ transaction, signedRent }: SignedCollect): Promise<Lamports> {
+    const reports = await readAtEach(transaction);
+    const rents = reports.flatMap((landed) => toRent(landed) ?? []);
+    rents.sort((a, b) => (a > b ? -1 : 1));
+    return rents[endpointCount > 1 ? 1 : 0] ?? signedRent;
   }
 
   /**
@@ -121,8 +146,8 @@ export function createReadOutcome(needs: {
     try {
       const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
       const err = landed ? landed.err : outcome.err;
-      if (signed) countCosts(signed, landed);
-      const mints = toMints(transaction);
+      if (signed) await countCosts(signed, landed);
+      const { sweptMints: mints = [] } = transaction;
       if (err === null) {
         // Only the account's own transactions end its backoff, not another account's distribution.
         if (signed || claim.openTransaction) landing.hasFailed = false;
@@ -152,11 +177,6 @@ export function createReadOutcome(needs: {
       claim.settle(landing);
     }
   };
-}
-
-/** Returns the mints of the coins that a transaction sweeps, each once. */
-function toMints({ sweptMints = [] }: StoredTransaction): string[] {
-  return [...new Set(sweptMints.filter((mint) => mint !== null))];
 }
 
 /**

@@ -9,7 +9,6 @@ import {
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
-import type { VersionChoice } from "./message/message-version.ts";
 
 /** The transaction is in a block. */
 export interface Landed {
@@ -47,6 +46,8 @@ export interface ConfirmationWaits {
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
+/** How long a read of a transaction at every endpoint waits for slow or late endpoints. */
+const READ_AT_EACH_MS = 2_000;
 /**
  * How many endpoints must agree that a transaction landed or expired, if that many are configured.
  */
@@ -63,15 +64,13 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  * when it can never land.
  *
  * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints
- * report the same confirmed result. It has expired if two endpoints prove that it did not land
+ * report the same final result. It has expired if two endpoints prove that it did not land
  * (`getExpiryReports`), and no endpoint contradicts them. With one configured endpoint, one report
  * is enough. If the endpoints do not agree within 20 s, the outcome is unknown: a stuck or silent
  * endpoint must not keep an account locked. Failed calls prove nothing and are retried.
  */
-export function createConfirmation(
-  needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice },
-) {
-  const { rpc, versions } = needs;
+export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
+  const { rpc } = needs;
   const {
     pollMs = POLL_MS,
     resendMs = RESEND_MS,
@@ -79,7 +78,7 @@ export function createConfirmation(
     agreeMs = AGREE_MS,
   } = needs;
   /**
-   * By signature of an open transaction: what to call when it is confirmed. Not promises: a promise
+   * By signature of an open transaction: what to call when it is final. Not promises: a promise
    * that never settles would retain the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
@@ -100,7 +99,7 @@ export function createConfirmation(
           rpc.getSignatureStatuses(some, { searchTransactionHistory: false }),
         );
         answer?.forEach((status, j) => {
-          if (status?.confirmed) open.get(some[j]!)?.(status);
+          if (status?.isFinal) open.get(some[j]!)?.(status);
         });
       }
     }
@@ -108,7 +107,7 @@ export function createConfirmation(
   }
 
   /**
-   * Checks, without retries, one endpoint's report that a transaction is confirmed. With several
+   * Checks, without retries, one endpoint's report that a transaction is final. With several
    * endpoints, returns undefined unless the transaction itself or a second endpoint supports the
    * report.
    */
@@ -122,8 +121,8 @@ export function createConfirmation(
     if (transaction)
       return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
     const statuses = await rpc.getStatusAtEach(signature);
-    const confirmed = statuses.flatMap((each) => (each?.confirmed ? [each] : []));
-    const groups = Map.groupBy(confirmed, ({ err }) => JSON.stringify(err));
+    const final = statuses.flatMap((each) => (each?.isFinal ? [each] : []));
+    const groups = Map.groupBy(final, ({ err }) => JSON.stringify(err));
     const agreeing = [...groups.values()].find(({ length }) => length >= MIN_AGREEING);
     return (
       agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) }
@@ -146,13 +145,9 @@ export function createConfirmation(
 
     return async (): Promise<TransactionOutcome | undefined> => {
       const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
-      const confirmed = reports.find(
-        (report) => report.kind === "found" && report.status.confirmed,
-      );
+      const found = reports.find((report) => report.kind === "found" && report.status.isFinal);
       const landed =
-        confirmed?.kind === "found"
-          ? await supportStatus(transaction, confirmed.status)
-          : undefined;
+        found?.kind === "found" ? await supportStatus(transaction, found.status) : undefined;
       if (landed) return landed;
 
       const count = (kind: ExpiryReport["kind"]) =>
@@ -191,7 +186,7 @@ export function createConfirmation(
       });
     });
     void poll();
-    /** Resolves like `promise`, or with the outcome as soon as the transaction is confirmed. */
+    /** Resolves like `promise`, or with the outcome as soon as the transaction is final. */
     const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
       new Promise((resolve) => {
         wake = resolve;
@@ -203,10 +198,7 @@ export function createConfirmation(
         if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
         const outcome =
           (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
-        if (!outcome) continue;
-        const isVersion1 = messageOf(transaction.base64)?.version === 1;
-        if (isVersion1 && outcome.kind !== "unknown") versions.ended(outcome.kind);
-        return outcome;
+        if (outcome) return outcome;
       }
     } finally {
       open.delete(transaction.signature);
@@ -231,7 +223,7 @@ export function createConfirmation(
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
-      return status?.confirmed ? supportStatus(transaction, status) : undefined;
+      return status?.isFinal ? supportStatus(transaction, status) : undefined;
     },
 
     /**
@@ -247,7 +239,7 @@ export function createConfirmation(
 
     /**
      * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a
-     * node may return a transaction only some time after confirming it. Concurrent reads of the
+     * node may return a transaction only some time after it is final. Concurrent reads of the
      * same transaction share the attempts.
      */
     async readLanded(
@@ -261,6 +253,21 @@ export function createConfirmation(
         if (landed || performance.now() > giveUpAt) return landed;
       }
       return undefined;
+    },
+
+    /**
+     * Reads a landed transaction from each endpoint, again while fewer return it than must agree,
+     * for about two seconds.
+     */
+    async readAtEach({ base64, signature }: StoredTransaction): Promise<LandedTransaction[]> {
+      const accountKeys = accountKeysOf(base64) ?? [];
+      const giveUpAt = performance.now() + READ_AT_EACH_MS;
+      for (;;) {
+        const found = await rpc.getTransactionAtEach(signature, accountKeys, READ_AT_EACH_MS);
+        const isEnough = found.length >= Math.min(MIN_AGREEING, rpc.endpointCount);
+        if (isEnough || performance.now() > giveUpAt) return found;
+        await sleep(rereadMs);
+      }
     },
   };
 }

@@ -1,5 +1,7 @@
+import { getBase58Encoder } from "@solana/codecs-strings";
+import { SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../addresses.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";
@@ -7,8 +9,8 @@ import type { LandedTransaction } from "../rpc/transactions.ts";
 /** What one transaction added to an account's address, or took from it. */
 export interface Transfer {
   /**
-   * COLLECTED: creator fees from the launch platform, whoever collected them. RECEIVED: all other
-   * arrivals.
+   * COLLECTED: creator fees from the launch platform, whoever collected them, without other
+   * arrivals of the same transaction. RECEIVED: all other arrivals.
    */
   readonly kind: "COLLECTED" | "RECEIVED" | "WITHDRAWN";
   readonly lamports: Lamports;
@@ -20,7 +22,12 @@ export interface Transfer {
 /**
  * Smaller arrivals are left out: anyone can send dust, and four decimals would show it as 0 SOL.
  */
-const MIN_RECEIVED = toLamports(100_000);
+const MIN_ARRIVED = toLamports(100_000);
+const NO_CHANGE = { before: toLamports(0), after: toLamports(0) };
+const TRANSFER_BYTES = 12;
+/** 12 bytes take at most this many characters in base58. */
+const MAX_TRANSFER_LENGTH = 17;
+const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
 
 /**
  * Returns what a transaction moved to or from an account's address; undefined if there is nothing
@@ -37,29 +44,49 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before)
     return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
-  const lamports = toLamports(after - before);
-  if (isCollect(transaction, account)) return { kind: "COLLECTED", lamports, signature, at };
-  return lamports < MIN_RECEIVED ? undefined : { kind: "RECEIVED", lamports, signature, at };
+  const arrived = toLamports(after - before);
+  const moved = movedByCollects(transaction, account);
+  const collected = moved < arrived ? moved : arrived;
+  if (collected >= MIN_ARRIVED) return { kind: "COLLECTED", lamports: collected, signature, at };
+  return arrived < MIN_ARRIVED ? undefined : { kind: "RECEIVED", lamports: arrived, signature, at };
 }
 
 /**
- * True if the vault's balance fell. But a collect may also fill the vault: also true if an
- * instruction of the launch platform names both the address and the vault, or is a distribution
- * that names the address. Does not derive a distribution's accounts: the platform has checked them,
- * and a transaction can name hundreds.
+ * Returns the lamports that collects and distributions moved to the address. Only the launch
+ * platform signs for the account's vault and for the vaults of sharing configs, so a System
+ * transfer from one of these to the address is a collect's own. What the account's vault lost
+ * counts too: a node may not keep inner instructions. Does not derive a distribution's accounts:
+ * the platform has checked them, and a transaction can name hundreds.
  */
-function isCollect(
+function movedByCollects(
   { balances, instructions }: Pick<LandedTransaction, "balances" | "instructions">,
   { address, creatorVault }: Pick<AccountAddresses, "address" | "creatorVault">,
-): boolean {
-  const vault = balances.get(creatorVault);
-  if (vault && vault.after < vault.before) return true;
-  return instructions.some(
-    ({ program, accounts, data }) =>
-      program === LAUNCHPAD_PROGRAM_ID &&
-      accounts.includes(address) &&
-      (accounts.includes(creatorVault) || DISTRIBUTIONS.includes(data)),
-  );
+): Lamports {
+  const vaults = new Set([creatorVault]);
+  for (const { program, accounts, data } of instructions) {
+    const vault = program === LAUNCHPAD_PROGRAM_ID ? DISTRIBUTIONS.get(data) : undefined;
+    if (vault !== undefined) vaults.add(accounts[vault] ?? creatorVault);
+  }
+  let moved = 0n;
+  for (const { program, accounts, data } of instructions) {
+    const [from, to] = accounts;
+    if (program === SYSTEM_PROGRAM && to === address && vaults.has(from ?? ""))
+      moved += decodeTransfer(data);
+  }
+  const { before, after } = balances.get(creatorVault) ?? NO_CHANGE;
+  const lost = saturatingSubtract(before, after);
+  return moved > lost ? toLamports(moved) : lost;
+}
+
+/**
+ * Returns the lamports of a System program's `Transfer`; 0 for other data. Source: the crate
+ * solana-system-interface: the variant's index (u32, 2), then the lamports (u64).
+ */
+function decodeTransfer(data: string): bigint {
+  if (data.length > MAX_TRANSFER_LENGTH || !/^[1-9A-HJ-NP-Za-km-z]+$/.test(data)) return 0n;
+  const bytes = Buffer.from(getBase58Encoder().encode(data));
+  const isTransfer = bytes.length === TRANSFER_BYTES && bytes.readUInt32LE(0) === 2;
+  return isTransfer ? bytes.readBigUInt64LE(4) : 0n;
 }
 
 function toDate(seconds: number | undefined): Date | undefined {

@@ -22,11 +22,16 @@ const DISTRIBUTE_CREATOR_FEES = Buffer.from("a572670079cef751", "hex");
 /** Takes a payer, and whether to create token accounts (a bool). */
 const DISTRIBUTE_CREATOR_FEES_V2 = Buffer.from("ffcb134ff444089f", "hex");
 
-/** The data of each instruction that distributes a coin's shared fees, in base58. */
-export const DISTRIBUTIONS: readonly string[] = [
-  DISTRIBUTE_CREATOR_FEES,
-  ...[0, 1].map((bool) => Buffer.concat([DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(bool)])),
-].map((data) => getBase58Decoder().decode(data));
+const toBase58 = (...parts: Buffer[]) => getBase58Decoder().decode(Buffer.concat(parts));
+/**
+ * The data (in base58) of each instruction that distributes a coin's shared fees, with the index of
+ * the vault that it pays from.
+ */
+export const DISTRIBUTIONS: ReadonlyMap<string, number> = new Map([
+  [toBase58(DISTRIBUTE_CREATOR_FEES), 3],
+  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(0)), 4],
+  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(1)), 4],
+]);
 
 const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
 

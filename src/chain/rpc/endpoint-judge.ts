@@ -9,9 +9,11 @@ import {
   type Progress,
   type State,
 } from "../slots/progress.ts";
+import { createBackoff, type Backoff } from "./backoff.ts";
+import { FINALIZED } from "./commitment.ts";
 import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
-import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
+import { isOfSlot, isRefusal, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 
 interface Standing {
@@ -26,9 +28,10 @@ interface Standing {
   verifiedAt: number | undefined;
   verifying: Promise<void> | undefined;
   isChecking: boolean;
-  failuresInARow: number;
-  /** Until this time the other endpoints are tried first. */
-  backsOffUntil: number;
+  /** While it is active, the other endpoints are tried first. */
+  readonly backoff: Backoff;
+  /** The same for calls with a transaction: counts refusals of what another endpoint took. */
+  readonly refusals: Backoff;
   /** The fault that was logged, and when it was last seen. */
   logged: { readonly fault: Fault; at: number } | undefined;
 }
@@ -40,8 +43,6 @@ export interface Cluster {
   readonly error?: RpcError;
 }
 
-const FIRST_BACKOFF_MS = 500;
-const MAX_BACKOFF_MS = 30_000;
 /** While there are calls, an endpoint that has been silent for this long is asked for its state. */
 const CHECK_AFTER_MS = 2_000;
 const VERIFY_AFTER_MS = 60_000;
@@ -76,9 +77,10 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  * Decides which endpoints are used, in which order, and which of their answers are accepted.
  * `endpoints`: most preferred first.
  *
- * - An endpoint that is slow or fails, for example with a 429, backs off: for half a second at
- *   first, and twice as long after each further failure, up to half a minute. A success resets the
- *   backoff.
+ * - An endpoint that is slow or fails, for example with a 429, backs off ({@link createBackoff}). A
+ *   success resets the backoff.
+ * - An endpoint that refuses a transaction which another endpoint takes backs off for calls with a
+ *   transaction. If all refuse it, none backs off.
  * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but
  *   are wrong. The most preferred endpoint that has answered decides which genesis hash is right.
  *   If this endpoint later reports a different hash, the earlier hash stays right while another
@@ -103,7 +105,7 @@ export function createEndpointJudge(needs: {
   const all = endpoints.map((endpoint): Standing => ({
     ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
-    ...{ failuresInARow: 0, backsOffUntil: -Infinity, logged: undefined },
+    ...{ backoff: createBackoff(), refusals: createBackoff(), logged: undefined },
   }));
   const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
@@ -117,7 +119,7 @@ export function createEndpointJudge(needs: {
    */
   let belowSince: number | undefined;
 
-  const backsOff = ({ backsOffUntil, isForeign }: Standing) => isForeign || backsOffUntil > now();
+  const backsOff = ({ backoff, isForeign }: Standing) => isForeign || backoff.isActive();
   const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
   const isKnown = ({ progress }: Standing) =>
     progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
@@ -155,23 +157,24 @@ export function createEndpointJudge(needs: {
     }
   }
 
-  const orderOf = (each: Standing) =>
-    backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
-  const inOrder = () => (isOnly ? all : all.toSorted((a, b) => orderOf(a) - orderOf(b)));
+  function orderOf(each: Standing, withTransaction: boolean): number {
+    if (backsOff(each) || (withTransaction && each.refusals.isActive())) return 3;
+    if (each.verifiedAt === undefined) return 2;
+    return faultOf(each) ? 1 : 0;
+  }
+  function inOrder(withTransaction = false): readonly Standing[] {
+    if (isOnly) return all;
+    return all.toSorted((a, b) => orderOf(a, withTransaction) - orderOf(b, withTransaction));
+  }
 
   function fail(standing: Standing, cause: unknown): void {
-    const { endpoint, failuresInARow } = standing;
+    const { endpoint, backoff } = standing;
     standing.verifiedAt = undefined;
-    // Calls that fail at the same moment count as one failure.
-    if (standing.backsOffUntil > now()) return;
-    if (failuresInARow === 0 && !isOnly)
+    if (backoff.fail() && backoff.failuresInARow() === 1 && !isOnly)
       log.warn(
         { host: endpoint.host, err: cause },
         "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
       );
-    standing.backsOffUntil =
-      now() + Math.min(FIRST_BACKOFF_MS * 2 ** failuresInARow, MAX_BACKOFF_MS);
-    standing.failuresInARow++;
   }
 
   function learn(standing: Standing, genesisHash: string): void {
@@ -211,7 +214,7 @@ export function createEndpointJudge(needs: {
   }
 
   async function readState({ endpoint, progress }: Standing): Promise<void> {
-    const params = [[CLOCK_SYSVAR], { commitment: "confirmed", encoding: "base64" }];
+    const params = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
     const read = (deadline: AbortSignal) =>
       needs.callEndpoint(endpoint, "getMultipleAccounts", params, deadline);
     progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
@@ -281,32 +284,54 @@ export function createEndpointJudge(needs: {
      * Whether the endpoint comes first and is healthy: if it is behind, it should soon catch up
      * with the others.
      */
-    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
+    isBest: (endpoint: Endpoint) =>
+      inOrder()[0] === of(endpoint) && orderOf(of(endpoint), false) === 0,
 
     /** All endpoints: first the verified ones without a fault, in order of preference. */
-    inOrder(): readonly Endpoint[] {
+    inOrder(withTransaction = false): readonly Endpoint[] {
       if (isOnly) return endpoints;
       all.forEach(logFault);
-      return inOrder().map(({ endpoint }) => endpoint);
+      return inOrder(withTransaction).map(({ endpoint }) => endpoint);
+    },
+
+    /**
+     * The endpoints that get each transaction: all, without those that back off after refusals if
+     * another endpoint works.
+     */
+    takers(): readonly Endpoint[] {
+      const takers = all.filter(({ refusals }) => !refusals.isActive());
+      return (takers.every(backsOff) ? all : takers).map(({ endpoint }) => endpoint);
     },
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
     /**
-     * Records a call's error, or "slow". Errors about the slot, the version or the request cause no
-     * backoff.
+     * Records a call's error, or "slow". Errors about the slot, the transaction or the request
+     * cause no backoff.
      */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
-        isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
+        isOfSlot(reason) || isRefusal(reason) || !(reason === "slow" || isRetryable(reason));
       if (!isHealthy) fail(of(endpoint), reason);
     },
 
     succeeded(endpoint: Endpoint): void {
-      const standing = of(endpoint);
-      if (standing.failuresInARow > 0)
+      const { backoff } = of(endpoint);
+      if (backoff.failuresInARow() > 0)
         log.info({ host: endpoint.host }, "a chain endpoint works again");
-      Object.assign(standing, { failuresInARow: 0, backsOffUntil: -Infinity });
+      backoff.reset();
+    },
+
+    /** Records who took a transaction, and who refused it. */
+    tookTransaction(takers: readonly Endpoint[], refusing: readonly Endpoint[]): void {
+      if (takers.length === 0) return;
+      for (const endpoint of takers) of(endpoint).refusals.reset();
+      for (const { endpoint, refusals } of refusing.map(of))
+        if (refusals.fail() && refusals.failuresInARow() === 1)
+          log.warn(
+            { host: endpoint.host },
+            "a chain endpoint refuses a transaction that another takes: the others get the transactions; if this lasts, change the provider",
+          );
     },
 
     /**
@@ -335,8 +360,8 @@ export function createEndpointJudge(needs: {
 
     /**
      * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances
-     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong or
-     * rolled back, or no endpoint that reached it answers any more.
+     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong, or no
+     * endpoint that reached it answers any more.
      */
     newestSlot: () => newestSlot,
     takeSlot,
@@ -349,13 +374,13 @@ export function createEndpointJudge(needs: {
     check(): void {
       if (isOnly) return;
       for (const standing of all) {
-        const { progress, verifiedAt, failuresInARow } = standing;
+        const { progress, verifiedAt, backoff } = standing;
         const isSilent = progress.silentMs() >= CHECK_AFTER_MS;
         const isDue =
           verifiedAt === undefined
-            ? isSilent || failuresInARow > 0
+            ? isSilent || backoff.failuresInARow() > 0
             : now() - verifiedAt >= VERIFY_AFTER_MS;
-        if (standing.isChecking || standing.backsOffUntil > now() || !(isSilent || isDue)) continue;
+        if (standing.isChecking || backoff.isActive() || !(isSilent || isDue)) continue;
         standing.isChecking = true;
         void (isDue ? verify(standing) : Promise.resolve())
           .then(() => {

@@ -12,6 +12,12 @@ const balance = z
   .nonnegative()
   .refine(Number.isInteger)
   .transform((amount) => (Number.isSafeInteger(amount) ? toLamports(amount) : undefined));
+/** A price has no limit, and anybody can pay one that is too large for a number: it saturates. */
+const price = z
+  .number()
+  .nonnegative()
+  .refine(Number.isInteger)
+  .transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
 /** An account's lamports and the first bytes of its data. */
@@ -107,7 +113,7 @@ const withContext = <T extends z.ZodType>(value: T) =>
 export const RPC_RESULTS = {
   getMultipleAccounts: withContext(accounts),
   getLatestBlockhash: withContext(z.object({ blockhash, lastValidBlockHeight: z.int() })),
-  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: z.int() })),
+  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: price })),
   simulateTransaction: withContext(
     z.object({
       err: transactionError,
@@ -132,10 +138,14 @@ export const RPC_RESULTS = {
     ),
   ),
   isBlockhashValid: withContext(z.boolean()),
-  getBlockHeight: z.int(),
   getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
   getGenesisHash: z.string(),
+  /**
+   * The certificate of the block from which the cluster switched to Alpenglow; null before. Since
+   * Agave 4.3: https://solana.com/docs/rpc/http/getaggenesiscert
+   */
+  getAgGenesisCert: z.object({ block: z.object({ slot: z.int() }) }).nullable(),
   getVersion: z.object({ "solana-core": z.string().max(40) }),
   getTransaction: z
     .object({
@@ -165,7 +175,6 @@ export const RPC_RESULTS = {
       signature,
       slot: z.int().nonnegative(),
       err: transactionError,
-      confirmationStatus: z.string().nullish(),
     }),
   ),
 } satisfies Record<string, z.ZodType>;

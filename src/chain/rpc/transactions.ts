@@ -1,6 +1,7 @@
 import type { Lamports } from "../lamports.ts";
-import type { CallEndpoint } from "./rpc-endpoint.ts";
+import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
+import { FINALIZED } from "./commitment.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
@@ -11,8 +12,15 @@ export interface ListedTransaction {
   readonly signature: string;
   readonly slot: number;
   readonly hasFailed: boolean;
-  /** Whether the transaction can no longer change or disappear. */
-  readonly isFinalized: boolean;
+  /** The only endpoint that lists it, if another one does not. */
+  readonly onlyAt: Endpoint | undefined;
+}
+
+/** A listed transaction as read. */
+export interface ReadTransaction {
+  readonly transaction: LandedTransaction;
+  /** False if a single endpoint lists and returns it, and another one does neither. */
+  readonly isCertain: boolean;
 }
 
 /** What a transaction did to its accounts. Addresses are in base58. */
@@ -34,7 +42,7 @@ export interface LandedTransaction {
 }
 
 const READ_TRANSACTION = {
-  commitment: "confirmed",
+  ...FINALIZED,
   encoding: "json",
   maxSupportedTransactionVersion: 1,
 };
@@ -55,28 +63,27 @@ export function createTransactions(needs: {
   const { failover, callEndpoint, isReached } = needs;
 
   /**
-   * Returns a transaction; undefined while no endpoint has it. `isRight` checks the transaction's
-   * accounts, in order. A failed transaction may have no balances, if its fee payer could not pay
-   * (SIMD-0290).
+   * Reads a transaction from one endpoint; undefined if the endpoint does not have it. `isRight`
+   * checks the transaction's accounts, in order. A failed transaction may have no balances, if its
+   * fee payer could not pay (SIMD-0290).
    */
-  const read = (signature: string, isRight: (keys: readonly string[]) => boolean) =>
-    failover.call(
-      async (endpoint, signal): Promise<LandedTransaction | undefined> => {
-        const method = "getTransaction";
-        const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
-        if (!found) return undefined;
-        const keys = keysOf(found);
-        const { err, preBalances, postBalances } = found.meta;
-        const isComplete = [preBalances, postBalances].every(
-          ({ length }) => length === keys.length,
-        );
-        const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
-        if (isOther || (err === null && !isComplete))
-          throw new RpcError("unreadable", method, endpoint.host);
-        return toLanded(found, keys, isReached);
-      },
-      (found) => found !== undefined,
-    );
+  const readAt =
+    (
+      signature: string,
+      isRight: (keys: readonly string[]) => boolean,
+    ): Attempt<LandedTransaction | undefined> =>
+    async (endpoint, signal) => {
+      const method = "getTransaction";
+      const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
+      if (!found) return undefined;
+      const keys = keysOf(found);
+      const { err, preBalances, postBalances } = found.meta;
+      const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
+      const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
+      if (isOther || (err === null && !isComplete))
+        throw new RpcError("unreadable", method, endpoint.host);
+      return toLanded(found, keys, isReached);
+    };
 
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
@@ -91,19 +98,21 @@ export function createTransactions(needs: {
      * Lists up to `limit` transactions that name an address, newest first, starting after the
      * transaction `before`. `list` is undefined if no endpoint knows `before`. Skips endpoints
      * below `minSlot`. Merges a list shorter than `limit` with the other endpoints' lists, because
-     * some nodes keep only the last days. `calls`: how many calls were made for lists.
+     * some nodes keep only the last days; see {@link agree}. `calls`: how many calls were made for
+     * lists.
      */
     async listTransactions(
       address: string,
       { before, limit, minSlot }: { before: string | undefined; limit: number; minSlot: number },
     ): Promise<{ list: readonly ListedTransaction[] | undefined; calls: number }> {
+      const lists = new Map<Endpoint, readonly ListedTransaction[]>();
       let list: readonly ListedTransaction[] = [];
       let calls = 0;
       await failover.call(
         async (endpoint, signal) => {
           calls++;
           const method = "getSignaturesForAddress";
-          const options = { commitment: "confirmed", ...toMinContextSlot(minSlot), limit };
+          const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
           const found = await callEndpoint(endpoint, method, params, signal).catch(
             (error: unknown) => {
@@ -114,10 +123,11 @@ export function createTransactions(needs: {
                 error instanceof RpcError &&
                 UNKNOWN_CURSOR.includes(error.code!)
               )
-                return [];
+                return undefined;
               throw error;
             },
           );
+          if (!found) return;
           const signatures = new Set(found.map(({ signature }) => signature));
           const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
           const isCredible = found.every(({ slot }) => isReached(slot));
@@ -125,30 +135,90 @@ export function createTransactions(needs: {
             signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
-          const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
+          const listed = found.map(({ signature, slot, err }) => ({
             signature,
             slot,
             hasFailed: err !== null,
-            isFinalized: confirmationStatus === "finalized",
+            onlyAt: undefined,
           }));
-          list = merge(list, listed).slice(0, limit);
+          lists.set(endpoint, listed);
+          list = agree(lists, limit);
         },
-        () => list.length === limit,
+        () => list.filter(({ onlyAt }) => onlyAt === undefined).length === limit,
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return { list: isCursorUnknown ? undefined : list, calls };
     },
 
-    /** A transaction that names `address`; undefined while no endpoint returns it. */
-    readTransaction: (signature: string, address: string) =>
-      read(signature, (keys) => keys.includes(address)),
+    /** Reads a listed transaction, which names `address`; undefined while no endpoint has it. */
+    async readTransaction(
+      { signature, onlyAt }: Pick<ListedTransaction, "signature" | "onlyAt">,
+      address: string,
+    ): Promise<ReadTransaction | undefined> {
+      const readFrom = readAt(signature, (keys) => keys.includes(address));
+      /** What the endpoint that alone lists the transaction returns. */
+      let uncertain: LandedTransaction | undefined;
+      const certain = await failover.call(
+        async (endpoint, signal) => {
+          const transaction = await readFrom(endpoint, signal);
+          if (endpoint !== onlyAt) return transaction;
+          uncertain = transaction;
+          return undefined;
+        },
+        (found) => found !== undefined,
+      );
+      const transaction = certain ?? uncertain;
+      return transaction && { transaction, isCertain: certain !== undefined };
+    },
 
     /**
      * A transaction that begins with these account keys; undefined while no endpoint returns it.
      */
     getTransaction: (signature: string, accountKeys: readonly string[]) =>
-      read(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
+      failover.call(
+        readAt(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
+        (found) => found !== undefined,
+      ),
+
+    /** The same transaction as each endpoint returns it within `maxMs`. */
+    async getTransactionAtEach(
+      signature: string,
+      accountKeys: readonly string[],
+      maxMs: number,
+    ): Promise<LandedTransaction[]> {
+      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
+      const results = await failover.callEach(readAt(signature, isRight), maxMs);
+      return results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
+    },
   };
+}
+
+/**
+ * Merges the lists of several endpoints, each up to `limit` long and newest first, into one. One
+ * endpoint of several could invent transactions. So a transaction that one endpoint lists and at
+ * least two do not is left out. If only one does not, `onlyAt` says so: either could be right. A
+ * list of `limit` transactions says nothing about older ones.
+ */
+function agree(
+  lists: ReadonlyMap<Endpoint, readonly ListedTransaction[]>,
+  limit: number,
+): readonly ListedTransaction[] {
+  const votes = [...lists].map(([endpoint, list]) => ({
+    endpoint,
+    signatures: new Set(list.map(({ signature }) => signature)),
+    oldestSlot: list.length === limit ? list.at(-1)!.slot : -1,
+  }));
+  return [...lists.values()]
+    .reduce(merge)
+    .flatMap((each) => {
+      const listing = votes.filter(({ signatures }) => signatures.has(each.signature));
+      const omitting = votes.filter(
+        ({ signatures, oldestSlot }) => !signatures.has(each.signature) && each.slot > oldestSlot,
+      );
+      if (listing.length > 1 || omitting.length === 0) return each;
+      return omitting.length > 1 ? [] : { ...each, onlyAt: listing[0]!.endpoint };
+    })
+    .slice(0, limit);
 }
 
 /**

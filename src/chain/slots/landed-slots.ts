@@ -21,9 +21,16 @@ return true
 `,
 };
 
+/**
+ * KEYS: the newest landed slot's key. ARGV: KEPT_MS. A longer time to live is of a write while
+ * Redis's clock was ahead.
+ */
 const READ: Script<string | null> = {
   answer: z.string().nullable(),
-  text: "return redis.call('GET', KEYS[1])",
+  text: `
+if redis.call('PTTL', KEYS[1]) > tonumber(ARGV[1]) then redis.call('PEXPIRE', KEYS[1], ARGV[1]) end
+return redis.call('GET', KEYS[1])
+`,
 };
 
 /**
@@ -53,7 +60,7 @@ export function createLandedSlots(needs: {
 
   redis?.subscribe(key, {
     onMessage: receive,
-    onReconnect: () => void redis.run(READ, [key], []).then(receive),
+    onReconnect: () => void redis.run(READ, [key], [KEPT_MS]).then(receive),
   });
 
   return {

@@ -28,9 +28,11 @@ export function createChainCalls(needs: {
 }): TakeChainCalls {
   const { redis, metrics } = needs;
   const buckets = createBuckets({ name: "chain-calls", redis });
+  const capacity = CALLS_PER_SECOND * BURST_SECONDS;
   const toBucket = (name: string) => ({
     name,
-    burst: CALLS_PER_SECOND * BURST_SECONDS,
+    capacity,
+    burst: capacity,
     msPerUnit: 1_000 / CALLS_PER_SECOND,
   });
 

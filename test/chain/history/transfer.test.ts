@@ -13,6 +13,15 @@ const MINT = "BsZgJaxMAUbfUHZ3wbFEEXCUWwRhZvYHYMRCCpEsxi2Y";
 const CONFIG = sharingConfigOf(MINT);
 const VAULT_OF_CONFIG = creatorVaultOf(CONFIG);
 
+const SYSTEM = "11111111111111111111111111111111";
+/** A System transfer of so many lamports. */
+function systemTransfer(from: string, to: string, lamports: number, program = SYSTEM) {
+  const data = Buffer.alloc(12);
+  data.writeUInt32LE(2, 0);
+  data.writeBigUInt64LE(BigInt(lamports), 4);
+  return { program, accounts: [from, to], data: base58.decode(data) };
+}
+
 const account = { address: "address", creatorVault: "vault" };
 const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const balances = (changes: Record<string, readonly [before: number, after: number]>) =>
@@ -38,49 +47,116 @@ describe("the transfer of a transaction", () => {
   it.each([
     [
       "is COLLECTED when the vault loses lamports",
-      { vault: [9, 4], address: [0, 5] },
+      { vault: [900_000, 400_000], address: [0, 500_000] },
       [],
       "COLLECTED",
-      5n,
+      500_000n,
     ],
     [
-      "is COLLECTED when the platform's instruction for both leaves the vault as it was",
-      { curve: [9, 4], vault: [4, 4], address: [0, 5] },
-      ofPlatform(PLATFORM, "payer", "address", "vault"),
+      "is COLLECTED when the platform's instruction moves what arrives in the vault",
+      { curve: [900_000, 400_000], vault: [4, 4], address: [0, 500_000] },
+      [
+        ...ofPlatform(PLATFORM, "payer", "address", "vault"),
+        systemTransfer("vault", "address", 500_000),
+      ],
       "COLLECTED",
-      5n,
+      500_000n,
+    ],
+    [
+      "is COLLECTED with what the collect moved, without a transfer beside it",
+      { vault: [900_000, 400_000], address: [0, 5_500_000] },
+      [
+        ...ofPlatform(PLATFORM, "payer", "address", "vault"),
+        systemTransfer("vault", "address", 500_000),
+        systemTransfer("stranger", "address", 5_000_000),
+      ],
+      "COLLECTED",
+      500_000n,
+    ],
+    [
+      "is RECEIVED for a transfer beside a collect that moves nothing",
+      { vault: [4, 4], address: [0, 500_000] },
+      [
+        ...ofPlatform(PLATFORM, "payer", "address", "vault"),
+        systemTransfer("stranger", "address", 500_000),
+      ],
+      "RECEIVED",
+      500_000n,
+    ],
+    [
+      "is RECEIVED for a transfer beside a collect that moves dust",
+      { vault: [100_000, 1], address: [0, 599_999] },
+      [
+        ...ofPlatform(PLATFORM, "payer", "address", "vault"),
+        systemTransfer("vault", "address", 99_999),
+        systemTransfer("stranger", "address", 500_000),
+      ],
+      "RECEIVED",
+      599_999n,
+    ],
+    [
+      "is RECEIVED when the transfer from the vault is another program's",
+      { vault: [4, 4], address: [0, 500_000] },
+      [systemTransfer("vault", "address", 500_000, "other")],
+      "RECEIVED",
+      500_000n,
     ],
     [
       "is COLLECTED when the platform distributes a coin's shared fees to the address",
-      { "config's vault": [9, 0], address: [0, 5], other: [0, 4] },
-      distribution(
-        DISTRIBUTE,
-        "mint",
-        "curve",
-        "config",
-        "config's vault",
-        "system",
-        "address",
-        "other",
-      ),
+      { "config's vault": [900_000, 0], address: [0, 500_000], other: [0, 400_000] },
+      [
+        ...distribution(
+          DISTRIBUTE,
+          "mint",
+          "curve",
+          "config",
+          "config's vault",
+          "system",
+          "address",
+          "other",
+        ),
+        systemTransfer("config's vault", "address", 500_000),
+        systemTransfer("config's vault", "other", 400_000),
+      ],
       "COLLECTED",
-      5n,
+      500_000n,
     ],
     [
       "is COLLECTED when the platform does so with the instruction that has a payer",
-      { address: [0, 5] },
-      distribution(
-        DISTRIBUTE_V2,
-        "payer",
-        "mint",
-        "curve",
-        "config",
-        "config's vault",
-        "system",
-        "address",
-      ),
+      { address: [0, 500_000] },
+      [
+        ...distribution(
+          DISTRIBUTE_V2,
+          "payer",
+          "mint",
+          "curve",
+          "config",
+          "config's vault",
+          "system",
+          "address",
+        ),
+        systemTransfer("config's vault", "address", 500_000),
+      ],
       "COLLECTED",
-      5n,
+      500_000n,
+    ],
+    [
+      "is RECEIVED for a transfer beside a distribution that pays the address nothing",
+      { address: [0, 100_000] },
+      [
+        ...distribution(
+          DISTRIBUTE,
+          "mint",
+          "curve",
+          "config",
+          "config's vault",
+          "system",
+          "address",
+        ),
+        systemTransfer("stranger", "address", 100_000),
+      ],
+      "RECEIVED",
+      100_000n,
     ],
     [
       "is RECEIVED when the platform distributes to others",
@@ -136,6 +212,20 @@ describe("the transfer of a transaction", () => {
       { balances: balances({ address: [5, 5] }) },
     ],
     ["received dust", { balances: balances({ address: [0, 99_999] }) }],
+    [
+      "collected dust",
+      {
+        balances: balances({ vault: [9, 8], address: [0, 1] }),
+        instructions: ofPlatform(PLATFORM, "payer", "address", "vault"),
+      },
+    ],
+    [
+      "one lamport beside a collect that moves nothing",
+      {
+        balances: balances({ vault: [4, 4], address: [0, 1] }),
+        instructions: ofPlatform(PLATFORM, "payer", "address", "vault"),
+      },
+    ],
   ])("is left out for %s", (_name, transaction) => {
     expect(transfer(transaction)).toBeUndefined();
   });

@@ -1,0 +1,113 @@
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { afterEach, describe, expect, it } from "vitest";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+let endpoints: LyingEndpoint[];
+/** The signatures of two true transfers, newest first. */
+let all: string[];
+
+async function start(count: number): Promise<void> {
+  world = await startWorld(async (sandbox) => {
+    endpoints = await Promise.all(Array.from({ length: count }, () => startLyingEndpoint(sandbox)));
+    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
+  });
+  const { chain } = world.sandbox;
+  all = [1, 2]
+    .map(() => {
+      chain.advanceSlots(1);
+      return chain.transfer(world.account("artist001").address, 1_000_000_000n);
+    })
+    .reverse();
+  chain.advanceSlots(32);
+}
+afterEach(async () => {
+  await world.close();
+  await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+});
+
+async function readHistory() {
+  const { body } = await world.graphql(
+    `query History($id: String!) {
+      walletById(socialId: $id) { history(first: 20) { nodes { signature } pageInfo { endCursor } } }
+    }`,
+    { id: world.account("artist001").id },
+  );
+  expect(body.errors).toBeUndefined();
+  return body.data.walletById.history.nodes.map(({ signature }: any) => signature);
+}
+
+const inventedSignature = (i: number) => getBase58Decoder().decode(new Uint8Array(64).fill(i + 1));
+
+/**
+ * An endpoint invents this many newest transactions. `returns`: whether it also returns them, as
+ * copies of a true one.
+ */
+function invent(liar: LyingEndpoint, count: number, { returns }: { returns: boolean }): string[] {
+  const invented = Array.from({ length: count }, (_, i) => inventedSignature(i));
+  liar.lie({
+    getSignaturesForAddress(tellTruth, [, { limit }]) {
+      const truth = tellTruth();
+      const lies = invented.map((signature) => ({ ...truth[0], signature }));
+      return [...lies, ...truth].slice(0, limit);
+    },
+    ...(returns && {
+      getTransaction(tellTruth, params) {
+        const [signature] = params;
+        if (!invented.includes(signature)) return tellTruth();
+        params[0] = all[0];
+        const truth = tellTruth();
+        return { ...truth, transaction: { ...truth.transaction, signatures: [signature] } };
+      },
+    }),
+  });
+  return invented;
+}
+
+describe.each([
+  ["preferred", 0],
+  ["second", 1],
+  ["last", 2],
+])("transactions that only the %s of three endpoints lists", (_, index) => {
+  it.each([
+    ["one that it also returns", 1, true],
+    ["one that no endpoint returns", 1, false],
+    // A full list from the preferred endpoint is not compared with others.
+    ...(index > 0 ? [["more than a page", 40, true] as const] : []),
+  ] as const)("are not shown: %s", async (_name, count, returns) => {
+    await start(3);
+    invent(endpoints[index]!, count, { returns });
+    expect(await readHistory()).toEqual(all);
+  });
+});
+
+describe("a transaction that only one of two endpoints lists", () => {
+  it("is shown while that endpoint returns it, and is not kept", async () => {
+    await start(2);
+    const [invented] = invent(endpoints[1]!, 1, { returns: true });
+    expect(await readHistory()).toEqual([invented, ...all]);
+    endpoints[1]!.stopLying();
+    invent(endpoints[1]!, 1, { returns: false });
+    expect(await readHistory()).toEqual(all);
+  });
+
+  it("is left out if no endpoint returns it, and costs one read", async () => {
+    await start(2);
+    const [invented] = invent(endpoints[1]!, 1, { returns: false });
+    expect(await readHistory()).toEqual(all);
+    const reads = endpoints[0]!.calls
+      .filter(isMethod("getTransaction"))
+      .filter(({ params }) => (params as unknown[])[0] === invented);
+    expect(reads).toHaveLength(1);
+  });
+
+  it("is kept once the other endpoint returns it", async () => {
+    await start(2);
+    endpoints[0]!.lie({ getSignaturesForAddress: (tellTruth) => tellTruth().slice(1) });
+    for (let i = 0; i < 2; i++) expect(await readHistory()).toEqual(all);
+    expect(endpoints[0]!.calls.filter(isMethod("getTransaction"))).toHaveLength(2);
+    expect(endpoints[1]!.calls.filter(isMethod("getTransaction"))).toHaveLength(0);
+  });
+});
