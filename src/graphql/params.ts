@@ -46,11 +46,19 @@ function withinLimits(params: { readonly variables?: unknown }): object {
       );
     if (values.length + members.length > 1 + MAX_VALUES)
       throw badRequest(
-        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}. A request takes at most ${MAX_WALLETS} wallets, so split a longer list: ten requests take 1,000 handles.`,
+        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}.${hintFor(value)}`,
       );
     values.push(...members);
   }
   return params;
+}
+
+/** For callers whose list of handles or ids is too long. */
+function hintFor(value: unknown): string {
+  const isOfTexts = Array.isArray(value) && typeof value[0] === "string";
+  return isOfTexts
+    ? ` A request takes at most ${MAX_WALLETS} wallets: ten requests take 1,000 handles.`
+    : "";
 }
 
 /** The parameters of a GET, as the members of a POST's body. Empty parameters count as absent. */
