@@ -31,7 +31,7 @@ USER 1000:1000
 FROM program AS sandbox
 COPY --from=sandbox-packages /app/node_modules node_modules
 EXPOSE 8898 8899
-CMD ["node", "src/start.js", "sandbox"]
+CMD ["node", "--disallow-code-generation-from-strings", "src/start.js", "sandbox"]
 
 FROM program
 ENV NODE_ENV=production HOST=0.0.0.0
@@ -42,4 +42,4 @@ EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${PORT:-4000} && printf 'GET %s/livez HTTP/1.0\\r\\n\\r\\n' \"$BASE_PATH\" >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 # The flags of `npm start`. docs/measurements.md says why.
-CMD ["node", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--heap-growing-percent=20", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/start.js"]
+CMD ["node", "--disallow-code-generation-from-strings", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--heap-growing-percent=20", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/start.js"]

@@ -18,6 +18,8 @@ export default tseslint.config(
       "@typescript-eslint/no-non-null-assertion": "off",
       eqeqeq: "error",
       "no-console": "error",
+      "no-eval": "error",
+      "no-new-func": "error",
     },
   },
   {
@@ -60,11 +62,19 @@ export default tseslint.config(
       "no-unused-vars": "error",
       "no-var": "error",
       "prefer-const": "error",
+      "no-eval": "error",
+      "no-new-func": "error",
     },
   },
   {
     files: ["src/start.js"],
-    rules: { eqeqeq: "error", "no-unused-vars": "error", "no-var": "error" },
+    rules: {
+      eqeqeq: "error",
+      "no-eval": "error",
+      "no-new-func": "error",
+      "no-unused-vars": "error",
+      "no-var": "error",
+    },
   },
   {
     files: ["scripts/**", "bench/**", "examples/**", "src/main.ts"],

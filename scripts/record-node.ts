@@ -15,13 +15,12 @@ const file = new URL("../test/node/recorded-answers.json", import.meta.url);
 const call = async (method: string, ...params: unknown[]): Promise<unknown> =>
   (await ask(url, method, ...params)).result;
 
-async function reach(signature: string, commitment: "confirmed" | "finalized"): Promise<void> {
-  const enough = commitment === "finalized" ? ["finalized"] : ["confirmed", "finalized"];
+async function finalize(signature: string): Promise<void> {
   for (;;) {
     const { value } = (await call("getSignatureStatuses", [signature])) as {
       value: ({ confirmationStatus: string } | null)[];
     };
-    if (enough.includes(value[0]?.confirmationStatus ?? "")) return;
+    if (value[0]?.confirmationStatus === "finalized") return;
     await sleep(100);
   }
 }
@@ -30,13 +29,13 @@ const node = await call("getVersion");
 const answers = await askAll({
   url,
   hasLookupTables: true,
-  reach,
+  finalize,
   async fund(address, lamports) {
-    await reach((await call("requestAirdrop", address, lamports)) as string, "confirmed");
+    await finalize((await call("requestAirdrop", address, lamports)) as string);
   },
   async pass(blockHeight) {
     const isPassed = async () =>
-      ((await call("getBlockHeight", { commitment: "finalized" })) as number) > blockHeight;
+      ((await call("getEpochInfo")) as { blockHeight: number }).blockHeight > blockHeight;
     while (!(await isPassed())) await sleep(1_000);
   },
 });

@@ -4,7 +4,6 @@ import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
 import { answerError, JSON_TYPE } from "./contract/http-messages.ts";
-import { createCompile } from "./graphql/compiler.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
 import { createCors, withoutHeaders } from "./http/cors.ts";
@@ -85,10 +84,9 @@ export function createGateway(
 
   const format = handleFormat(config.handleAllowUnderscore ?? false);
   const useCases = createUseCases({ ...chain, handleFormat: format });
-  const compile = createCompile(schema);
-  const prepare = createPrepareOperation(compile, useCases);
+  const prepare = createPrepareOperation(schema, useCases);
   const path = `${config.basePath}/graphql`;
-  const graphql = createGraphQLEndpoint({ schema, compile, path, useCases, log });
+  const graphql = createGraphQLEndpoint({ schema, path, useCases, log });
   const openApiDocument = createOpenApiDocument({
     basePath: config.basePath,
     isOpenToAllPages: config.corsOrigins === undefined,

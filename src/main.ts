@@ -50,9 +50,14 @@ interface Host {
   /** Default: standard output. */
   readonly logStream?: DestinationStream;
   onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
+  /**
+   * The command that starts the service in a process that cannot make code from strings. Undefined
+   * if this process cannot.
+   */
+  readonly saferCommand?: string | undefined;
 }
 
-const THIS_PROCESS: Host = {
+export const THIS_PROCESS: Host = {
   readEnv() {
     const warnings = loadEnvFile(".env");
     return { env: process.env, warnings };
@@ -172,9 +177,13 @@ function isPort(port: number): boolean {
 /** Runs the service until it is stopped, or its start fails. */
 async function serve(
   env: Environment,
-  { print, logStream, onSignal }: Host,
+  { print, logStream, onSignal, saferCommand }: Host,
   warnings: readonly string[],
 ): Promise<number> {
+  if (env.NODE_ENV === "production" && saferCommand !== undefined)
+    throw new ConfigError([
+      `NODE_ENV=production needs a process that makes no code from strings. Start it with npm start, or with: ${saferCommand}`,
+    ]);
   using opened = new DisposableStack();
   // `close` is not awaited, because requests may still be in flight.
   const open = <T extends { close(): unknown }>(part: T) =>

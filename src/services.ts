@@ -12,7 +12,6 @@ import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/collect/message/composer.ts";
-import { createVersionChoice } from "./chain/collect/message/message-version.ts";
 import { createReadDrafts } from "./chain/collect/prepare/draft.ts";
 import { createPlanner } from "./chain/collect/prepare/planner.ts";
 import { createFloors } from "./chain/slots/stale-balances.ts";
@@ -119,15 +118,13 @@ export function createChainServices(needs: CommonNeeds) {
   });
 
   const backoff = createCoinBackoff();
-  const versions = createVersionChoice({ log });
-  const composer = createComposer({ ...common, version: versions.current });
+  const composer = createComposer(common);
   const collector = createCollector({
     ...common,
     rpc,
     balances,
     readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
-    plan: createPlanner({ ...common, rpc, floors, versions, composer, feePayer }),
-    versions,
+    plan: createPlanner({ ...common, rpc, floors, composer, feePayer }),
     claims: createClaims(common),
     backoff,
     findings,

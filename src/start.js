@@ -3,7 +3,7 @@
 // needs.
 import { createRequire } from "node:module";
 
-const { engines } = createRequire(import.meta.url)("../package.json");
+const { engines, scripts } = createRequire(import.meta.url)("../package.json");
 const [, required] = /^>=(\d+)$/.exec(engines.node);
 
 if (Number.parseInt(process.versions.node) < Number(required)) {
@@ -13,6 +13,25 @@ if (Number.parseInt(process.versions.node) < Number(required)) {
   process.exitCode = 1;
 } else {
   import("./main.ts")
-    .then(({ main }) => main(process.argv.slice(2)))
+    .then(({ main, THIS_PROCESS }) =>
+      main(process.argv.slice(2), {
+        ...THIS_PROCESS,
+        saferCommand: canMakeCode() ? scripts.start.replace("exec ", "") : undefined,
+      }),
+    )
     .then((code) => process.exit(code));
+}
+
+/**
+ * Whether this process can make code from strings. Only V8 knows: the flag may stand in
+ * NODE_OPTIONS, which process.execArgv does not show, and cannot be set after the start.
+ */
+function canMakeCode() {
+  try {
+    // eslint-disable-next-line no-new-func
+    new Function("");
+    return true;
+  } catch {
+    return false;
+  }
 }

@@ -14,7 +14,7 @@ import { compileQuery, type CompiledQuery } from "graphql-jit";
 import { createAddresses } from "../../src/chain/addresses.ts";
 
 const { SOCIAL_API_URL, SOLANA_RPC_URL, ESCROW_PROGRAM_ID } = process.env as Record<string, string>;
-const connection = new Connection(SOLANA_RPC_URL!, "confirmed");
+const connection = new Connection(SOLANA_RPC_URL!, "finalized");
 const RENT_MINIMUM = 890_880;
 const addressesOf = createAddresses({
   escrowProgramId: ESCROW_PROGRAM_ID!,

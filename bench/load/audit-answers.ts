@@ -54,13 +54,13 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   }
 
   /**
-   * Whether the transaction landed above the confirmed slot at the request's start. Also true if
+   * Whether the transaction landed above the finalized slot at the request's start. Also true if
    * only stale endpoints answered the replica, because it could not know what had landed.
    */
   function isCurrent({ replica, start, end, answer: { txSignature } }: Success): boolean {
     const { slot = 0 } = chain.landed(txSignature) ?? {};
     const isToldTheTruth = endpoints.some((endpoint) => endpoint.wasHonest(replica, start.at, end));
-    return slot > start.confirmedSlot || (overlaps(stale, start.at, end) && !isToldTheTruth);
+    return slot > start.finalizedSlot || (overlaps(stale, start.at, end) && !isToldTheTruth);
   }
 
   function checkMessage(call: CollectCall, message: string): void {

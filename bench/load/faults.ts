@@ -15,9 +15,7 @@ type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
  * A fault of both endpoints, or of the social network, affects this fraction of the matching calls.
  */
 const FAULT_RATE = 0.7;
-/**
- * More than the sum of the 150 blocks for which a blockhash is valid and the 32 slots to finality.
- */
+/** More than the 150 blocks for which a blockhash is valid. */
 export const SLOTS_PAST_BLOCKHASH = 200;
 /**
  * How long after skipped slots a replica may use a stale endpoint, or reject the new slots of the
@@ -49,9 +47,9 @@ const MAX_READS_AHEAD = 0.1;
  * cluster itself.
  */
 const OUTAGE_MS = 300;
-/** How long confirmed slots stand still while the cluster migrates. */
-const MIGRATION_MS = 15_000;
-/** How soon after the migration lookups must work. */
+/** How long the cluster stands still. Then all endpoints' states look old for as long. */
+const STILL_MS = 18_000;
+/** How soon after the standstill lookups must work. */
 const SERVED_MS = 10_000;
 /** In lamports per byte. */
 const LOWER_RENTS = [2_575, 1_322];
@@ -243,17 +241,20 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     },
   });
 
-  /** Starts a migration that drops all transactions until the returned function is called. */
-  function migrate(): () => void {
-    system.isMigrating = true;
-    const finish = chain.migrateToAlpenglow();
+  /** Stops the slots until the returned function is called. */
+  function standStill(): () => void {
+    system.isStill = true;
+    const goOn = chain.standStill();
     return () => {
-      finish();
-      system.isMigrating = false;
+      goOn();
+      system.isStill = false;
       const endedAt = Date.now();
       setTimeout(() => {
         if (activity.lastBalanceAt < endedAt)
-          problems.add("no balance was shown after the cluster migrated", `within ${SERVED_MS} ms`);
+          problems.add(
+            "no balance was shown after the cluster stood still",
+            `within ${SERVED_MS} ms`,
+          );
       }, SERVED_MS).unref();
     };
   }
@@ -269,7 +270,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
         return () => undefined;
       },
     })),
-    { name: "the cluster migrates to Alpenglow", start: migrate, ms: MIGRATION_MS },
+    { name: "the cluster stands still", start: standStill, ms: STILL_MS },
     {
       name: "both endpoints: version 1 refused",
       start: () => stopAll(endpoints.map(({ faults }) => faults.add(REFUSES_VERSION_1))),

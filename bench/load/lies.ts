@@ -125,7 +125,7 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       ...chain,
       slot,
       blockHeight: (commitment) => chain.blockHeight(commitment) - slots(),
-      account: (address) => timeline.contentAt(address, slot("confirmed")),
+      account: (address) => timeline.contentAt(address, slot("finalized")),
       landed(signature) {
         const landed = chain.landed(signature);
         return landed && landed.slot <= slot("processed") ? landed : undefined;

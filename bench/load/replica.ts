@@ -70,17 +70,21 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     begin(down);
     begin(withoutRedis);
     for (;;) {
-      child = spawn(process.execPath, ["--expose-gc", GATEWAY], {
-        cwd: folder,
-        env: {
-          PATH: process.env.PATH,
-          NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
-          ...env,
-          NODE_ENV: "production",
-          PORT: String(port),
+      child = spawn(
+        process.execPath,
+        ["--disallow-code-generation-from-strings", "--expose-gc", GATEWAY],
+        {
+          cwd: folder,
+          env: {
+            PATH: process.env.PATH,
+            NODE_COMPILE_CACHE: process.env.NODE_COMPILE_CACHE,
+            ...env,
+            NODE_ENV: "production",
+            PORT: String(port),
+          },
+          stdio: ["ignore", "pipe", "pipe"],
         },
-        stdio: ["ignore", "pipe", "pipe"],
-      });
+      );
       endWithTests(child);
       createInterface(child.stdout!).on("line", readLog);
       createInterface(child.stderr!).on("line", readLog);

@@ -85,7 +85,7 @@ export async function startSystem(
    */
   const blockhashes = new Map<string, { readonly lastValid: number; readonly at: number }>();
   function recordBlockhash(): void {
-    for (const commitment of ["processed", "confirmed"] as const) {
+    for (const commitment of ["processed", "finalized"] as const) {
       const { blockhash, lastValidBlockHeight: lastValid } = chain.latestBlockhash(commitment);
       if (!blockhashes.has(blockhash)) blockhashes.set(blockhash, { lastValid, at: Date.now() });
     }
@@ -98,7 +98,6 @@ export async function startSystem(
       chain.advanceSlots(1);
       recordBlockhash();
       fillStrangers();
-      // No block is finalized during a migration, and many are at its end.
       for (; finalizedHeight < chain.blockHeight("finalized"); finalizedHeight++)
         finalizedAt.set(finalizedHeight + 1, Date.now());
     }
@@ -193,8 +192,8 @@ export async function startSystem(
       timeline.setRent(lamportsPerByte);
       for (const [i, after] of inVaults().entries()) all[i]!.arrived += after - before[i]!;
     },
-    /** Whether the cluster is migrating. It then drops transactions, so no fees are added. */
-    isMigrating: false,
+    /** Whether the cluster stands still. It then takes no transaction, so no fees are added. */
+    isStill: false,
     /** Times when an endpoint showed a stale state. */
     stale: [] as Period[],
     /**

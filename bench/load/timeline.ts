@@ -55,10 +55,10 @@ export interface State {
   readonly pda: bigint;
 }
 
-/** The start of a request: the time in milliseconds since 1970, and the chain's confirmed slot. */
+/** The start of a request: the time in milliseconds since 1970, and the chain's finalized slot. */
 export interface Moment {
   readonly at: number;
-  readonly confirmedSlot: number;
+  readonly finalizedSlot: number;
 }
 
 export type Timeline = ReturnType<typeof createTimeline>;
@@ -220,17 +220,17 @@ export function createTimeline(
 
     feesOf,
 
-    now: (): Moment => ({ at: Date.now(), confirmedSlot: chain.slot("confirmed") }),
+    now: (): Moment => ({ at: Date.now(), finalizedSlot: chain.slot("finalized") }),
 
     /** All states of an account so far, oldest first. */
     statesOf: (id: string): readonly State[] => states.get(id)!,
 
     /**
-     * The index in `statesOf` of the confirmed state at a moment. Every later state is true after
+     * The index in `statesOf` of the finalized state at a moment. Every later state is true after
      * that moment.
      */
-    indexAt: (id: string, { confirmedSlot }: Moment) =>
-      states.get(id)!.findLastIndex(({ slot }) => slot <= confirmedSlot),
+    indexAt: (id: string, { finalizedSlot }: Moment) =>
+      states.get(id)!.findLastIndex(({ slot }) => slot <= finalizedSlot),
 
     /** The account that a node at this slot has at an address. */
     contentAt(address: string, slot: number): ChainAccount | null {

@@ -15,7 +15,7 @@ export type Truth = ReturnType<typeof createTruth>;
 /**
  * Compares each answer about an account's state with the chain's timeline, when the answer arrives.
  * An answer is true if the account had this state at some moment from the request's start, in the
- * confirmed view, to its end.
+ * finalized view, to its end.
  */
 export function createTruth(
   { timeline, stale, frozen, skipped, replicas, activity }: System,

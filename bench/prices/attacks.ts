@@ -40,6 +40,18 @@ const LIMITED = { "x-forwarded-for": "203.0.113.10" };
 /** About as many tokens and fields as a document may have. */
 const TEN_COLLECTS = `mutation { ${join(10, (i) => `c${i}: collect(socialId: "${i + 1}") { ${"success ".repeat(190)} }`)} }`;
 
+const LONG_MINTS = join(20, (i) => `"${"m".repeat(240)}${i}"`);
+const EQUAL_ARGUMENTS = join(10, (i) => {
+  const places = join(6, (j) => `...P${j}`);
+  return `query Q${i} { ${join(16, (k) => `w${k}: walletById(socialId: "7") { ${places} }`)} }`;
+}).concat(
+  join(6, (j) => ` fragment P${j} on Wallet { ...S }`),
+  ` fragment S on Wallet { coins(mints: [${LONG_MINTS}]) { mint } coins(mints: [${LONG_MINTS}]) { mint } }`,
+);
+const NESTED_FRAGMENTS = `${join(10, (i) => `query Q${i} { ...F0 }`)} ${join(590, (i) => `fragment F${i} on Query { __typename ...F${i + 1} }`)} fragment F590 on Query { __typename }`;
+/** Of accounts that the network does not have. */
+const MANY_ERRORS = `{ ${"a".repeat(128)}: walletsById(socialIds: [${join(100, (i) => `"${2n ** 63n + BigInt(i)}"`)}]) { ${join(19, (i) => `h${i}: handle`)} } }`;
+
 const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
   walletsById(socialIds: [${join(100, (i) => `"${i + 1}"`)}]) {
     ${join(3, (i) => `c${i}: coins(mints: [${join(10, (j) => `$v${10 * i + j}`)}]) { waiting }`)}
@@ -67,6 +79,25 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
   {
     name: "Invalid `variables` of 90 kB",
     send: collectMany(times(8, () => members(5, () => "\n".repeat(1_100)))),
+  },
+  {
+    name: "Equal arguments of 5 kB in 600 places of ten operations",
+    send: postNew(() => ({ operationName: "Q0", query: EQUAL_ARGUMENTS })),
+  },
+  {
+    name: "Fragments nested 590 deep in ten operations",
+    send: postNew(() => ({ operationName: "Q0", query: NESTED_FRAGMENTS })),
+  },
+  {
+    name: "1,900 errors, with the longest alias",
+    send: postNew(() => ({ query: MANY_ERRORS })),
+  },
+  {
+    name: "100 handles of 88 kB",
+    send: post(() => ({
+      query: `query ($a: String!) { wallets(handles: [${join(100, () => "$a")}]) { id } }`,
+      variables: { a: "x".repeat(88_000) },
+    })),
   },
   {
     name: "A new operation, refused for its cost",
@@ -162,7 +193,7 @@ function failSimulations({ sandbox: { rpc, chain } }: Target): void {
   const value = { err, logs: [], unitsConsumed: 1_000, accounts: null };
   rpc.faults.add({
     when: isMethod("simulateTransaction"),
-    then: (request) => rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request),
+    then: (request) => rpcResult({ context: { slot: chain.slot("finalized") }, value })(request),
   });
 }
 

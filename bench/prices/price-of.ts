@@ -92,28 +92,41 @@ const lookUp = (count: number, { send }: Target) =>
 export const warmUp = (target: Target) => lookUp(WARM_UP_LOOKUPS, target);
 
 /**
+ * The most CPU time that one request of the rate limit may take, in lookups of a cached name. What
+ * takes more must count as more requests.
+ */
+export const MAX_LOOKUPS_PER_REQUEST = 60;
+
+/**
+ * The CPU time that a lookup of a cached name takes now, in ms. Returns that of the cheapest round,
+ * because other work on the machine can only add CPU time.
+ */
+export async function lookupCpuMs(target: Target): Promise<number> {
+  const measuring = await leastCpuOf(target, () => Promise.resolve());
+  return ((await leastCpuOf(target, () => lookUp(LOOKUPS, target))) - measuring) / LOOKUPS;
+}
+
+/** The CPU time of the cheapest of some rounds, in ms. */
+async function leastCpuOf(target: Target, run: () => Promise<unknown>): Promise<number> {
+  let least = Infinity;
+  for (let round = 0; round < ROUNDS; round++) {
+    const before = await target.cpuMs();
+    await run();
+    least = Math.min(least, (await target.cpuMs()) - before);
+  }
+  return least;
+}
+
+/**
  * The CPU time of an attack's request as a multiple of a lookup's. This ratio does not depend on
  * the machine.
  */
 export async function priceOf(attack: Attack, target: Target): Promise<number> {
-  /**
-   * Returns the CPU time of the cheapest round, because other work on the machine can only add CPU
-   * time.
-   */
-  async function leastCpuOf(run: () => Promise<unknown>): Promise<number> {
-    let least = Infinity;
-    for (let round = 0; round < ROUNDS; round++) {
-      const before = await target.cpuMs();
-      await run();
-      least = Math.min(least, (await target.cpuMs()) - before);
-    }
-    return least;
-  }
   const sendAll = () => repeat({ count: REQUESTS, inFlight: REQUESTS }, () => attack.send(target));
   await attack.prepare?.(target);
   await sendAll();
-  const measuring = await leastCpuOf(() => Promise.resolve());
-  const lookups = (await leastCpuOf(() => lookUp(LOOKUPS, target))) - measuring;
-  const attacks = (await leastCpuOf(sendAll)) - measuring;
-  return (Math.max(attacks, 0) * LOOKUPS) / (REQUESTS * lookups);
+  const measuring = await leastCpuOf(target, () => Promise.resolve());
+  const lookupMs = await lookupCpuMs(target);
+  const attacks = (await leastCpuOf(target, sendAll)) - measuring;
+  return Math.max(attacks, 0) / REQUESTS / lookupMs;
 }

@@ -13,15 +13,7 @@ export interface paths {
         };
         /**
          * Look up the address and balance of a handle
-         * @description Returns the address to set as the creator of a token on the launch platform,
-         * and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the
-         * account changes its handle. The balance is read from the chain for every response. Since
-         * October 2026 creator fees wait on each coin until someone sweeps them to the vault; the
-         * launch platform does so from time to time for 0.001 SOL or more, without promising it.
-         * Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance`
-         * then also counts those that collects of the same coins move. Of a coin whose fees are
-         * shared, `coins` has the account's share. Coins with holder rewards or cashback never pay
-         * the address.
+         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so from time to time for 0.001 SOL or more, without promising it. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.
          */
         get: operations["lookUpWallet"];
         put?: never;
@@ -43,16 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee.
-         * The response arrives when the chain has confirmed the transaction, usually within
-         * seconds. Concurrent calls for one account share one transaction and its result. If you
-         * lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service
-         * collected for the account within the last hour. Name coins in `mints` to also move the
-         * fees that wait on them: as many as fit into one transaction, the largest first.
-         * `remaining` is what still waits on them; another collect moves it. A coin that cannot be
-         * swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says
-         * whether that transaction may still land. If so, look it up by its signature or collect
-         * again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -66,35 +49,17 @@ export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
         Balance: {
-            /**
-             * @description The fees that can be collected: those in the launch platform's vaults,
-             * and those that wait on the named coins. Collects that name the same coins move all of
-             * them, or nothing if they are below the operator's minimum, or below the rent-exempt
-             * minimum of an empty address. In SOL, a decimal string with 4 digits after the point,
-             * truncated, never rounded up.
-             */
+            /** @description The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             vault: string;
-            /**
-             * @description The lamports at the account's address that its owner can withdraw. In
-             * SOL, a decimal string with 4 digits after the point, truncated, never rounded up.
-             */
+            /** @description The lamports at the account's address that its owner can withdraw. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             pda: string;
-            /**
-             * @description `vault` plus `pda`, added before they are truncated. In SOL, a decimal
-             * string with 4 digits after the point, truncated, never rounded up.
-             */
+            /** @description `vault` plus `pda`, added before they are truncated. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             total: string;
-            /**
-             * @description What the owner would receive after collecting everything and withdrawing
-             * it: `total` minus the 2% withdrawal fee. In SOL, a decimal string with 4 digits after
-             * the point, truncated, never rounded up.
-             */
+            /** @description What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             withdrawable: string;
         };
         Profile: {
-            /**
-             * @description The display name. Its owner chooses it, and anyone can choose the same.
-             */
+            /** @description The display name. Its owner chooses it, and anyone can choose the same. */
             name?: string;
             /** @description Whether the network has verified the account. */
             verified?: boolean;
@@ -106,38 +71,17 @@ export interface components {
         Coin: {
             /** @description The coin's mint, in base58. */
             mint: string;
-            /**
-             * @description The place. A coin whose fees wait in several has an entry for each. Null
-             * if there is no such coin.
-             */
+            /** @description The place. A coin whose fees wait in several has an entry for each. Null if there is no such coin. */
             stage: ("CURVE" | "POOL" | "SHARED") | null;
-            /**
-             * @description The waiting fees; null if the coin trades in another currency, or does
-             * not exist. In SOL, a decimal string with 4 digits after the point, truncated, never
-             * rounded up.
-             */
+            /** @description The waiting fees; null if the coin trades in another currency, or does not exist. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             waiting: string | null;
-            /**
-             * @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal
-             * digits: lamports for SOL. Null if there is no such coin, and for the pool of a coin
-             * that trades in another currency.
-             */
+            /** @description The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin, and for the pool of a coin that trades in another currency. */
             amount: string | null;
-            /**
-             * @description The mint of the currency in which the coin trades;
-             * So11111111111111111111111111111111111111112 is SOL. Null if there is no such coin.
-             */
+            /** @description The mint of the currency in which the coin trades; So11111111111111111111111111111111111111112 is SOL. Null if there is no such coin. */
             quoteMint: string | null;
-            /**
-             * @description The account's share of the coin's creator fees, in ten-thousandths:
-             * 10000 for the only creator, 0 if it has none. A collect of a shared coin pays all who
-             * share it.
-             */
+            /** @description The account's share of the coin's creator fees, in ten-thousandths: 10000 for the only creator, 0 if it has none. A collect of a shared coin pays all who share it. */
             shareBps: number;
-            /**
-             * @description Whether collects that name the coin move the fees. If so,
-             * `balance.vault` includes them.
-             */
+            /** @description Whether collects that name the coin move the fees. If so, `balance.vault` includes them. */
             collectable: boolean;
             /** @description Why collects do not move the fees; null if they do. */
             reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM" | "PAUSED" | "BELOW_SHARING_MINIMUM" | "SHAREHOLDER_BLOCKED") | null;
@@ -145,27 +89,15 @@ export interface components {
         Wallet: {
             /** @description The account's handle, in the network's spelling. */
             handle: string;
-            /**
-             * @description The account's numeric id, as decimal digits. It never changes. `collect`
-             * needs it.
-             */
+            /** @description The account's numeric id, as decimal digits. It never changes. `collect` needs it. */
             socialId: string;
-            /**
-             * @description The address to set as the creator of a token on the launch platform, in
-             * base58.
-             */
+            /** @description The address to set as the creator of a token on the launch platform, in base58. */
             address: string;
             /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
-            /**
-             * @description What the network shows of the account, from the same call as `handle`.
-             * Check it before you pay: other accounts may have similar handles.
-             */
+            /** @description What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles. */
             profile: components["schemas"]["Profile"];
-            /**
-             * @description The fees that wait on these coins, read from the chain together with
-             * `balance`.
-             */
+            /** @description The fees that wait on these coins, read from the chain together with `balance`. */
             coins?: components["schemas"]["Coin"][];
         };
         CollectResult: {
@@ -174,38 +106,19 @@ export interface components {
              * @constant
              */
             success: true;
-            /**
-             * @description The amount that the transaction moved; "0.0000" if there was nothing to
-             * collect. In SOL, a decimal string with 4 digits after the point, truncated, never
-             * rounded up.
-             */
+            /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
-            /**
-             * @description The lamports at the account's address that its owner can withdraw, right
-             * after the transaction. In SOL, a decimal string with 4 digits after the point,
-             * truncated, never rounded up.
-             */
+            /** @description The lamports at the account's address that its owner can withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             newBalance: string;
             /** @description The signature of the transaction, in base58. */
             txSignature: string;
-            /**
-             * @description The fees that still wait on the coins named in `mints`, and that another
-             * collect moves. In SOL, a decimal string with 4 digits after the point, truncated,
-             * never rounded up.
-             */
+            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
         };
         LastCollect: {
-            /**
-             * @description The amount that the transaction moved. In SOL, a decimal string with 4
-             * digits after the point, truncated, never rounded up.
-             */
+            /** @description The amount that the transaction moved. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
-            /**
-             * @description The lamports at the account's address that its owner could withdraw,
-             * right after the transaction. In SOL, a decimal string with 4 digits after the point,
-             * truncated, never rounded up.
-             */
+            /** @description The lamports at the account's address that its owner could withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             newBalance: string;
             /** @description The transaction's signature, in base58. */
             txSignature: string;
@@ -218,17 +131,9 @@ export interface components {
              * @constant
              */
             success: false;
-            /**
-             * @description The amount that the transaction moved; "0.0000" if there was nothing to
-             * collect. In SOL, a decimal string with 4 digits after the point, truncated, never
-             * rounded up.
-             */
+            /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
-            /**
-             * @description The fees that still wait on the coins named in `mints`, and that another
-             * collect moves. In SOL, a decimal string with 4 digits after the point, truncated,
-             * never rounded up.
-             */
+            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
             /**
              * @description NOTHING_TO_COLLECT.
@@ -237,11 +142,7 @@ export interface components {
             error: "NOTHING_TO_COLLECT";
             /** @description Explains `error` to a person. */
             message: string;
-            /**
-             * @description If there was nothing to collect: what this service collected for the
-             * account within the last hour, so that a caller who lost a response can find its
-             * result. It is not of this request: count it once per `txSignature`.
-             */
+            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. */
             lastCollect?: components["schemas"]["LastCollect"];
         };
         Error: {
@@ -275,10 +176,7 @@ export interface components {
                 "application/json": components["schemas"]["Error"];
             };
         };
-        /**
-         * @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the
-         * endpoints.
-         */
+        /** @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the endpoints. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -294,8 +192,7 @@ export interface components {
     requestBodies: never;
     headers: {
         /**
-         * @description Identifies this request in the service's log. Include it when you report a
-         * problem.
+         * @description Identifies this request in the service's log. Include it when you report a problem.
          * @example 6f1c1a52-8d0e-4d4b-9a54-0f8d6f0f2b7e
          */
         "X-Request-Id": string;
@@ -323,14 +220,12 @@ export interface operations {
         parameters: {
             query: {
                 /**
-                 * @description The account's handle: 1-15 alphanumeric characters, without the @,
-                 * case-insensitive.
+                 * @description The account's handle: 1-15 alphanumeric characters, without the @, case-insensitive.
                  * @example creator
                  */
                 handle: string;
                 /**
-                 * @description The mint of a coin, in base58; repeatable. The response then has
-                 * `coins`: an entry for each place where fees of a coin wait.
+                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait.
                  * @example []
                  */
                 mint?: string[];
@@ -354,8 +249,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters,
-             * without the @. Received "@creator".
+             * @description `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
              *
@@ -374,10 +268,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["OriginNotAllowed"];
-            /**
-             * @description `SOCIAL_NOT_FOUND`: The account does not exist on the social network, or
-             * is suspended. Check the spelling.
-             */
+            /** @description `SOCIAL_NOT_FOUND`: The account does not exist on the social network, or is suspended. Check the spelling. */
             404: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -390,10 +281,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /**
-             * @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header
-             * lists the allowed methods.
-             */
+            /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -410,9 +298,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `SOCIAL_RATE_LIMITED`: The social network's rate limit is used up. Try
-             * again after the number of seconds in Retry-After (GraphQL:
-             * extensions.retryAfterSeconds).
+             * @description `SOCIAL_RATE_LIMITED`: The social network's rate limit is used up. Try again after the number of seconds in Retry-After (GraphQL: extensions.retryAfterSeconds).
              *
              *     `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request.
              */
@@ -423,8 +309,7 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
                     /**
-                     * @description Seconds to wait before you try again; sent with
-                     * `SOCIAL_RATE_LIMITED` and `RATE_LIMITED`.
+                     * @description Seconds to wait before you try again; sent with `SOCIAL_RATE_LIMITED` and `RATE_LIMITED`.
                      * @example 300
                      */
                     "Retry-After": number;
@@ -434,10 +319,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /**
-             * @description `LOOKUP_FAILED`: The lookup failed. Try again in a minute. If it fails
-             * again, send the X-Request-Id of this response to the operator.
-             */
+            /** @description `LOOKUP_FAILED`: The lookup failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator. */
             500: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -451,8 +333,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `SOCIAL_API_UNAVAILABLE`: The social network is temporarily unavailable.
-             * Try again in a minute.
+             * @description `SOCIAL_API_UNAVAILABLE`: The social network is temporarily unavailable. Try again in a minute.
              *
              *     `SOCIAL_API_UNAVAILABLE`: The social network is temporarily unavailable. Try again in 30 seconds.
              *
@@ -465,8 +346,7 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
                     /**
-                     * @description Seconds to wait before you try again; sent with
-                     * `SOCIAL_API_UNAVAILABLE` and `SERVICE_BUSY`.
+                     * @description Seconds to wait before you try again; sent with `SOCIAL_API_UNAVAILABLE` and `SERVICE_BUSY`.
                      * @example 30
                      */
                     "Retry-After"?: number;
@@ -494,16 +374,9 @@ export interface operations {
                  *     }
                  */
                 "application/json": {
-                    /**
-                     * @description The `socialId` from the lookup, not the handle: 1 to 20 decimal
-                     * digits, not zero, at most 18446744073709551615. A string, because a JSON
-                     * number cannot hold all digits.
-                     */
+                    /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, not zero, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
-                    /**
-                     * @description The mints of coins, in base58. The fees that wait on them are
-                     * collected too.
-                     */
+                    /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
                     mints?: string[] | null;
                 };
             };
@@ -522,9 +395,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `NOTHING_TO_COLLECT`: The vault is empty, or holds too little to be
-             * worth a transaction. Try again after more trading. No transaction was sent, unless
-             * another party emptied the vault on the chain at the same moment.
+             * @description `NOTHING_TO_COLLECT`: The vault is empty, or holds too little to be worth a transaction. Try again after more trading. No transaction was sent, unless another party emptied the vault on the chain at the same moment.
              *
              *     `INVALID_SOCIAL_ID`: `socialId` must be a string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". A lookup returns it.
              *
@@ -543,10 +414,7 @@ export interface operations {
                 };
             };
             403: components["responses"]["OriginNotAllowed"];
-            /**
-             * @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header
-             * lists the allowed methods.
-             */
+            /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
             405: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -562,10 +430,7 @@ export interface operations {
                     "application/json": components["schemas"]["Error"];
                 };
             };
-            /**
-             * @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes.
-             * The body must be a JSON object such as {"socialId":"1523400000000000123"}.
-             */
+            /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -578,11 +443,7 @@ export interface operations {
                     "application/json": components["schemas"]["CollectError"];
                 };
             };
-            /**
-             * @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from
-             * one address. Try again in 60 seconds. To look up many accounts, use GraphQL:
-             * `wallets` takes 100 handles in one request.
-             */
+            /** @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request. */
             429: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -601,8 +462,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `COLLECT_FAILED`: The service has used its fee budget for now. Try again
-             * in 312 seconds.
+             * @description `COLLECT_FAILED`: The service has used its fee budget for now. Try again in 312 seconds.
              *
              *     `COLLECT_FAILED`: The collect failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator.
              *
@@ -615,8 +475,7 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
                     /**
-                     * @description Seconds to wait before you try again; sent with
-                     * `COLLECT_FAILED`.
+                     * @description Seconds to wait before you try again; sent with `COLLECT_FAILED`.
                      * @example 312
                      */
                     "Retry-After"?: number;

@@ -1,10 +1,13 @@
+import { PublicKey } from "@solana/web3.js";
 import { describeBalance } from "../chain/collect/fee-payer.ts";
+import { guardInstruction } from "../chain/collect/message/composer.ts";
+import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
 import { readPrograms, type Program } from "../chain/deploys.ts";
 import { toLamports, type Lamports } from "../chain/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-judge.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
-import type { RpcError } from "../chain/rpc/rpc-error.ts";
+import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
@@ -16,6 +19,10 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
   ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
 ]);
 
+/** What to say of an endpoint that refuses the transactions of collects. */
+export const REFUSES =
+  "refuses transactions of version 1, which collects send: change the provider";
+
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
@@ -25,8 +32,15 @@ export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /** Checks an endpoint further. The finding's text starts with `text`, which names the cluster. */
-  examineEndpoint?: (endpoint: Endpoint, text: string) => Promise<Finding>;
+  /**
+   * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
+   * `simulation`: the error of a simulated transaction, if it failed.
+   */
+  examineEndpoint?: (
+    endpoint: Endpoint,
+    text: string,
+    simulation: RpcError | undefined,
+  ) => Promise<Finding>;
 }): Promise<Finding[]> {
   const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
@@ -37,8 +51,9 @@ export async function checkChain(needs: {
   ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const ids = programs.map(([, id]) => id);
-  const [endpoints, accounts] = await Promise.all([
+  const [endpoints, simulations, accounts] = await Promise.all([
     rpc.readClusters(),
+    rpc.simulateAtEach(transferNothing(feePayer)),
     Promise.all([readPrograms(rpc, ids), rpc.getAccounts([[feePayer]])]).catch(
       (error: unknown) => error as Error,
     ),
@@ -46,7 +61,10 @@ export async function checkChain(needs: {
   const genesisHash = endpoints.find((each) => each.genesisHash)?.genesisHash;
   const cluster = nameOfCluster(genesisHash);
 
-  async function checkEndpoint({ endpoint, genesisHash: hash, error }: Cluster): Promise<Finding> {
+  async function checkEndpoint(
+    { endpoint, genesisHash: hash, error }: Cluster,
+    simulation: RpcError | undefined,
+  ): Promise<Finding> {
     const { host } = endpoint;
     if (error) {
       const reason =
@@ -61,7 +79,10 @@ export async function checkChain(needs: {
       );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
-    return examineEndpoint ? examineEndpoint(endpoint, text) : good("SOLANA_RPC_URL", text);
+    if (examineEndpoint) return examineEndpoint(endpoint, text, simulation);
+    return isRefusal(simulation)
+      ? bad("SOLANA_RPC_URL", `${text}; it ${REFUSES}`)
+      : good("SOLANA_RPC_URL", text);
   }
 
   function checkProgram(
@@ -94,7 +115,9 @@ export async function checkChain(needs: {
     return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });
   }
 
-  const findings = await Promise.all(endpoints.map(checkEndpoint));
+  const findings = await Promise.all(
+    endpoints.map((endpoint, i) => checkEndpoint(endpoint, simulations[i])),
+  );
   if (accounts instanceof Error) {
     const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
     return [...findings, bad("SOLANA_RPC_URL", text)];
@@ -105,6 +128,14 @@ export async function checkChain(needs: {
     ...programs.map((program, i) => checkProgram(program, found[i]!)),
     checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
   ];
+}
+
+/** A transaction of the version that collects send. */
+function transferNothing(feePayer: string): string {
+  const blockhash = PublicKey.default.toBase58();
+  const budget = { unitLimit: 1_000, price: 0n };
+  const message = compileMessage(feePayer, [guardInstruction(feePayer, 0n)], budget, blockhash);
+  return toTransaction(message, feePayer);
 }
 
 function reasonOf({ failure, code }: RpcError): string {

@@ -49,7 +49,7 @@ export async function examine(
   id?: string,
 ): Promise<{ text: string; atFault: string[] }> {
   const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
-  const { socialApiToken: token, solanaRpcUrl: urls, feePayerKeypair } = config.secrets;
+  const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
   const log = createLogger("silent");
   const callUpstream = createCallUpstream(new Registry());
   const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
@@ -63,8 +63,7 @@ export async function examine(
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
-  const feePayer = feePayerKeypair.publicKey.toBase58();
-  const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs, feePayer });
+  const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
   const [network, chain, redis] = await Promise.all([
     checkSocialNetwork(client, socialApiUrl),
     checkChain({ config, rpc, examineEndpoint: endpoints.examine }),

@@ -1,11 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PublicKey } from "@solana/web3.js";
-import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
+import { FINALIZED } from "../chain/rpc/commitment.ts";
 import { withDeadline } from "../chain/rpc/deadline.ts";
 import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
-import { refusesSize, refusesVersion } from "../chain/rpc/rpc-error.ts";
+import { isRefusal, refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
+import { REFUSES } from "../checks/check-chain.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 import { monotonicNow, type MonotonicTime, msBetween, msSince } from "../time/monotonic.ts";
@@ -23,12 +24,9 @@ const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
 /** Endpoints that are further apart than this do not serve the same balances. */
 const MAX_APART_SECONDS = 5;
-const TRANSACTIONS = {
-  version1: "takes transactions of version 1",
-  legacy: "takes only legacy transactions, which hold fewer collects",
-  none: "does not simulate transactions",
-};
-const CONFIRMED = { commitment: "confirmed" };
+
+const TAKES = "takes transactions of version 1";
+const NO_SIMULATION = "does not simulate transactions";
 
 /** An endpoint's slot at the time `at`, and its slots per second. */
 interface Pace {
@@ -39,33 +37,35 @@ interface Pace {
 
 type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
-/**
- * Examines how well endpoints suit the service. `feePayer`: an address in base58, for a simulated
- * transaction.
- */
+/** Examines how well endpoints suit the service. */
 export function createExamineEndpoints(needs: {
   callUpstream: CallUpstream;
   rpcTimeoutMs: number;
-  feePayer: string;
 }) {
-  const { feePayer } = needs;
   const callEndpoint = createCallEndpoint(needs);
   const paces: Pace[] = [];
 
   return {
-    /** The finding's text starts with `text`, which names the endpoint's cluster. */
-    async examine(endpoint: Endpoint, text: string): Promise<Finding> {
+    /**
+     * The finding's text starts with `text`, which names the endpoint's cluster. `simulation`: the
+     * error of a simulated transaction, if it failed.
+     */
+    async examine(
+      endpoint: Endpoint,
+      text: string,
+      simulation: RpcError | undefined,
+    ): Promise<Finding> {
       const call: Call = (method, params) =>
         withDeadline(needs.rpcTimeoutMs, (deadline) =>
           callEndpoint(endpoint, method, params, deadline),
         );
-      const [pace, version, taken, refusal] = await Promise.all([
+      const [pace, version, consensus, refusal] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(
           (found) => found["solana-core"],
           () => "an unknown version",
         ),
-        takenAt(call, feePayer),
+        consensusAt(call),
         call("getMultipleAccounts", [
           LARGEST_CALL,
           { encoding: "base64", dataSlice: NO_DATA },
@@ -78,7 +78,8 @@ export function createExamineEndpoints(needs: {
       const facts = [
         `runs ${version}`,
         pace ? `makes ${pace.perSecond.toFixed(1)} slots a second` : "does not return its slot",
-        TRANSACTIONS[taken],
+        consensus,
+        ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
         `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
       ];
       const all = `${text}; it ${facts.join(", ")}`;
@@ -86,8 +87,8 @@ export function createExamineEndpoints(needs: {
       if (refusal && !refusesSize(refusal))
         return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
       if (refusal) return poor("SOLANA_RPC_URL", `${all}: a larger plan needs fewer calls`);
-      if (taken === "none")
-        return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+      if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
+      if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
       if (pace?.perSecond === 0)
         return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
       return (pace ? good : poor)("SOLANA_RPC_URL", all);
@@ -116,7 +117,7 @@ export function createExamineEndpoints(needs: {
 }
 
 async function countSlots(call: Call): Promise<Pace> {
-  const read = async () => ({ slot: await call("getSlot", [CONFIRMED]), at: monotonicNow() });
+  const read = async () => ({ slot: await call("getSlot", [FINALIZED]), at: monotonicNow() });
   const first = await read();
   let last = first;
   while (msBetween(first.at, last.at) < (last.slot > first.slot ? COUNT_MS : STILL_MS)) {
@@ -126,23 +127,14 @@ async function countSlots(call: Call): Promise<Pace> {
   return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / msBetween(first.at, last.at) };
 }
 
-/** Simulates an empty transaction of version 1 to find out which versions a node accepts. */
-async function takenAt(call: Call, feePayer: string): Promise<keyof typeof TRANSACTIONS> {
-  const budget = { version: 1, unitLimit: 1_000, price: 0n } as const;
-  const transaction = toTransaction(
-    compileMessage(feePayer, [], budget, PublicKey.default.toBase58()),
-    feePayer,
-  );
-  const config = {
-    ...CONFIRMED,
-    encoding: "base64",
-    sigVerify: false,
-    replaceRecentBlockhash: true,
-  };
+/** Describes the consensus that a node's cluster follows. Nodes before Agave 4.3 do not know it. */
+async function consensusAt(call: Call): Promise<string> {
   try {
-    const { value } = await call("simulateTransaction", [transaction, config]);
-    return value.err === "UnsupportedVersion" ? "legacy" : "version1";
-  } catch (error) {
-    return refusesVersion(error) ? "legacy" : "none";
+    const certificate = await call("getAgGenesisCert", []);
+    return certificate
+      ? `has followed Alpenglow since slot ${certificate.block.slot}`
+      : "follows the consensus before Alpenglow, so collects take longer";
+  } catch {
+    return "does not say which consensus it follows";
   }
 }

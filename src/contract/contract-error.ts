@@ -36,10 +36,14 @@ export class ContractError extends Error {
     this.extensions = details.extensions;
   }
 
-  /** Returns a copy of this error with `item`, the list entry that failed, in its `extensions`. */
+  /**
+   * Returns a copy of this error with `item`, the list entry that failed, in its `extensions`. A
+   * long text is cut: an answer may have it a hundred times.
+   */
   forItem(item: Readonly<Record<string, string>>): ContractError {
     const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
-    const extensions = { ...this.extensions, ...item };
+    const cutItem = Object.entries(item).map(([name, text]) => [name, cut(text)] as const);
+    const extensions = { ...this.extensions, ...Object.fromEntries(cutItem) };
     return new ContractError(code, {
       message,
       status,
@@ -66,8 +70,12 @@ export function quote(value: unknown): string {
         ? "an object"
         : `a ${typeof value}`;
   }
-  const isLong = value.length > MAX_QUOTED_CHARACTERS;
-  return JSON.stringify(isLong ? `${value.slice(0, MAX_QUOTED_CHARACTERS)}…` : value);
+  return JSON.stringify(cut(value));
+}
+
+function cut(text: string): string {
+  const isLong = text.length > MAX_QUOTED_CHARACTERS;
+  return isLong ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
 }
 
 /** The headers of an error: `Retry-After` in whole seconds, or none. */

@@ -1,6 +1,7 @@
-import { GraphQLError } from "graphql";
+import { GraphQLError, type ExecutionResult } from "graphql";
 import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
 import type { Answer } from "../contract/http-messages.ts";
+import { locationsOf } from "./source-locations.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets another. */
@@ -31,30 +32,40 @@ export function toGraphQLError(
   const source = error instanceof GraphQLError ? error : undefined;
   const cause = source?.originalError;
   if (source && (!cause || cause instanceof GraphQLError)) {
-    const { extensions } = source;
+    const { extensions } = completeGraphQLError(source);
     // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
     // the operation itself.
     if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
     extensions.code ??= BAD_REQUEST;
-    return shorten(source);
+    return source;
   }
   const shown = toCallerError(cause ?? error);
   const { code, status } = shown;
   const isOfRequest =
     code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
-  const converted = new GraphQLError(shown.message, {
-    nodes: source?.nodes ?? null,
-    source: source?.source ?? null,
-    positions: source?.positions ?? null,
-    path: source?.path ?? null,
-    extensions: {
-      ...extensionsOf(shown),
-      // Other errors concern one field, so they must not set the status.
-      ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
-    },
+  const extensions = {
+    ...extensionsOf(shown),
+    // Other errors concern one field, so they must not set the status.
+    ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
+  };
+  if (!source) return new GraphQLError(shown.message, { extensions });
+  // Changed in place: an operation can have thousands of errors, and creating one takes 10 µs.
+  return Object.assign(source, {
+    message: shown.message,
+    extensions,
+    locations: locationsOf(source),
+    originalError: undefined,
   });
-  // Errors of compiled operations have locations but no nodes.
-  return Object.assign(converted, { locations: source?.locations });
+}
+
+/**
+ * An error of a field without its class. Yoga creates each GraphQLError again before it prints a
+ * result, which takes 10 µs and loses the locations. It also finds the status of an invalid request
+ * by the class, so errors of requests keep theirs.
+ */
+export function withoutClass(error: GraphQLError): GraphQLError {
+  const { message, locations, path, extensions } = error;
+  return { message, locations, path, extensions } as unknown as GraphQLError;
 }
 
 function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
@@ -79,12 +90,27 @@ export function badRequest(
   return new GraphQLError(message, { extensions: { code, http: { status } } });
 }
 
-/** Shortens a message of GraphQL and removes its suggestion. */
-export function shorten(error: GraphQLError): GraphQLError {
+/**
+ * Adds the locations to an error of graphql-js, shortens its message and removes its suggestion.
+ */
+export function completeGraphQLError(error: GraphQLError): GraphQLError {
+  Object.assign(error, { locations: locationsOf(error) });
   error.message = error.message.replace(SUGGESTION, "");
   if (error.message.length > MAX_MESSAGE_LENGTH)
     error.message = `${error.message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
   return error;
+}
+
+/** A result as JSON, with the locations of errors: see {@link locationsOf}. */
+export function printResult({ errors, data, extensions }: ExecutionResult): string {
+  const printed = errors?.map(({ message, locations, path, extensions }) => ({
+    message,
+    locations,
+    path,
+    // Only Yoga reads `http`, for the status.
+    extensions: { ...extensions, http: undefined },
+  }));
+  return JSON.stringify({ errors: printed, data, extensions });
 }
 
 /** The answer to a request that is refused as a whole. */

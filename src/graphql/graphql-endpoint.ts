@@ -1,5 +1,7 @@
 import {
+  execute,
   GraphQLError,
+  OperationTypeNode,
   type DocumentNode,
   type ExecutionArgs,
   type ExecutionResult,
@@ -13,17 +15,25 @@ import type { Logger } from "../observability/log.ts";
 import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { answerGraphQLError, badRequest, toGraphQLError } from "./errors.ts";
-import type { Compile } from "./compiler.ts";
-import { parseWithinLimits, validateWithinLimits } from "./limits/operation-limits.ts";
+import { chainCallsOf } from "../schema/field-costs.ts";
+import { createDocuments, findOperation, type Document, type Operation } from "./documents.ts";
+import {
+  answerGraphQLError,
+  badRequest,
+  completeGraphQLError,
+  printResult,
+  toGraphQLError,
+  withoutClass,
+} from "./errors.ts";
+import { exceededLimit } from "./limits/operation-limits.ts";
+import type { OperationSize } from "./limits/operation-size.ts";
 import {
   MUST_ACCEPT_JSON,
   preferredType,
   RESPONSE_TYPES,
   type ResponseType,
 } from "./media-types.ts";
-import { isPlain, readParams } from "./params.ts";
-import { createOperationCache, type Weight } from "./operation-cache.ts";
+import { areParams, readParams } from "./params.ts";
 import {
   acceptsEvents,
   answerSubscriptions,
@@ -41,18 +51,20 @@ const EVENT_HEADERS = {
 };
 
 /**
- * Yoga parses, validates and runs an operation the first time. Then the operation is cached and
- * runs without Yoga.
+ * Yoga answers requests whose document is new, and all that are not valid. graphql-js runs every
+ * operation. One whose document is cached needs nothing else of Yoga, which would take most of the
+ * time.
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;
-  compile: Compile;
   path: string;
   useCases: UseCases;
   log: Logger;
 }) {
   const { schema, useCases } = needs;
-  const cache = createOperationCache(schema, needs.compile);
+  const documents = createDocuments(schema);
+  /** What Yoga passes on only as a syntax tree. */
+  const parsed = new WeakMap<DocumentNode, Document>();
   const responseTypes = new LRUCache<string, ResponseType | "none", undefined>({
     max: MAX_ACCEPT_HEADERS,
     memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
@@ -84,31 +96,36 @@ export function createGraphQLEndpoint(needs: {
       throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
     },
     onParse({ setParseFn }) {
-      setParseFn(parseWithinLimits);
+      setParseFn((text: string) => {
+        const document = documents.cached(text) ?? documents.parse(text);
+        parsed.set(document.node, document);
+        return document.node;
+      });
     },
     onValidate({ context, setValidationFn }) {
-      setValidationFn((_schema: GraphQLSchema, document: DocumentNode) =>
-        validateWithinLimits(schema, document, context.params),
+      const { operationName, variables } = context.params;
+      setValidationFn((_schema: GraphQLSchema, node: DocumentNode) =>
+        documents.validate(parsed.get(node)!, operationName, variables).map(completeGraphQLError),
       );
     },
     /**
      * Takes an operation's cost from the rate limit before the operation runs. Converts errors to
      * the contract's.
      */
-    async onExecute({ args }) {
+    async onExecute({ args, setExecuteFn }) {
       const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: Context & YogaInitialContext;
       };
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
-      const key = [params.query ?? "", operationName ?? undefined] as const;
-      const operation = cache.find(...key, document);
+      const valid = parsed.get(document)!;
+      const operation = findOperation(valid, operationName);
       if (operation) {
-        const weight = operation.weigh(params.variables);
-        if (!canPass(weight, scope)) throw neverPasses(weight, scope);
-        await admit(weight, scope);
-        cache.add(...key, operation);
+        await admit(operation.measure(params.variables), scope);
+        documents.add(params.query!, valid);
       }
+      // Yoga's own takes an object with a member `then` for a promise.
+      setExecuteFn(execute as (args: unknown) => unknown);
       (args as ExecutionArgs).hideSuggestions = true;
       return {
         onExecuteDone({ result, setResult }) {
@@ -117,6 +134,7 @@ export function createGraphQLEndpoint(needs: {
       };
     },
     onResultProcess({ result, serverContext }) {
+      withPrint(result as ExecutionResult);
       recordFirstCode(result as ExecutionResult, (serverContext as unknown as Context).scope);
     },
   };
@@ -129,7 +147,10 @@ export function createGraphQLEndpoint(needs: {
       // For errors outside an execution: requests that Yoga rejects, and the errors that
       // `onExecute` throws.
       maskError: (error) =>
-        toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set())),
+        error instanceof Error
+          ? toGraphQLError(error, (cause) => toCallerError(cause, needs.log, new Set()))
+          : // An error of a field, which has been converted.
+            (error as Error),
     },
     // No limit here: `readParams` has already read the body.
     maxRequestBodySize: false,
@@ -143,7 +164,7 @@ export function createGraphQLEndpoint(needs: {
     logging: false,
   });
 
-  /** Answers operations that are not cached, and requests that are not valid. */
+  /** Answers requests whose document is not cached, and requests that are not valid. */
   async function answerWithYoga(
     { method, headers }: HttpRequest,
     params: object,
@@ -166,25 +187,26 @@ export function createGraphQLEndpoint(needs: {
   }
 
   /**
-   * Runs a cached operation that is within the limits; else returns undefined. Throws RATE_LIMITED
-   * or SERVICE_BUSY.
+   * Runs an operation of a cached document; undefined if the request is in any way not valid. Throws
+   * RATE_LIMITED or SERVICE_BUSY.
    */
   async function answerCached(
     { method }: HttpRequest,
     params: object,
     scope: RequestScope,
   ): Promise<string | undefined> {
-    if (!isPlain(params)) return undefined;
-    const operation = cache.get(params.query, params.operationName ?? undefined);
-    if (!operation || (operation.isMutation && method !== "POST")) return undefined;
-    const weight = operation.weigh(params.variables);
-    if (!weight.isWithinLimits || !canPass(weight, scope)) return undefined;
-    await admit(weight, scope);
+    if (!areParams(params)) return undefined;
+    const document = documents.cached(params.query);
+    const operation = document && findOperation(document, params.operationName);
+    if (!operation || !mayRunBy(method, operation)) return undefined;
+    const size = operation.measure(params.variables);
+    if (exceededLimit(size.counts) || !canPass(size, scope)) return undefined;
+    await admit(size, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
     const converted = convertErrors(result, scope);
     recordFirstCode(converted, scope);
-    return JSON.stringify(converted);
+    return printResult(converted);
   }
 
   return {
@@ -223,21 +245,28 @@ async function check(request: HttpRequest, type: ResponseType | undefined): Prom
   return readParams(request);
 }
 
+/** Subscriptions are streams, and a mutation by GET is refused. */
+const mayRunBy = (method: string, { node: { operation } }: Operation): boolean =>
+  operation === OperationTypeNode.QUERY ||
+  (operation === OperationTypeNode.MUTATION && method === "POST");
+
 /** Whether an operation can pass the caller's rate limit at all. */
-function canPass({ cost }: Weight, { rateLimit }: RequestScope): boolean {
-  return rateLimit === undefined || cost <= rateLimit.limit;
+function canPass({ requests }: OperationSize, { rateLimit }: RequestScope): boolean {
+  return rateLimit === undefined || requests <= rateLimit.limit;
 }
 
-/** Not RATE_LIMITED: clients would wait and try again, in vain. */
-function neverPasses({ cost }: Weight, { rateLimit }: RequestScope): GraphQLError {
-  return badRequest(
-    `This request counts as ${cost} requests, and the rate limit is ${rateLimit!.limit}. Split it.`,
-  );
-}
-
-/** Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY. */
-async function admit({ cost, chainCalls }: Weight, scope: RequestScope): Promise<void> {
-  if (cost > 1) await scope.admit(cost);
+/**
+ * Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY, or with
+ * GraphQLError BAD_REQUEST if the operation costs more than the limit: clients would wait in vain.
+ */
+async function admit(size: OperationSize, scope: RequestScope): Promise<void> {
+  const { requests } = size;
+  if (!canPass(size, scope))
+    throw badRequest(
+      `This request counts as ${requests} requests, and the rate limit is ${scope.rateLimit!.limit}. Split it.`,
+    );
+  if (requests > 1) await scope.admit(requests);
+  const chainCalls = chainCallsOf(size.counts.accounts);
   if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
 }
 
@@ -245,7 +274,19 @@ function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionR
   const { errors } = result;
   if (!errors) return result;
   const convert = (cause: unknown) => scope.toCallerError(cause);
-  return { ...result, errors: errors.map((error) => toGraphQLError(error, convert)) };
+  // GraphQL over HTTP: an invalid request, which did not run, has no `data`.
+  const http = result.data === undefined && { http: { status: 400, spec: true } };
+  const converted = errors.map((error) => {
+    if (http) Object.assign(error.extensions, http);
+    const shown = toGraphQLError(error, convert);
+    return http ? shown : withoutClass(shown);
+  });
+  return withPrint({ ...result, errors: converted });
+}
+
+/** Makes Yoga print a result with {@link printResult}. */
+function withPrint(result: ExecutionResult): ExecutionResult {
+  return Object.assign(result, { stringify: () => printResult(result) });
 }
 
 function recordFirstCode({ errors }: ExecutionResult, scope: RequestScope): void {

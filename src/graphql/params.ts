@@ -1,5 +1,6 @@
 import type { HttpRequest } from "../contract/http-messages.ts";
 import { parseJson } from "../contract/parse-json.ts";
+import { MAX_WALLETS } from "../schema/field-costs.ts";
 import { badRequest } from "./errors.ts";
 
 const MAX_BODY_BYTES = 100_000;
@@ -44,10 +45,20 @@ function withinLimits(params: { readonly variables?: unknown }): object {
         `Too many members of an object in \`variables\`: ${members.length} given, the maximum is ${MAX_MEMBERS}.`,
       );
     if (values.length + members.length > 1 + MAX_VALUES)
-      throw badRequest(`Too many values in \`variables\`: the maximum is ${MAX_VALUES}.`);
+      throw badRequest(
+        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}.${hintFor(value)}`,
+      );
     values.push(...members);
   }
   return params;
+}
+
+/** For callers whose list of handles or ids is too long. */
+function hintFor(value: unknown): string {
+  const isOfTexts = Array.isArray(value) && typeof value[0] === "string";
+  return isOfTexts
+    ? ` A request takes at most ${MAX_WALLETS} wallets: ten requests take 1,000 handles.`
+    : "";
 }
 
 /** The parameters of a GET, as the members of a POST's body. Empty parameters count as absent. */
@@ -70,18 +81,18 @@ function toParams(given: URLSearchParams): object {
 
 const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
 
-/** The parameters of an operation that may be cached. */
-export interface PlainParams {
+/** The parameters of a valid request. */
+export interface Params {
   readonly query: string;
   readonly variables?: Readonly<Record<string, unknown>> | null;
   readonly operationName?: string | null;
 }
 
 /**
- * Whether `params` has the types of {@link PlainParams}, and no other members except an object
+ * Whether `params` has the types of {@link Params}, and no other members except an object
  * `extensions`.
  */
-export function isPlain(params: object): params is PlainParams {
+export function areParams(params: object): params is Params {
   if (Array.isArray(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;
   const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;

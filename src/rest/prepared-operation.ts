@@ -1,5 +1,5 @@
-import { getOperationAST, parse } from "graphql";
-import type { Compile } from "../graphql/compiler.ts";
+import { getOperationAST, parse, type GraphQLSchema } from "graphql";
+import { createRun } from "../graphql/run-operation.ts";
 import type { UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
@@ -9,10 +9,10 @@ export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
  * Prepares fixed operations on the GraphQL endpoint's schema. A run returns its data or throws its
  * first error.
  */
-export function createPrepareOperation(compile: Compile, useCases: UseCases) {
+export function createPrepareOperation(schema: GraphQLSchema, useCases: UseCases) {
   return <Data>(text: string) => {
-    const document = parse(text);
-    const run = compile(document, getOperationAST(document)!, 0);
+    const document = parse(text, { noLocation: true });
+    const run = createRun(schema, document, getOperationAST(document)!);
     return async (
       variables: Readonly<Record<string, unknown>>,
       scope: RequestScope,

@@ -12,6 +12,7 @@ import {
 import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
+import type { Consensus } from "./chain/slots.ts";
 import { createCoins, createUsdc, USDC_DECIMALS, USDC_MINT } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
@@ -94,12 +95,21 @@ const addressesOf = createAddresses({
 export async function startSandbox({
   host = "127.0.0.1",
   slotMs = 200,
+  consensus = "alpenglow",
   rpcPort = 8899,
   socialPort = 8898,
   launchpadFile = programFile("launchpad.so"),
+}: {
+  host?: string;
+  slotMs?: number;
+  consensus?: Consensus;
+  rpcPort?: number;
+  socialPort?: number;
+  launchpadFile?: string;
 } = {}): Promise<Sandbox> {
   const chain = createChain({
     slotMs,
+    consensus,
     programs: [
       { id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile },
       { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },

@@ -15,26 +15,29 @@ export function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinit
 }
 
 /**
- * The fields of selection sets. Fragments are expanded in place, each once, because GraphQL merges
- * repeated fields.
+ * The fields of selection sets, in order. Fragments are expanded in place, each once, because
+ * GraphQL merges repeated fields.
  */
-export function* fieldsOf(
+export function fieldsOf(
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,
   sets: readonly SelectionSetNode[],
-  visited = new Set<string>(),
-): Generator<FieldNode> {
-  for (const { selections } of sets) {
-    for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) yield selection;
-      else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        yield* fieldsOf(fragments, [selection.selectionSet], visited);
-      } else {
-        const name = selection.name.value;
-        if (visited.has(name)) continue;
-        visited.add(name);
-        const fragment = fragments.get(name);
-        if (fragment) yield* fieldsOf(fragments, [fragment.selectionSet], visited);
-      }
+): FieldNode[] {
+  const fields: FieldNode[] = [];
+  const visited = new Set<string>();
+  /** Selections that are still to be read, the next one last. */
+  const waiting = sets.flatMap(({ selections }) => selections).reverse();
+  for (let next = waiting.pop(); next; next = waiting.pop()) {
+    if (next.kind === Kind.FIELD) {
+      fields.push(next);
+      continue;
     }
+    let set: SelectionSetNode | undefined;
+    if (next.kind === Kind.INLINE_FRAGMENT) set = next.selectionSet;
+    else if (!visited.has(next.name.value)) {
+      visited.add(next.name.value);
+      set = fragments.get(next.name.value)?.selectionSet;
+    }
+    if (set) waiting.push(...set.selections.toReversed());
   }
+  return fields;
 }

@@ -203,7 +203,7 @@ function mintsOfFields({
 }: GraphQLResolveInfo): Mints[] {
   const fields = (getNamedType(returnType) as GraphQLObjectType).getFields();
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  return [...fieldsOf(new Map(Object.entries(fragments)), sets)].flatMap((node) => {
+  return fieldsOf(new Map(Object.entries(fragments)), sets).flatMap((node) => {
     const field = fields[node.name.value];
     const name = field && costOf(field)?.mintsIn;
     return field && name ? [getArgumentValues(field, node, variableValues)[name] as Mints] : [];

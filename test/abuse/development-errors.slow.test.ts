@@ -53,7 +53,7 @@ it("with NODE_ENV=development no internal error detail reaches a caller", async 
     '{"query":5}',
     '{"query":"{__typename}","variables":5}',
   ]) {
-    // Twice: interpreted, then cached.
+    // Twice: by Yoga, then from the cache.
     for (let i = 0; i < 2; i++) {
       const text = await send(body);
       expect(JSON.parse(text).errors.length).toBeGreaterThan(0);

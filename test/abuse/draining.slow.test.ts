@@ -186,7 +186,7 @@ describe("attackers who refill vaults", () => {
     rpc.faults.add({
       when: ({ method, params }) =>
         method === "simulateTransaction" && (params[1] as any).accounts.addresses.length > 2,
-      then: (request) => rpcResult({ context: { slot: chain.slot("confirmed") }, value })(request),
+      then: (request) => rpcResult({ context: { slot: chain.slot("finalized") }, value })(request),
     });
   }
   const MANY = 160;

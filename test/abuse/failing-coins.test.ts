@@ -3,7 +3,6 @@ import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CollectError } from "../../src/chain/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -118,7 +117,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     sandbox.rpc.faults.add({
       when: isMethod("simulateTransaction"),
       then: (request) =>
-        rpcResult({ context: { slot: sandbox.chain.slot("confirmed") }, value })(request),
+        rpcResult({ context: { slot: sandbox.chain.slot("finalized") }, value })(request),
     });
     expect(await collect(STRANGER, coins)).toMatchObject({ kind: "simulation-failed" });
     expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(13);
@@ -207,28 +206,24 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
 describe("a distribution whose shareholder is emptied before it lands", () => {
   beforeEach(() => start());
 
-  it.each([1, "legacy"])(
-    "in version %s names its coin: no other coin backs off, for no account",
-    async (version) => {
-      if (version === "legacy") sandbox.rpc.faults.add(REFUSES_VERSION_1);
-      const other = newAddress();
-      sandbox.chain.setBalance(other, SOL);
-      const [plain, good, bad] = [launch(), share("artist002", 5_000), share(other)];
-      onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-        sandbox.chain.setBalance(other, 0n);
-      });
-      expect(await collect(STRANGER, [plain, good, bad])).toMatchObject({
-        kind: "failed-on-chain",
-        err: { InsufficientFundsForRent: expect.anything() },
-        mints: [bad.mint],
-      });
-      expect(await collect(OWNER, [plain])).toMatchObject({ collected: 4_100_000_000n });
-      const artist = { account: sandbox.account("artist002"), coins: [good] };
-      const outcome = await collector.collector.collect(artist, OWNER, monotonicNow());
-      expect(outcome).toMatchObject({ kind: "collected" });
-      expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true]);
-    },
-  );
+  it("names its coin: no other coin backs off, for no account", async () => {
+    const other = newAddress();
+    sandbox.chain.setBalance(other, SOL);
+    const [plain, good, bad] = [launch(), share("artist002", 5_000), share(other)];
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.chain.setBalance(other, 0n);
+    });
+    expect(await collect(STRANGER, [plain, good, bad])).toMatchObject({
+      kind: "failed-on-chain",
+      err: { InsufficientFundsForRent: expect.anything() },
+      mints: [bad.mint],
+    });
+    expect(await collect(OWNER, [plain])).toMatchObject({ collected: 4_100_000_000n });
+    const artist = { account: sandbox.account("artist002"), coins: [good] };
+    const outcome = await collector.collector.collect(artist, OWNER, monotonicNow());
+    expect(outcome).toMatchObject({ kind: "collected" });
+    expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true]);
+  });
 
   it("takes turns with the vault once it no longer backs off, although fees keep arriving there", async () => {
     const now = performance.now.bind(performance);

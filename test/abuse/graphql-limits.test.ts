@@ -1,5 +1,17 @@
-import { getIntrospectionQuery } from "graphql";
+import { addTypenameToDocument } from "@apollo/client/utilities";
+import { formatDocument, stringifyDocument } from "@urql/core";
+import {
+  getIntrospectionQuery,
+  getNamedType,
+  isObjectType,
+  parse,
+  print,
+  type DocumentNode,
+  type GraphQLObjectType,
+} from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { MAX_FIELDS } from "../../src/graphql/limits/operation-limits.ts";
+import { schema } from "../../src/schema/schema.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -26,6 +38,16 @@ const COLLECT_RESULT = `success collected collectedLamports newBalance newBalanc
 const MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
 const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
 
+/** All fields of a type and of their types, but for those that have limits of their own. */
+function allFields(name: string): string {
+  const fields = (schema.getType(name) as GraphQLObjectType).getFields();
+  return Object.values(fields)
+    .filter((field) => !["history", "coins"].includes(field.name))
+    .map((field) => [field.name, getNamedType(field.type)] as const)
+    .map(([field, type]) => (isObjectType(type) ? `${field} { ${allFields(type.name)} }` : field))
+    .join(" ");
+}
+
 interface Refused {
   readonly name: string;
   readonly operationName?: string;
@@ -51,21 +73,54 @@ const nestedObjects = (depth: number): object =>
 
 const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
-  { name: "tokens", query: `{ ${"a ".repeat(3_999)} }`, message: tooMany(4_000, "tokens") },
+  { name: "tokens", query: `{ ${"a ".repeat(5_999)} }`, message: tooMany(6_000, "tokens") },
   {
     name: "tens of thousands of tokens",
     query: `{ ${"a ".repeat(45_000)} }`,
-    message: tooMany(4_000, "tokens"),
+    message: tooMany(6_000, "tokens"),
   },
   {
     name: "tokens without an end",
     query: "query ".repeat(16_000),
-    message: tooMany(4_000, "tokens"),
+    message: tooMany(6_000, "tokens"),
   },
   {
     name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
-    message: tooMany(4_000, "tokens"),
+    message: tooMany(10, "operations"),
+  },
+  {
+    name: "characters",
+    query: `{ __typename } ${"#\n".repeat(33_000)}`,
+    message: /^The document is too long: 66015 characters given, the maximum is 65536\.$/,
+  },
+  {
+    name: "characters of an alias",
+    query: `{ ${"a".repeat(129)}: __typename }`,
+    message:
+      /^A name or number in the document is too long: 129 characters given, the maximum is 128\.$/,
+  },
+  {
+    name: "digits of a number",
+    query: `{ walletById(socialId: "7") { history(first: ${"1".repeat(60_000)}) { nodes { kind } } } }`,
+    message:
+      /^A name or number in the document is too long: 60000 characters given, the maximum is 128\.$/,
+  },
+  {
+    name: "characters of a literal",
+    query: `{ wallet(handle: "${"a".repeat(257)}") { id } }`,
+    message: /^A string in the document is too long: 257 characters given, the maximum is 256\.$/,
+  },
+  {
+    name: "characters of a block string",
+    query: `{ wallet(handle: """${"a\n".repeat(150)}""") { id } }`,
+    message: /^A string in the document is too long: 299 characters given, the maximum is 256\.$/,
+  },
+  {
+    name: "spread fragments",
+    query: () =>
+      `{ ${times(60, (i) => `a${i}: walletById(socialId: "7") { ...F0 }`)} } ${times(600, (i) => `fragment F${i} on Wallet { ...F${i + 1} }`)} fragment F600 on Wallet { id }`,
+    message: tooMany(30_000, "fragments"),
   },
   { name: "nested fields", query: "{a".repeat(30_000), message: tooMany(20, "levels of brackets") },
   {
@@ -134,18 +189,18 @@ const REFUSED: readonly Refused[] = [
   },
   {
     name: "fields",
-    query: () => `{ ${wallets(100, "handle ".repeat(20))} }`,
-    message: tooMany(2_000, "fields", 2_100),
+    query: () => `{ ${wallets(100, "handle ".repeat(24))} }`,
+    message: tooMany(MAX_FIELDS, "fields", 2_500),
   },
   {
     name: "fields of one fragment",
-    query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { ${"handle ".repeat(20)} }`,
-    message: tooMany(2_000, "fields", 2_100),
+    query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { ${"handle ".repeat(24)} }`,
+    message: tooMany(MAX_FIELDS, "fields", 2_500),
   },
   {
     name: "fields of a list",
-    query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(20)} } }`,
-    message: tooMany(2_000, "fields", 2_001),
+    query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(24)} } }`,
+    message: tooMany(MAX_FIELDS, "fields", 2_401),
   },
   {
     name: "aliases of one field",
@@ -170,7 +225,7 @@ const REFUSED: readonly Refused[] = [
   {
     name: "fragments that spread each other four times",
     query: `{ wallet(handle: "creator") { ...F0 } } ${times(200, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F200 on Wallet { handle }`,
-    message: tooMany(2_000, "fields", "2\\.58\\d+e\\+120"),
+    message: tooMany(MAX_FIELDS, "fields", "2\\.58\\d+e\\+120"),
   },
   {
     name: "introspection",
@@ -192,8 +247,8 @@ const REFUSED: readonly Refused[] = [
   {
     name: "fields in another operation",
     operationName: "Q",
-    query: `query Q { __typename } query Other { wallet(handle: "creator") { ${"handle ".repeat(2_000)} } }`,
-    message: tooMany(2_000, "fields", 2_001),
+    query: `query Q { __typename } query Other { wallet(handle: "creator") { ${"handle ".repeat(3_000)} } }`,
+    message: tooMany(MAX_FIELDS, "fields", 3_001),
   },
   {
     name: "small operations",
@@ -235,9 +290,9 @@ const REFUSED: readonly Refused[] = [
   },
   {
     name: "fields of a list in a variable",
-    query: `query ($a: [String!]!) { wallets(handles: $a) { ${"handle ".repeat(20)} } }`,
+    query: `query ($a: [String!]!) { wallets(handles: $a) { ${"handle ".repeat(24)} } }`,
     variables: { a: artists(100) },
-    message: tooMany(2_000, "fields", 2_001),
+    message: tooMany(MAX_FIELDS, "fields", 2_401),
   },
   {
     name: "wallets in a variable named __proto__",
@@ -263,6 +318,13 @@ const REFUSED: readonly Refused[] = [
     query: MANY,
     variables: { c: [{ a: [{ b: membersOf(9) }] }] },
     message: tooManyMembers(9),
+  },
+  {
+    name: "handles in a list",
+    query: LIST,
+    variables: { handles: new Array(1_000).fill("creator") },
+    message:
+      /^Too many values in `variables`: the maximum is 1000\. A request takes at most 100 wallets: ten requests take 1,000 handles\.$/,
   },
   {
     name: "values in nested objects",
@@ -494,6 +556,31 @@ describe("an ordinary request passes:", () => {
       expect([status, body.errors, body.data.wallets.length]).toEqual([200, undefined, 100]);
     }
   });
+
+  it.each([
+    ["Apollo", (document: DocumentNode) => print(addTypenameToDocument(document))],
+    [
+      "urql",
+      (document: DocumentNode) => stringifyDocument(formatDocument(document) as DocumentNode),
+    ],
+  ])(
+    "a hundred aliased wallets with all fields but lists, as %s prints them",
+    async (_client, printed) => {
+      const handles = artists(100);
+      const text = `query (${times(100, (i) => `$h${i}: String!`)}) {
+        ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { ${allFields("Wallet")} }`)}
+      }`;
+      const variables = Object.fromEntries(handles.map((handle, i) => [`h${i}`, handle]));
+      const { status, body } = await world.graphql(printed(parse(text)), variables);
+      expect([status, body.errors]).toEqual([200, undefined]);
+      expect(body.data.w99).toMatchObject({ __typename: "Wallet", handle: "artist100" });
+
+      const list = `query ($handles: [String!]!) { wallets(handles: $handles) { ${allFields("Wallet")} } }`;
+      const listed = await world.graphql(printed(parse(list)), { handles });
+      expect([listed.status, listed.body.errors]).toEqual([200, undefined]);
+      expect(listed.body.data.wallets[99].balance.__typename).toBe("Balance");
+    },
+  );
 
   it("GraphiQL's introspection", async () => {
     const query = getIntrospectionQuery({

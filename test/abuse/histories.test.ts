@@ -9,7 +9,7 @@ afterEach(() => world.close());
 function sendTo(handle: string, count: number): void {
   const { chain } = world.sandbox;
   for (let i = 0; i < count; i++) chain.transfer(world.account(handle).address, 10n ** 9n);
-  chain.advanceSlots(32);
+  chain.advanceSlots(1);
 }
 
 const QUERY = `query ($id: String!, $first: Int!) {

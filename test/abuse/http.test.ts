@@ -391,12 +391,6 @@ describe("a body", () => {
   it.each([
     ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
     ["deep nesting", Buffer.from("[".repeat(50_000))],
-    [
-      "variables with prototype property names",
-      Buffer.from(
-        '{"query":"query($__proto__:String!){wallet(handle:$__proto__){address}}","variables":{"__proto__":"creator"}}',
-      ),
-    ],
     ["JSON that is not an object", Buffer.from("null")],
     ["a query that is not a string", Buffer.from('{"query":{"constructor":1}}')],
   ])("of %s gets a GraphQL response with an error code", async (_name, bytes) => {
@@ -407,6 +401,15 @@ describe("a body", () => {
     });
     expect(status === 400 || status === 200).toBe(true);
     expect(body.errors[0].extensions.code).toEqual(expect.any(String));
+  });
+
+  it("may call a variable __proto__", async () => {
+    const { body } = await world.request("/graphql", {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: '{"query":"query($__proto__:String!){wallet(handle:$__proto__){handle}}","variables":{"__proto__":"creator"}}',
+    });
+    expect(body).toEqual({ data: { wallet: { handle: "creator" } } });
     expect(({} as any).socialId).toBeUndefined();
   });
 });

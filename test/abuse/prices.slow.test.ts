@@ -2,19 +2,31 @@ import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
 import { printHead, printRow } from "../../bench/measure.ts";
 import { ATTACKS } from "../../bench/prices/attacks.ts";
-import { createTarget, priceOf, warmUp } from "../../bench/prices/price-of.ts";
+import {
+  createTarget,
+  MAX_LOOKUPS_PER_REQUEST,
+  priceOf,
+  warmUp,
+} from "../../bench/prices/price-of.ts";
 import { startProduction } from "../support/production.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
 
 /** CPU time varies with what else the machine does, though less than time does. */
 const TOLERANCE = 3;
-/** What a request costs, in lookups, before its {@link TOLERANCE}. */
+/**
+ * What a request costs, in lookups, before its {@link TOLERANCE}: at most
+ * {@link MAX_LOOKUPS_PER_REQUEST} for each request that it counts as.
+ */
 const PRICES: Readonly<Record<string, number>> = {
   "330 equal fields in an operation that does not run": 6,
-  "100 new ids": 70,
+  "100 new ids": 60,
   "100 new mints": 60,
   "`variables` with 9,000 unknown members": 10,
-  "Invalid `variables` of 90 kB": 19,
+  "Invalid `variables` of 90 kB": 20,
+  "Equal arguments of 5 kB in 600 places of ten operations": 6,
+  "Fragments nested 590 deep in ten operations": 15,
+  "1,900 errors, with the longest alias": 60,
+  "100 handles of 88 kB": 10,
   "A new operation, refused for its cost": 1,
   "3,000 mints in a known operation for 100": 2,
   "100 wallets with a new mint each (counts as 3)": 90,
@@ -59,6 +71,10 @@ it("SECURITY.md has the requests that cost most", () => {
 
 it("an attack's request costs the CPU time that SECURITY.md says", async () => {
   expect(Object.keys(PRICES)).toEqual(ATTACKS.map(({ name }) => name));
+  for (const [name, price] of Object.entries(PRICES)) {
+    const counted = Number(/counts as (\d+)/.exec(name)?.[1] ?? 1);
+    expect([name, price / counted <= MAX_LOOKUPS_PER_REQUEST]).toEqual([name, true]);
+  }
 
   const sandbox = await startTestSandbox();
   onTestFinished(() => sandbox.close());

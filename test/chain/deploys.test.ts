@@ -46,7 +46,7 @@ const redeployments = () =>
     .filter(({ msg }) => msg.includes("deployed a program again"));
 
 it("shows in which slot each program of the platform was deployed, and logs once when that changes", async () => {
-  const slot = world.sandbox.chain.slot("confirmed");
+  const slot = world.sandbox.chain.slot("finalized");
   deploy("LAUNCHPAD", slot - 30);
   deploy("AMM", slot - 20);
   deploy("FEES", slot - 10);
@@ -66,7 +66,7 @@ it("shows in which slot each program of the platform was deployed, and logs once
 });
 
 it("keeps the newest slot when a node is behind, and trusts no slot that is yet to come", async () => {
-  const slot = world.sandbox.chain.slot("confirmed");
+  const slot = world.sandbox.chain.slot("finalized");
   deploy("LAUNCHPAD", slot - 2);
   await world.gateway.start();
   await expect.poll(async () => (await shownSlots()).LAUNCHPAD).toBe(slot - 2);

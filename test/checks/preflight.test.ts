@@ -3,6 +3,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { inCamelCase, readConfig, type Config } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
+import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -81,6 +82,18 @@ describe("a start", () => {
     });
     await start();
     expect(output()).toMatch(/"level":40.*ESCROW_PROGRAM_ID: there is no program/);
+  });
+
+  it("names the endpoint that refuses transactions of version 1, and only that one", async () => {
+    sandbox.secondRpc.faults.add(REFUSES_VERSION_1);
+    const [first, second] = [sandbox.rpc, sandbox.secondRpc].map(({ url }) => new URL(url).host);
+    const urls = `${sandbox.rpc.url},${sandbox.secondRpc.url}`;
+    const { start, output } = createGatewayWith({ SOLANA_RPC_URL: urls });
+    await start();
+    const refuses = "is on a private cluster; it refuses transactions of version 1";
+    expect(output()).toMatch(new RegExp(`"level":40.*${second} ${refuses}`));
+    expect(output()).not.toContain(`${first} ${refuses}`);
+    expect(sandbox.chain.ledger()).toHaveLength(0);
   });
 
   it("warns about a fee payer that can pay for few collects", async () => {

@@ -34,7 +34,7 @@ describe("collectMany", () => {
     ]);
   });
 
-  it.each(["the first time", "when the operation is compiled"])(
+  it.each(["the first time", "when the document is cached"])(
     "answers null with an error at the index for an id that fails, %s",
     async () => {
       const ids = ["x", idOf("newcomer"), "1".repeat(21), "x"];

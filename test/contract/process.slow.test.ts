@@ -41,7 +41,7 @@ describe("npm start with nothing configured", () => {
       newBalance: "8.3000",
     });
 
-    const connection = new Connection(rpcUrl, "confirmed");
+    const connection = new Connection(rpcUrl, "finalized");
     const signature: string = collected.body.txSignature;
     const transaction = await connection.getTransaction(signature, {
       maxSupportedTransactionVersion: 1,

@@ -137,7 +137,7 @@ describe("with two chain endpoints", () => {
 
 describe("a lone collect", () => {
   const ONCE = [
-    "getBlockHeight",
+    "getEpochInfo",
     "getLatestBlockhash",
     "getMultipleAccounts",
     "getRecentPrioritizationFees",
@@ -185,7 +185,7 @@ describe("50 concurrent collects", () => {
         ({ creatorVault }) => chain.balance(creatorVault) <= chain.rentExemptMinimum(0),
       );
     await expect.poll(areCollected).toBe(true);
-    await expect.poll(() => chain.slot("confirmed") >= landedCollects().at(-1)!.slot).toBe(true);
+    await expect.poll(() => chain.slot("finalized") >= landedCollects().at(-1)!.slot).toBe(true);
 
     // All transactions have landed: only the poller calls the node now, with all signatures in each
     // call.

@@ -18,7 +18,7 @@ beforeEach(async () => {
     liar = await startLyingEndpoint(sandbox);
     return { SOLANA_RPC_URL: liar.url, RPC_TIMEOUT_MS: "2000" };
   });
-  const slot = world.sandbox.chain.slot("confirmed") + MANY_SLOTS;
+  const slot = world.sandbox.chain.slot("finalized") + MANY_SLOTS;
   liar.lie({ getMultipleAccounts: (tellTruth) => ({ ...tellTruth(), context: { slot } }) });
   for (let i = 0; i < 2; i++) await world.lookup("creator");
   liar.stopLying();

@@ -1,4 +1,5 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { rpcError } from "../support/rpc-answers.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 
@@ -12,54 +13,78 @@ const collect = async (handle = "creator") => (await world.collect(world.account
 const balanceOf = async (handle = "creator") => (await world.lookup(handle)).body.balance;
 
 // `npm run load` holds that balances are shown again within 10 s.
-describe("while the cluster migrates to Alpenglow", () => {
+describe("while the cluster stands still", () => {
   beforeEach(async () => {
     await world.close();
     const deadlines = { RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" };
     world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS, ...deadlines });
   });
 
-  it("a transaction that is only processed is no success, and is collected once the cluster goes on", async () => {
+  it("balances are shown, and a collect's transaction lands once the cluster goes on", async () => {
     const { chain } = world.sandbox;
-    await balanceOf();
-    const finish = chain.migrateToAlpenglow();
-    const during = await collect();
-    expect(during).toMatchObject({ success: false, error: "COLLECT_FAILED" });
-    // Longer than a blockhash lives.
-    chain.advanceSlots(200);
-    expect((await world.lookup("creator")).body.balance ?? { vault: "3.1000" }).toMatchObject({
-      vault: "3.1000",
-    });
+    const goOn = chain.standStill();
+    expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
+    expect(await collect()).toMatchObject({ success: false, error: "COLLECT_FAILED" });
     expect(world.sandbox.landedCollects()).toEqual([]);
 
-    finish();
-    const clock = setInterval(chain.advanceSlots, 20, 1);
-    await expect.poll(() => balanceOf("artist001")).toBeDefined();
-    await expect.poll(async () => (await collect(), (await balanceOf())?.pda)).toBe("8.3000");
-    clearInterval(clock);
+    goOn();
+    await expect.poll(async () => (await balanceOf())?.pda).toBe("8.3000");
     expect(world.sandbox.landedCollects()).toHaveLength(1);
     expect(await collect()).toMatchObject({ error: "NOTHING_TO_COLLECT" });
   });
+});
 
-  it("a balance that callers have seen does not go back", async () => {
+it("after a standstill, when the states of all endpoints look old, balances are shown and collects succeed", async () => {
+  const { chain } = world.sandbox;
+  const now = Date.now.bind(Date);
+  await balanceOf();
+  const goOn = chain.standStill();
+  vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
+  onTestFinished(() => void vi.restoreAllMocks());
+  goOn();
+  chain.advanceSlots(1);
+  expect(Date.now() / 1_000 - chain.blockTime()).toBeGreaterThan(15);
+  expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
+  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+  expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
+});
+
+describe("on a cluster that follows the consensus before Alpenglow", () => {
+  beforeEach(async () => {
+    await world.close();
+    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { consensus: "tower" });
+  });
+
+  it("a collect is a success once its transaction is final, and only once", async () => {
     const { chain } = world.sandbox;
-    expect(await collect()).toMatchObject({ success: true });
-    const finish = chain.migrateToAlpenglow();
+    const first = await collect();
+    expect(first).toMatchObject({ success: true, collected: "3.1000" });
+    expect(chain.landed(first.txSignature)!.slot).toBeLessThanOrEqual(chain.slot("finalized"));
+    expect(await collect()).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
     expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
-    await collect("artist001");
-    chain.advanceSlots(400);
-    expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
-    finish();
-    await expect.poll(() => balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
   });
 });
 
-it("after the migration, when confirmed is finalized, collects and lookups work", async () => {
-  const { chain } = world.sandbox;
-  chain.migrateToAlpenglow()();
-  expect(chain.slot("confirmed")).toBe(chain.slot("finalized"));
-  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-  expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
+describe("a node that no longer knows the commitment `confirmed`", () => {
+  const namesConfirmed = (call: object) => JSON.stringify(call).includes('"confirmed"');
+  const HISTORY = `{ wallet(handle: "creator") { history(first: 5) { nodes { kind } } } }`;
+
+  it("serves lookups, collects, histories and the start", async () => {
+    const { rpc, secondRpc } = world.sandbox;
+    for (const { faults } of [rpc, secondRpc])
+      faults.add({ when: namesConfirmed, then: rpcError({ code: -32602 }) });
+    await world.gateway.start();
+    const coins = world.account("launcher").coins.map(({ mint }) => `&mint=${mint}`);
+    expect((await world.lookup("creator")).status).toBe(200);
+    expect((await world.request(`/wallet/lookup?handle=launcher${coins.join("")}`)).status).toBe(
+      200,
+    );
+    expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+    expect((await world.graphql(HISTORY)).body).toEqual({
+      data: { wallet: { history: { nodes: [{ kind: "COLLECTED" }] } } },
+    });
+    for (const { calls } of [rpc, secondRpc]) expect(calls.filter(namesConfirmed)).toEqual([]);
+  });
 });
 
 describe.each([true, false])(
@@ -103,9 +128,9 @@ it.each([2_575, 1_322])(
   },
 );
 
-it("a cluster that allows 128 accounts in a transaction, as one that allows 64, collects a crowd once each", async () => {
+it("a cluster that allows 96 accounts in a transaction, as one that allows 64, collects a crowd once each", async () => {
   const { chain, accounts } = world.sandbox;
-  chain.setMaxAccounts(128);
+  chain.setMaxAccounts(96);
   const crowd = accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, 60);
   const answers = await Promise.all(crowd.map(({ handle }) => collect(handle)));
   expect(

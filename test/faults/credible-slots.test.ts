@@ -102,7 +102,7 @@ it("a preferred endpoint that has stood still since before a collect is not trus
   const before = new Map(
     [creatorVault, ammVault, address].map((each) => [each, chain.account(each)]),
   );
-  const context = { slot: chain.slot("confirmed") };
+  const context = { slot: chain.slot("finalized") };
   first.lie({
     getMultipleAccounts(tellTruth, [keys, { dataSlice }]) {
       const value = tellTruth().value.map((truth: unknown, i: number) => {
@@ -129,7 +129,7 @@ it("a status that is 400 slots too high once does not stop lookups, nor collects
     getSignatureStatuses(tellTruth) {
       const { context, value } = tellTruth();
       const [status] = value;
-      if (isOver || status?.confirmationStatus !== "confirmed") return { context, value };
+      if (isOver || status?.confirmationStatus !== "finalized") return { context, value };
       isOver = true;
       const slot = Number(context.slot) + 400;
       return { context: { slot }, value: [{ ...status, slot }] };
@@ -158,7 +158,7 @@ describeWithRedis("with Redis", () => {
       redis.command(
         "PUBLISH",
         channel,
-        `${chain.slot("confirmed")} ${world.account(handle).address}`,
+        `${chain.slot("finalized")} ${world.account(handle).address}`,
       );
     await expect.poll(() => redis.command("PUBSUB", "NUMSUB", channel)).toEqual([channel, 1]);
     for (let i = 0; i < 5; i++) {
@@ -182,7 +182,7 @@ describeWithRedis("with Redis", () => {
     await world.gateway.start();
     const { chain, feePayer } = world.sandbox;
     const key = `tributary:v3:known:{${feePayer}:${world.account("creator").address}}`;
-    await redis.command("HSET", key, "slot", chain.slot("confirmed") + 1_000);
+    await redis.command("HSET", key, "slot", chain.slot("finalized") + 1_000);
     expect(await vaultOf("creator")).toBe("3.1000");
     expect((await collect("creator")).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(await vaultOf("creator")).toBe("0.0000");
@@ -208,7 +208,7 @@ it("a balance never goes back, in a stream neither, when the preferred endpoint 
   await expect.poll(shownInStream).toEqual(["3.1000"]);
   addOne();
   await expect.poll(shownInStream).toEqual(["3.1000", "4.1000"]);
-  const slot = chain.slot("confirmed") - 30;
+  const slot = chain.slot("finalized") - 30;
   first.lie({
     getMultipleAccounts(tellTruth, [keys]) {
       const { value } = tellTruth();

@@ -36,19 +36,19 @@ afterEach(async () => {
 });
 
 /**
- * The first endpoint drops transactions, and says that each is confirmed, with this error or none.
+ * The first endpoint drops transactions, and says that each is final, with this error or none.
  */
-function claimConfirmed(err: object | null = null): void {
+function claimFinal(err: object | null = null): void {
   liar.lie({
     sendTransaction: () => "dropped",
     getSignatureStatuses(tellTruth) {
       const { context, value } = tellTruth();
-      // The newest confirmed slot: reads have to reach it.
+      // The newest finalized slot: reads have to reach it.
       const status = {
         slot: context.slot - 1,
         err,
-        confirmations: 0,
-        confirmationStatus: "confirmed",
+        confirmations: null,
+        confirmationStatus: "finalized",
       };
       return { context, value: value.map(() => status) };
     },
@@ -56,21 +56,21 @@ function claimConfirmed(err: object | null = null): void {
 }
 const honestSends = () => sandbox.rpc.calls.filter(isMethod("sendTransaction")).length;
 
-describe("a transaction that only one of two endpoints calls confirmed", () => {
+describe("a transaction that only one of two endpoints calls final", () => {
   beforeEach(() => start());
 
   it.each([
     ["successful", null],
     ["failed", { InstructionError: [1, { Custom: 1 }] }],
   ])("and %s is sent until it lands", async (_, err) => {
-    claimConfirmed(err);
+    claimFinal(err);
     sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), times: 3, then: "reset" });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("has an unknown outcome in the end, and nothing backs off", async () => {
-    claimConfirmed({ InstructionError: [1, { Custom: 1 }] });
+    claimFinal({ InstructionError: [1, { Custom: 1 }] });
     const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
     const outcome = collector.collect("creator");
     await expect.poll(honestSends).toBeGreaterThan(3);
@@ -83,40 +83,37 @@ describe("a transaction that only one of two endpoints calls confirmed", () => {
   });
 });
 
-describeWithRedis(
-  "with replicas, a transaction that only one of two endpoints calls confirmed",
-  () => {
-    let shared: Redis;
-    eachWithRedis((_, redis) => {
-      shared = redis;
-    });
-    beforeEach(() => start(shared));
+describeWithRedis("with replicas, a transaction that only one of two endpoints calls final", () => {
+  let shared: Redis;
+  eachWithRedis((_, redis) => {
+    shared = redis;
+  });
+  beforeEach(() => start(shared));
 
-    it("stays in its lock, where another replica finds it", async () => {
-      claimConfirmed();
-      sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-      const outcome = collector.collect("creator");
-      await expect.poll(honestSends).toBeGreaterThan(2);
-      const other = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
-      expect(await other.collect("creator")).toMatchObject(ALL_FEES);
-      expect(await outcome).toMatchObject(ALL_FEES);
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
+  it("stays in its lock, where another replica finds it", async () => {
+    claimFinal();
+    sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+    const outcome = collector.collect("creator");
+    await expect.poll(honestSends).toBeGreaterThan(2);
+    const other = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
+    expect(await other.collect("creator")).toMatchObject(ALL_FEES);
+    expect(await outcome).toMatchObject(ALL_FEES);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
 
-    it("is sent by a replica that takes it over", async () => {
-      const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
-      const lift = sandbox.secondRpc.faults.add({
-        when: isMethod("sendTransaction"),
-        then: REFUSED,
-      });
-      const first = dying.collect("creator");
-      await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-      const [signature] = dying.openSignatures();
-      claimConfirmed();
-      expect(await collector.collect("creator")).toMatchObject({ ...ALL_FEES, signature });
-      expect(sandbox.landedCollects()).toHaveLength(1);
-      lift();
-      await first;
+  it("is sent by a replica that takes it over", async () => {
+    const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
+    const lift = sandbox.secondRpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: REFUSED,
     });
-  },
-);
+    const first = dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    claimFinal();
+    expect(await collector.collect("creator")).toMatchObject({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    lift();
+    await first;
+  });
+});

@@ -1,6 +1,6 @@
 import { afterEach, expect, it, vi } from "vitest";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -99,9 +99,11 @@ it("a blockhash reported as valid for millions of blocks is replaced by the next
 it("a block height that is impossibly far ahead makes neither a blockhash credible nor a transaction expire", async () => {
   await start({ withHonest: true });
   expect((await collect("artist001")).status).toBe(200);
-  const addMillion = (tellTruth: () => any) => Number(tellTruth()) + 10 ** 6;
   liar.lie({
-    getBlockHeight: addMillion,
+    getEpochInfo(tellTruth) {
+      const info = tellTruth();
+      return { ...info, blockHeight: Number(info.blockHeight) + 10 ** 6 };
+    },
     getLatestBlockhash(tellTruth) {
       const { context, value } = tellTruth();
       const lastValidBlockHeight = Number(value.lastValidBlockHeight) + 10 ** 6;
@@ -116,13 +118,15 @@ it("a block height that is impossibly far ahead makes neither a blockhash credib
 it("a single node whose finalized block is impossibly far ahead cannot make a transaction expire", async () => {
   await start({});
   expect((await collect("artist001")).status).toBe(200);
-  liar.lie({
-    getEpochInfo(tellTruth) {
-      const info = tellTruth();
-      return { ...info, blockHeight: Number(info.blockHeight) + 10 ** 6 };
-    },
-    isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: false }),
+  onNext(liar, isMethod("sendTransaction"), () => {
+    liar.lie({
+      getEpochInfo(tellTruth) {
+        const info = tellTruth();
+        return { ...info, blockHeight: Number(info.blockHeight) + 10 ** 6 };
+      },
+      isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: false }),
+    });
+    liar.faults.add({ when: isMethod("sendTransaction"), times: 2, then: "reset" });
   });
-  liar.faults.add({ when: isMethod("sendTransaction"), times: 2, then: "reset" });
   expect((await collect()).body).toMatchObject({ collected: "3.1000" });
 });

@@ -16,9 +16,9 @@ it.each([
   "a blockhash that %s is reported as a fault of the chain, not as a bug",
   async (_, blockhash) => {
     const { chain, rpc } = world.sandbox;
-    const { lastValidBlockHeight } = chain.latestBlockhash("confirmed");
+    const { lastValidBlockHeight } = chain.latestBlockhash("finalized");
     const result = {
-      context: { slot: chain.slot("confirmed") },
+      context: { slot: chain.slot("finalized") },
       value: { blockhash, lastValidBlockHeight },
     };
     rpc.faults.add({

@@ -35,7 +35,7 @@ function stopUpdates(): void {
       .flatMap(({ creatorVault, ammVault, address }) => [creatorVault, ammVault, address])
       .map((address) => [address, chain.account(address)]),
   );
-  const context = { slot: chain.slot("confirmed") };
+  const context = { slot: chain.slot("finalized") };
   liar.lie({
     getMultipleAccounts(tellTruth, [keys, { dataSlice }]) {
       const value = tellTruth().value.map((truth: unknown, i: number) => {

@@ -44,7 +44,7 @@ describeWithRedis("a fee payer that can pay for three more collects", () => {
       then: rpcResult("dropped"),
     });
     const result = {
-      context: { slot: sandbox.chain.slot("confirmed") },
+      context: { slot: sandbox.chain.slot("finalized") },
       value: { err: "AccountInUse", logs: [] },
     };
     // So that no accounts share a transaction.

@@ -22,7 +22,7 @@ beforeEach(async () => {
     if (i % 3 === 0) chain.advanceSlots(1);
     return chain.transfer(world.account("artist001").address, 1_000_000_000n);
   }).reverse();
-  chain.advanceSlots(32);
+  chain.advanceSlots(1);
 });
 afterEach(async () => {
   pruned.stopLying();

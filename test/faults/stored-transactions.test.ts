@@ -1,4 +1,8 @@
+import { getBase58Decoder } from "@solana/kit";
+import { Keypair, PublicKey, Transaction } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { createClaims } from "../../src/chain/collect/claims.ts";
+import { collectCreatorFee } from "../../src/chain/launchpad/instructions.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
@@ -9,6 +13,7 @@ import {
   startTestSandbox,
   type TestSandbox,
 } from "../support/sandbox.ts";
+import { NEVER } from "../../src/time/monotonic.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -45,7 +50,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   const isConfirmed = () =>
     expect.poll(() => {
       const [landed] = sandbox.landedCollects();
-      return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
+      return landed !== undefined && landed.slot <= sandbox.chain.slot("finalized");
     });
   const addFees = (lamports: bigint) => {
     const { creatorVault } = sandbox.account("creator");
@@ -79,7 +84,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   it("and that landed before a request is not its result, even if no node says so at first", async () => {
     await leaveLanded();
     addFees(500_000_000n);
-    const context = { slot: sandbox.chain.slot("confirmed") };
+    const context = { slot: sandbox.chain.slot("finalized") };
     sandbox.rpc.faults.add({
       when: isMethod("getSignatureStatuses"),
       times: 1,
@@ -202,6 +207,33 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
       sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
       expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
     });
+  });
+
+  it("and that is a legacy one, of another release, is sent to its end", async () => {
+    const { chain, feePayer, env } = sandbox;
+    const account = sandbox.account("creator");
+    const { program, accounts, data } = collectCreatorFee(account);
+    const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("finalized");
+    const legacy = new Transaction({
+      feePayer: new PublicKey(feePayer),
+      ...{ blockhash, lastValidBlockHeight },
+    }).add({
+      programId: new PublicKey(program),
+      keys: accounts.map(({ address, ...rights }) => ({
+        ...{ pubkey: new PublicKey(address), ...rights },
+      })),
+      data,
+    });
+    const secret = JSON.parse(env.FEE_PAYER_KEYPAIR) as number[];
+    legacy.sign(Keypair.fromSecretKey(Uint8Array.from(secret)));
+    const base64 = legacy.serialize().toString("base64");
+    const signature = getBase58Decoder().decode(legacy.signature!);
+    const claim = await createClaims({ feePayer, redis }).take(account.address, NEVER);
+    await claim.store({ base64, signature, lastValidBlockHeight });
+
+    expect(await living.collect("creator")).toMatchObject({ kind: "collected", signature });
+    expect(chain.landed(signature)!.message.version).toBe("legacy");
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is left in its lock and named when its status cannot be read", async () => {

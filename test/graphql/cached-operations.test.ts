@@ -410,7 +410,7 @@ const HTTP_FORMS: readonly Sent[] = [
 const nameOf = ({ method, path, headers = {}, body = "" }: Sent) =>
   `${method} ${path} ${JSON.stringify(headers)} ${String(body).slice(0, 300)}`;
 
-/** Sends a request three times: Yoga answers it, then it is compiled and cached. */
+/** Sends a request three times: Yoga answers it, then its document is cached. */
 async function expectSameResponses(sent: Sent): Promise<boolean> {
   const request = withComment(sent, newComment());
   if (!request) return false;
@@ -420,7 +420,7 @@ async function expectSameResponses(sent: Sent): Promise<boolean> {
   return true;
 }
 
-describe("a cached operation gets the response of Yoga", () => {
+describe("an operation of a cached document gets the response of Yoga", () => {
   it("for any document", async () => {
     expect(documents.length).toBeGreaterThan(100);
     for (const [query, variables, operationName] of documents)
@@ -511,7 +511,7 @@ describe("a cached operation gets the response of Yoga", () => {
 
 describe("a document that is expensive within the limits", () => {
   /**
-   * Answers it three times: parsed, compiled and cached. One that is exponential outlives the
+   * Answers it three times: parsed, then twice from the cache. One that is exponential outlives the
    * test's timeout.
    */
   const isAnswered = async (query: string) => {

@@ -1,23 +1,72 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
-import { expect, it } from "vitest";
-import { startWorld } from "../support/world.ts";
+import { describe, expect, it } from "vitest";
+import { createDocuments } from "../../src/graphql/documents.ts";
+import { schema } from "../../src/schema/schema.ts";
 
-it("GraphQL does not keep large documents in memory", async () => {
-  setFlagsFromString("--expose-gc");
-  const collectGarbage = runInNewContext("gc") as () => void;
-  const heap = () => {
-    collectGarbage();
-    return process.memoryUsage().heapUsed;
-  };
-  const fields = "socialId  ".repeat(18);
-  const big = `{ ${Array.from({ length: 100 }, (_, i) => `w${i}: walletById(socialId: "${i}") { ${fields} }`).join(" ")} }`;
-  expect(big.length).toBeGreaterThan(20_000);
-  const world = await startWorld();
-  await world.graphql(big);
-  const before = heap();
-  for (let i = 0; i < 60; i++) await world.graphql(`${big} # ${i}`);
-  // Each takes more than 1 MB when parsed.
-  expect(heap() - before).toBeLessThan(30_000_000);
-  await world.close();
+setFlagsFromString("--expose-gc");
+const collectGarbage = runInNewContext("gc") as () => void;
+
+function heapUsed(): number {
+  collectGarbage();
+  collectGarbage();
+  return process.memoryUsage().heapUsed;
+}
+
+const times = (count: number, format: (i: number) => string) =>
+  Array.from({ length: count }, (_, i) => format(i)).join(" ");
+
+/** Documents that take much memory for their text, and large ones. */
+const DOCUMENTS: Readonly<Record<string, string>> = {
+  fields: `{ ${times(100, (i) => `w${i}: walletById(socialId: "${i}") { ${"socialId ".repeat(18)} }`)} }`,
+  arguments: `{ ${times(320, (i) => `w${i}: a(b: ${i}, c: $d)`)} }`,
+  "a list": `{ a(b: [${"1 ".repeat(3_900)}]) }`,
+  objects: `{ a(b: [${"{a:1}".repeat(700)}]) }`,
+  "inline fragments": `{ a ${"... {a}".repeat(950)} }`,
+  fragments: `{ a } ${times(550, (i) => `fragment F${i} on Q {a}`)}`,
+  directives: `{ ${"a @a ".repeat(199)} ${"a ".repeat(3_000)} }`,
+  variables: `query (${times(950, (i) => `$v${i}: A`)}) {a}`,
+  "nested fields": `{ ${"a{b}".repeat(980)} }`,
+  spreads: `{ ${"...A ".repeat(1_900)} }`,
+  strings: `{ ${times(200, () => `a(b: "${"\\u0041".repeat(40)}")`)} }`,
+  "long names": `{ ${times(440, (i) => `${"x".repeat(120)}${i}: a`)} }`,
+  "a comment": `{ a } #${"x".repeat(60_000)}`,
+  lines: `{ ${"\n".repeat(60_000)} a }`,
+  "two-byte text": `{ a } #${"é→".repeat(15_000)}`,
+};
+
+describe("the cache of documents", () => {
+  it.each(Object.entries(DOCUMENTS))("counts at least the memory of %s", (_name, text) => {
+    const documents = createDocuments(schema);
+    const count = 20;
+    const kept: unknown[] = [];
+    const before = heapUsed();
+    let counted = 0;
+    for (let i = 0; i < count; i++) {
+      // As a request's text, it is no part of another string.
+      const received = Buffer.from(`${text} #${i}`).toString();
+      const document = documents.parse(received);
+      for (const operation of document.operations.values()) operation.measure({});
+      counted += document.bytes;
+      kept.push(received, document);
+    }
+    const taken = heapUsed() - before;
+    expect(kept).toHaveLength(2 * count);
+    expect(taken).toBeLessThanOrEqual(counted);
+  });
+
+  it("holds no more than its limit, and also documents of 60 kB", () => {
+    const documents = createDocuments(schema);
+    const before = heapUsed();
+    let last = "";
+    for (let i = 0; i < 300; i++) {
+      for (const text of [DOCUMENTS.fields!, DOCUMENTS["long names"]!]) {
+        last = Buffer.from(`${text} #${i}`).toString();
+        documents.add(last, documents.parse(last));
+      }
+    }
+    expect(last.length).toBeGreaterThan(50_000);
+    expect(documents.cached(last)).toBeDefined();
+    expect(heapUsed() - before).toBeLessThan(50_000_000);
+  });
 });

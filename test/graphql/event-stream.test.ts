@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
-import { createCompile } from "../../src/graphql/compiler.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
 import type { UseCases } from "../../src/resolvers/use-cases.ts";
 import type { RequestScope } from "../../src/resolvers/request-scope.ts";
@@ -27,7 +26,6 @@ async function open(results: AsyncIterable<unknown>) {
   };
   const endpoint = createGraphQLEndpoint({
     schema,
-    compile: createCompile(schema),
     path: "/graphql",
     useCases: { watchWallet: () => Promise.resolve(results) } as unknown as UseCases,
     log: createLogger("silent"),

@@ -58,7 +58,7 @@ it("requests of one connection share its signal, and remove their listeners when
   const { send, disconnect } = connect();
   const { id } = world.account("creator");
   const query = `{ walletById(socialId: "${id}") { handle balance { total } history { nodes { kind } } } }`;
-  // Parsed, cached, then compiled.
+  // Parsed, then from the cache.
   for (let i = 0; i < 3; i++) {
     expect(JSON.parse(await send("GET", "/wallet/lookup?handle=creator"))).toHaveProperty(
       "balance",

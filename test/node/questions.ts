@@ -25,22 +25,22 @@ interface AskedNode {
   readonly hasLookupTables: boolean;
   /** Gives an account lamports; returns when it can spend them. */
   fund(address: string, lamports: number): unknown;
-  /** Returns when a transaction that was just sent has this commitment. */
-  reach(signature: string, commitment: "confirmed" | "finalized"): unknown;
+  /** Returns when a transaction that was just sent is final. */
+  finalize(signature: string): unknown;
   /** Returns when the finalized block height is above this one. */
   pass(blockHeight: number): unknown;
 }
 
 // The parameters of src/chain/rpc.
-const CONFIRMED = { commitment: "confirmed" };
+const FINALIZED = { commitment: "finalized" };
 const PROCESSED = { commitment: "processed" };
-const ACCOUNTS = { ...CONFIRMED, encoding: "base64", dataSlice: { offset: 0, length: 0 } };
+const ACCOUNTS = { ...FINALIZED, encoding: "base64", dataSlice: { offset: 0, length: 0 } };
 const SEND = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
-const TRANSACTION = { ...CONFIRMED, encoding: "json", maxSupportedTransactionVersion: 1 };
+const TRANSACTION = { ...FINALIZED, encoding: "json", maxSupportedTransactionVersion: 1 };
 const HISTORY = { searchTransactionHistory: true };
 const NO_HISTORY = { searchTransactionHistory: false };
 const simulating = (...addresses: readonly string[]) => ({
-  ...CONFIRMED,
+  ...FINALIZED,
   encoding: "base64",
   sigVerify: false,
   replaceRecentBlockhash: true,
@@ -89,11 +89,11 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
       return answer.result;
     };
 
-  for (const method of ["getSlot", "getBlockHeight", "getLatestBlockhash"]) {
-    await asker(method)("confirmed", CONFIRMED);
-    await asker(method)("a future minContextSlot", { ...CONFIRMED, ...FUTURE });
+  for (const method of ["getSlot", "getLatestBlockhash"]) {
+    await asker(method)("finalized", FINALIZED);
+    await asker(method)("a future minContextSlot", { ...FINALIZED, ...FUTURE });
   }
-  await asker("getEpochInfo")("finalized", { commitment: "finalized" });
+  await asker("getEpochInfo")("finalized", FINALIZED);
   await asker("getGenesisHash")("no parameters");
 
   const payer = Keypair.generate();
@@ -119,7 +119,7 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   await accounts("a malformed address", [MALFORMED], ACCOUNTS);
   await accounts("a future minContextSlot", [from], { ...ACCOUNTS, ...FUTURE });
 
-  const lifetime = (await ask(node.url, "getLatestBlockhash", CONFIRMED)).result.value;
+  const lifetime = (await ask(node.url, "getLatestBlockhash", FINALIZED)).result.value;
   const isValid = asker("isBlockhashValid");
   await isValid("current", lifetime.blockhash, PROCESSED);
   await isValid("unknown", newBlockhash(), PROCESSED);
@@ -165,14 +165,14 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   const send = asker("sendTransaction");
   const landing = signTransfer(3_000_000);
   const landed: string = await send("a good transaction", landing, SEND);
-  await node.reach(landed, "confirmed");
+  await node.finalize(landed);
   const statuses = asker("getSignatureStatuses");
-  await statuses("confirmed and unknown", [landed, UNKNOWN_SIGNATURE], HISTORY);
+  await statuses("landed and unknown", [landed, UNKNOWN_SIGNATURE], HISTORY);
   await statuses("no history", [landed], NO_HISTORY);
   await send("a landed transaction again", landing, SEND);
   const failed: string = await send("a failing transaction", failing, SEND);
-  await node.reach(failed, "finalized");
-  await statuses("finalized and failed", [landed, failed], HISTORY);
+  await node.finalize(failed);
+  await statuses("landed and failed", [landed, failed], HISTORY);
   const never = [
     await send("an unknown blockhash", signTransfer(4_000_000, payer, unknownLifetime), SEND),
     await send("a missing fee payer", unpaid, SEND),
@@ -193,7 +193,7 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   await read("malformed", MALFORMED, TRANSACTION);
 
   const list = asker("getSignaturesForAddress");
-  const page = (options: object = {}) => ({ ...CONFIRMED, limit: 31, ...options });
+  const page = (options: object = {}) => ({ ...FINALIZED, limit: 31, ...options });
   await list("all", from, page());
   await list("the next page", from, page({ before: failed }));
   await list("an address without any", newAddress(), page());
@@ -215,7 +215,7 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
   async function askWithLookupTable(): Promise<void> {
     const owner = { authority: payer.publicKey, payer: payer.publicKey };
     const addresses = [new PublicKey(to), SYSVAR_CLOCK_PUBKEY];
-    const { result: recentSlot } = await ask(node.url, "getSlot", { commitment: "finalized" });
+    const { result: recentSlot } = await ask(node.url, "getSlot", FINALIZED);
     const [create, key] = AddressLookupTableProgram.createLookupTable({ ...owner, recentSlot });
     const extend = AddressLookupTableProgram.extendLookupTable({
       ...owner,
@@ -228,7 +228,7 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
       toBase64(sign([create, extend]).serialize()),
       SEND,
     );
-    await node.reach(made.result as string, "confirmed");
+    await node.finalize(made.result as string);
     const table = { key, state: { addresses } } as unknown as AddressLookupTableAccount;
     const { blockhash: recentBlockhash } = lifetime;
     const instructions = [transfer(7_000_000)];
@@ -242,7 +242,7 @@ export async function askAll(node: AskedNode): Promise<Record<string, Answer>> {
     const wire = toBase64(transaction.serialize());
     await simulate("a lookup table", wire, simulating(from, to));
     const signature: string = await send("a lookup table", wire, SEND);
-    await node.reach(signature, "confirmed");
+    await node.finalize(signature);
     await read("a lookup table", signature, TRANSACTION);
   }
 }

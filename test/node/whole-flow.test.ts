@@ -61,10 +61,10 @@ async function account(handle: string): Promise<SandboxAccount> {
   return found;
 }
 
-/** Sends lamports in an ordinary transaction; resolves when it is confirmed. */
+/** Sends lamports in an ordinary transaction; resolves when it is final. */
 async function send(to: string, lamports: bigint): Promise<string> {
   const call = (method: string, ...params: unknown[]) => callNode(node.url, method, params);
-  const { value } = await call("getLatestBlockhash", { commitment: "confirmed" });
+  const { value } = await call("getLatestBlockhash", { commitment: "finalized" });
   const transaction = new Transaction({ feePayer: faucet.publicKey, ...value }).add(
     SystemProgram.transfer({ fromPubkey: faucet.publicKey, toPubkey: new PublicKey(to), lamports }),
   );
@@ -77,7 +77,7 @@ async function send(to: string, lamports: bigint): Promise<string> {
   await eventually(async () => {
     const statuses = await call("getSignatureStatuses", [signature]);
     expect(statuses.value[0]).toMatchObject({ err: null });
-    expect(statuses.value[0].confirmationStatus).toMatch(/confirmed|finalized/);
+    expect(statuses.value[0].confirmationStatus).toBe("finalized");
   });
   return signature;
 }

@@ -5,7 +5,7 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -123,7 +123,7 @@ describe("npm run doctor", () => {
     const { lines } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");
     expect(all).toMatch(
-      /ok {5}SOLANA_RPC_URL: \S+ is on a private cluster; it runs \d+\.\d+\.\d+, makes \d+\.\d slots a second, takes transactions of version 1, accepts calls for 100 accounts\n/,
+      /ok {5}SOLANA_RPC_URL: \S+ is on a private cluster; it runs \d+\.\d+\.\d+, makes \d+\.\d slots a second, has followed Alpenglow since slot \d+, takes transactions of version 1, accepts calls for 100 accounts\n/,
     );
     expect(all).toMatch(/SOLANA_RPC_URL: the endpoints are \d+ slots apart/);
     expect(all).toMatch(
@@ -142,17 +142,26 @@ describe("npm run doctor", () => {
     const { exitCode, lines, last } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");
     expect(all).toMatch(
-      /ok {5}SOLANA_RPC_URL: .* takes only legacy transactions, which hold fewer collects/,
+      /WRONG {2}SOLANA_RPC_URL: .*, and refuses transactions of version 1, which collects send: change the provider/,
     );
     expect(all).toMatch(/check {2}SOLANA_RPC_URL: .* it, or the cluster, stands still$/m);
     expect(all).toMatch(
       /check {2}SOLANA_RPC_URL: the endpoints are \d{9} slots apart: one of them is behind/,
     );
-    expect(last).toBe("Nothing is wrong, but look at the lines with `check`.");
+    expect([exitCode, last]).toEqual([1, "At fault: SOLANA_RPC_URL"]);
+  });
+
+  it.each([
+    ["has not migrated", rpcResult(null), "follows the consensus before Alpenglow, so collects"],
+    ["does not know", rpcError({ code: -32601 }), "does not say which consensus it follows"],
+  ])("names the consensus of an endpoint that %s", async (_, then, text) => {
+    sandbox.rpc.faults.add({ when: isMethod("getAgGenesisCert"), then });
+    const { line, exitCode } = await doctor();
+    expect(line("ok     SOLANA_RPC_URL")).toContain(text);
     expect(exitCode).toBe(0);
   });
 
-  it("does not call an endpoint that cannot simulate one for legacy transactions", async () => {
+  it("does not call an endpoint that cannot simulate one that refuses transactions", async () => {
     sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
     const { exitCode, line } = await doctor();
     expect(line("check  SOLANA_RPC_URL")).toMatch(

@@ -7,7 +7,7 @@ import { createClient } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
-import { MAIN } from "../support/program.ts";
+import { MAIN, NO_CODE_FROM_STRINGS } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -43,7 +43,11 @@ it.each([
   const port = await freePort();
   const stdio: StdioOptions = ["ignore", open(), "ignore"];
   const env = { ...sandbox.env, PATH: process.env.PATH, PORT: String(port) };
-  const child = spawn(process.execPath, [MAIN], { cwd: temporaryFolder(), env, stdio });
+  const child = spawn(process.execPath, [NO_CODE_FROM_STRINGS, MAIN], {
+    cwd: temporaryFolder(),
+    env,
+    stdio,
+  });
   endWithTests(child);
   onTestFinished(() => void child.kill("SIGKILL"));
   const ended = once(child, "exit");

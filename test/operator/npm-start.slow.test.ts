@@ -1,11 +1,15 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
-import { MAIN, spawnNode } from "../support/program.ts";
+import { MAIN, NO_CODE_FROM_STRINGS, spawnNode } from "../support/program.ts";
 import { isMethod, startTestSandbox } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
@@ -75,4 +79,35 @@ it("an older Node ends with the version that the service needs", async () => {
   expect(program.output()).toBe(
     "Tributary needs Node 24 or later, and this is Node 22.23.1. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.\n",
   );
+});
+
+it("production does not start in a process that can make code from strings", async () => {
+  const production = { NODE_ENV: "production", PORT: "0" };
+  const program = spawnNode([MAIN], production);
+  expect(await program.exitCode()).toBe(1);
+  const { start } = manifest.scripts;
+  expect(program.output()).toBe(
+    `Tributary cannot start:\n  - NODE_ENV=production needs a process that makes no code from strings. Start it with npm start, or with: ${start.replace("exec ", "")}\n`,
+  );
+  expect(start).toContain(NO_CODE_FROM_STRINGS);
+
+  // The flag may also stand in NODE_OPTIONS, or NODE_ENV in a file.
+  const withOption = spawnNode([MAIN], { ...production, NODE_OPTIONS: NO_CODE_FROM_STRINGS });
+  expect(await withOption.exitCode()).toBe(1);
+  expect(withOption.output()).toContain("SOCIAL_API_URL");
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "NODE_ENV=production\n");
+  const fromFile = spawnNode([MAIN], {}, folder);
+  expect(await fromFile.exitCode()).toBe(1);
+  expect(fromFile.output()).toContain(NO_CODE_FROM_STRINGS);
+});
+
+it("the sandbox starts with and without code from strings", async () => {
+  for (const flags of [[], [NO_CODE_FROM_STRINGS]]) {
+    const program = spawnNode([...flags, MAIN], { PORT: "0" });
+    const url = await program.address(/Gateway +(http\S+)/);
+    expect((await fetch(`${url}/wallet/lookup?handle=creator`)).status).toBe(200);
+    program.stop();
+    expect(await program.exitCode()).toBe(0);
+  }
 });

@@ -10,7 +10,6 @@ import {
   onTestFinished,
   type TestContext,
 } from "vitest";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
@@ -65,7 +64,7 @@ const run = ({ url }: { url: string }, command: Command, ...handles: string[]) =
   shell([command, url, ...handles].join(" "));
 
 async function transactionOf({ sandbox }: World, signature: string | undefined): Promise<any> {
-  const params = [signature, { commitment: "confirmed", maxSupportedTransactionVersion: 1 }];
+  const params = [signature, { commitment: "finalized", maxSupportedTransactionVersion: 1 }];
   const response = await fetch(sandbox.rpc.url, {
     method: "POST",
     headers: { "content-type": "application/json" },
@@ -164,13 +163,15 @@ describe("the examples", () => {
       const { address } = world.account(handle);
       const before = Number((await world.lookup(handle)).body.balance.vault);
       const mints = Array.from({ length: 10 }, newMint);
-      for (const mint of mints) coins.launch({ mint, creator: address, fees: 1_000_000_000n });
-      // Half of them fit into a legacy transaction.
-      world.sandbox.rpc.faults.add(REFUSES_VERSION_1);
+      // Not all of them fit into a transaction.
+      for (const mint of mints) {
+        coins.launch({ mint, creator: address, fees: 1_000_000_000n });
+        coins.migrate(mint, { fees: 1_000_000_000n });
+      }
       const { exitCode, output } = await run(world, command, handle, ...mints);
-      expect(output).toContain(`In the vault: ${(before + 10).toFixed(4)} SOL`);
-      expect(output).toContain(`Collected: ${(before + 5).toFixed(4)} SOL`);
-      expect(output).toContain("Still waiting on the coins: 5.0000 SOL");
+      expect(output).toContain(`In the vault: ${(before + 20).toFixed(4)} SOL`);
+      expect(output).toContain(`Collected: ${(before + 19).toFixed(4)} SOL`);
+      expect(output).toContain("Still waiting on the coins: 1.0000 SOL");
       expect(exitCode).toBe(0);
       expect((await run(world, command, handle, "nonsense")).output).toContain("INVALID_MINT");
     },

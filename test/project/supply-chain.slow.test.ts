@@ -66,6 +66,10 @@ describe("the dependencies", () => {
     expect(withoutHash).toEqual([]);
   });
 
+  it("include no compiler of GraphQL documents in production", () => {
+    expect(packages["node_modules/graphql-jit"]).toMatchObject({ dev: true });
+  });
+
   it("have a documented decision for each install script", () => {
     const withScript = Object.entries(packages)
       .filter(([, { hasInstallScript }]) => hasInstallScript)

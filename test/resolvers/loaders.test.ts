@@ -94,7 +94,7 @@ describe("within one request with several collects of an account", () => {
       between: collect(socialId: "${other.id}") { success }
       second: collect(socialId: "${id}") { ${fields} }
     }`;
-    // Parsed, compiled and cached.
+    // Parsed, then from the cache.
     for (let i = 0; i < 3; i++) {
       onNext(
         rpc,

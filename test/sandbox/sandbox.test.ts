@@ -8,7 +8,7 @@ import {
   SystemProgram,
   Transaction,
 } from "@solana/web3.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toTransaction } from "../../src/chain/collect/message/message.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
@@ -18,7 +18,7 @@ let sandbox: Sandbox;
 let connection: Connection;
 beforeAll(async () => {
   sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
-  connection = new Connection(sandbox.rpc.url, "confirmed");
+  connection = new Connection(sandbox.rpc.url, "finalized");
 });
 afterAll(() => sandbox.close());
 
@@ -91,7 +91,7 @@ describe("the sandbox's chain", () => {
     const signature = await transfer(user, 10_000_000);
     expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "processed" });
     sandbox.chain.advanceSlots(1);
-    expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "confirmed" });
+    expect(await statusOf(signature)).toMatchObject({ err: null, confirmationStatus: "finalized" });
     const landed = await connection.getTransaction(signature, {
       maxSupportedTransactionVersion: 0,
     });
@@ -114,12 +114,10 @@ describe("the sandbox's chain", () => {
 
     const isValid = async () =>
       (await connection.isBlockhashValid(blockhash, { commitment: "processed" })).value;
-    expect([await connection.getBlockHeight(), await isValid()]).toEqual([
-      lastValidBlockHeight - 150,
-      true,
-    ]);
+    const { blockHeight } = await connection.getEpochInfo();
+    expect([blockHeight, await isValid()]).toEqual([lastValidBlockHeight - 150, true]);
 
-    // The `confirmed` blockhash is one block old.
+    // The finalized blockhash is one block old.
     sandbox.chain.advanceSlots(149);
     await connection.sendRawTransaction(signTransfer(user, blockhash, 2_000_000), options);
     expect(balance()).toBe(999_000_000n - 2_010_000n);
@@ -170,7 +168,7 @@ describe("the sandbox's chain", () => {
     for (const max of [undefined, 0]) {
       const { error } = await rpc("getTransaction", [
         signature,
-        { commitment: "confirmed", maxSupportedTransactionVersion: max },
+        { commitment: "finalized", maxSupportedTransactionVersion: max },
       ]);
       expect(error.code).toBe(-32015);
     }
@@ -207,10 +205,65 @@ describe("the sandbox's chain", () => {
     expect((await send()).error).toBeUndefined();
   });
 
+  it("skips slots now and then, so that they advance faster than blocks", () => {
+    const { chain } = sandbox;
+    const [slot, height] = [chain.slot("processed"), chain.blockHeight("processed")];
+    chain.advanceSlots(95);
+    expect(chain.blockHeight("processed")).toBe(height + 95);
+    expect(chain.slot("processed")).toBe(slot + 100);
+  });
+
+  it("can stand still: no slot passes and no transaction lands; its time then makes up 200 ms a block", async () => {
+    const { chain } = sandbox;
+    const now = Date.now.bind(Date);
+    const user = createUser();
+    const slot = chain.slot("processed");
+    const goOn = chain.standStill();
+    const late = await transfer(user, 10_000_000);
+    chain.advanceSlots(200);
+    expect([chain.slot("processed"), await statusOf(late)]).toEqual([slot, null]);
+    const clock = vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
+    onTestFinished(() => {
+      clock.mockRestore();
+    });
+    goOn();
+    chain.advanceSlots(1);
+    const behind = () => Date.now() / 1_000 - chain.blockTime();
+    expect(behind()).toBeGreaterThan(58);
+    chain.advanceSlots(250);
+    expect(behind()).toBeLessThan(12);
+    chain.advanceSlots(60);
+    expect(behind()).toBeLessThan(2);
+    expect(await transfer(user, 20_000_000)).toBeDefined();
+  });
+
+  it("can follow the consensus before Alpenglow, and says which one it follows", async () => {
+    expect((await rpc("getAgGenesisCert", [])).result).toMatchObject({
+      block: { slot: expect.any(Number) },
+    });
+    const old = await startSandbox({
+      ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+      consensus: "tower",
+    });
+    onTestFinished(() => old.close());
+    const { chain } = old;
+    const signature = chain.transfer(Keypair.generate().publicKey.toBase58(), 10_000_000n);
+    const { slot } = chain.landed(signature)!;
+    const status = async () => {
+      const { value } = await new Connection(old.rpc.url).getSignatureStatus(signature);
+      return value!.confirmationStatus;
+    };
+    chain.advanceSlots(1);
+    expect(await status()).toBe("confirmed");
+    chain.advanceSlots(30);
+    expect([await status(), chain.slot("finalized") < slot]).toEqual(["confirmed", true]);
+    chain.advanceSlots(1);
+    expect(await status()).toBe("finalized");
+  });
+
   it("rejects reads when its slot is below `minContextSlot`", async () => {
-    const slot = sandbox.chain.slot("confirmed");
-    const read = (minContextSlot: number) =>
-      rpc("getSlot", [{ commitment: "confirmed", minContextSlot }]);
+    const slot = sandbox.chain.slot("finalized");
+    const read = (minContextSlot: number) => rpc("getSlot", [{ minContextSlot }]);
     expect((await read(slot)).result).toBe(slot);
     expect((await read(slot + 1)).error).toMatchObject({
       code: -32016,
@@ -227,7 +280,7 @@ describe("the sandbox's chain", () => {
       const found = await connection.getSignaturesForAddress(user.publicKey, page);
       return found.map(({ signature }) => sent.indexOf(signature));
     };
-    // The third is not confirmed yet.
+    // The third is not final yet.
     expect(await list()).toEqual([1, 0]);
     sandbox.chain.advanceSlots(1);
     expect(await list()).toEqual([2, 1, 0]);

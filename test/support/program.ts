@@ -9,6 +9,9 @@ import { temporaryFolder } from "./temporary-folder.ts";
 
 export const MAIN = new URL("../../src/start.js", import.meta.url).pathname;
 
+/** The flag of `npm start` without which production does not start. */
+export const NO_CODE_FROM_STRINGS = "--disallow-code-generation-from-strings";
+
 /** A running command. */
 export interface Program {
   output(): string;
@@ -66,7 +69,7 @@ export function startProgram(
   folder = temporaryFolder(),
   args: readonly string[] = [],
 ) {
-  const program = spawnNode([MAIN, ...args], env, folder);
+  const program = spawnNode([NO_CODE_FROM_STRINGS, MAIN, ...args], env, folder);
   onTestFinished(() => {
     program.child.kill("SIGKILL");
   });

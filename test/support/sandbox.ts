@@ -3,6 +3,7 @@ import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Waits } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "./new-mint.ts";
@@ -30,7 +31,7 @@ export const NEVER_MS = 600_000;
 export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 
 /**
- * Starts a sandbox on free ports. Slots advance only while a landed transaction is unconfirmed, and
+ * Starts a sandbox on free ports. Slots advance only while a landed transaction is not final, and
  * by `chain.advanceSlots`, so a blockhash never expires because the machine is slow.
  * `launchpadFile` replaces the launch platform's program. With `feesOnCoins`, what an account has
  * in its vaults waits on two coins instead, from when `account` first returns it: moving the fees
@@ -39,7 +40,7 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 export async function startTestSandbox({
   feesOnCoins = false,
   ...options
-}: { launchpadFile?: string; feesOnCoins?: boolean } = {}) {
+}: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
   const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0, ...options });
   const { chain, env } = sandbox;
   /** Those that `account` has returned, by handle. */
@@ -47,7 +48,7 @@ export async function startTestSandbox({
   const secondRpc = await createChainRpc({ chain, port: 0 });
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
-    if (newest && newest.slot > chain.slot("confirmed")) chain.advanceSlots(1);
+    if (newest && newest.slot > chain.slot("finalized")) chain.advanceSlots(1);
   }, SLOT_MS);
 
   function account(handle: string): SandboxAccount {

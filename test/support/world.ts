@@ -1,4 +1,5 @@
 import { vi } from "vitest";
+import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { Waits } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
@@ -28,9 +29,13 @@ export const AMPLE_DEADLINES = {
  */
 export async function startWorld(
   overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
-  { waits, ...limits }: Partial<typeof CONNECTION_LIMITS> & { waits?: Waits } = {},
+  {
+    waits,
+    consensus = "alpenglow",
+    ...limits
+  }: Partial<typeof CONNECTION_LIMITS> & { waits?: Waits; consensus?: Consensus } = {},
 ) {
-  const sandbox = await startTestSandbox();
+  const sandbox = await startTestSandbox({ consensus });
   const { secondRpc } = sandbox;
   let env = typeof overrides === "function" ? await overrides(sandbox) : overrides;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)

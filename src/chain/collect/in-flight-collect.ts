@@ -12,7 +12,6 @@ import type { CoinBackoff } from "./coin-backoff.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
-import type { VersionChoice } from "./message/message-version.ts";
 import type { Draft, ReadDrafts } from "./prepare/draft.ts";
 import type { Planner } from "./prepare/planner.ts";
 import {
@@ -36,7 +35,6 @@ export interface CollectNeeds extends ConfirmationWaits {
   balances: Balances;
   readDrafts: ReadDrafts;
   plan: Planner;
-  versions: VersionChoice;
   feePayer: string;
   claims: Claims;
   backoff: CoinBackoff;

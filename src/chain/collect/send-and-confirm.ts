@@ -9,7 +9,6 @@ import {
 import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
-import type { VersionChoice } from "./message/message-version.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /** The transaction is in a block. */
@@ -66,15 +65,13 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  * when it can never land.
  *
  * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints
- * report the same confirmed result. It has expired if two endpoints prove that it did not land
+ * report the same final result. It has expired if two endpoints prove that it did not land
  * (`getExpiryReports`), and no endpoint contradicts them. With one configured endpoint, one report
  * is enough. If the endpoints do not agree within 20 s, the outcome is unknown: a stuck or silent
  * endpoint must not keep an account locked. Failed calls prove nothing and are retried.
  */
-export function createConfirmation(
-  needs: ConfirmationWaits & { rpc: Rpc; versions: VersionChoice },
-) {
-  const { rpc, versions } = needs;
+export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
+  const { rpc } = needs;
   const {
     pollMs = POLL_MS,
     resendMs = RESEND_MS,
@@ -82,7 +79,7 @@ export function createConfirmation(
     agreeMs = AGREE_MS,
   } = needs;
   /**
-   * By signature of an open transaction: what to call when it is confirmed. Not promises: a promise
+   * By signature of an open transaction: what to call when it is final. Not promises: a promise
    * that never settles would retain the handlers of all its waiters.
    */
   const open = new Map<string, (status: SignatureStatus) => void>();
@@ -103,7 +100,7 @@ export function createConfirmation(
           rpc.getSignatureStatuses(some, { searchTransactionHistory: false }),
         );
         answer?.forEach((status, j) => {
-          if (status?.confirmed) open.get(some[j]!)?.(status);
+          if (status?.isFinal) open.get(some[j]!)?.(status);
         });
       }
     }
@@ -111,7 +108,7 @@ export function createConfirmation(
   }
 
   /**
-   * Checks, without retries, one endpoint's report that a transaction is confirmed. With several
+   * Checks, without retries, one endpoint's report that a transaction is final. With several
    * endpoints, returns undefined unless the transaction itself or a second endpoint supports the
    * report.
    */
@@ -125,8 +122,8 @@ export function createConfirmation(
     if (transaction)
       return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
     const statuses = await rpc.getStatusAtEach(signature);
-    const confirmed = statuses.flatMap((each) => (each?.confirmed ? [each] : []));
-    const groups = Map.groupBy(confirmed, ({ err }) => JSON.stringify(err));
+    const final = statuses.flatMap((each) => (each?.isFinal ? [each] : []));
+    const groups = Map.groupBy(final, ({ err }) => JSON.stringify(err));
     const agreeing = [...groups.values()].find(({ length }) => length >= MIN_AGREEING);
     return (
       agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) }
@@ -149,13 +146,9 @@ export function createConfirmation(
 
     return async (): Promise<TransactionOutcome | undefined> => {
       const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
-      const confirmed = reports.find(
-        (report) => report.kind === "found" && report.status.confirmed,
-      );
+      const found = reports.find((report) => report.kind === "found" && report.status.isFinal);
       const landed =
-        confirmed?.kind === "found"
-          ? await supportStatus(transaction, confirmed.status)
-          : undefined;
+        found?.kind === "found" ? await supportStatus(transaction, found.status) : undefined;
       if (landed) return landed;
 
       const count = (kind: ExpiryReport["kind"]) =>
@@ -192,7 +185,7 @@ export function createConfirmation(
       });
     });
     void poll();
-    /** Resolves like `promise`, or with the outcome as soon as the transaction is confirmed. */
+    /** Resolves like `promise`, or with the outcome as soon as the transaction is final. */
     const orLanded = <T>(promise: Promise<T>): Promise<T | TransactionOutcome> =>
       new Promise((resolve) => {
         wake = resolve;
@@ -204,10 +197,7 @@ export function createConfirmation(
         if (shouldSend) void orUndefined(rpc.sendTransaction(transaction.base64));
         const outcome =
           (await orLanded(sleep(resendMs))) ?? (await orLanded(orUndefined(findOutcome())));
-        if (!outcome) continue;
-        const isVersion1 = messageOf(transaction.base64)?.version === 1;
-        if (isVersion1 && outcome.kind !== "unknown") versions.ended(outcome.kind);
-        return outcome;
+        if (outcome) return outcome;
       }
     } finally {
       open.delete(transaction.signature);
@@ -232,7 +222,7 @@ export function createConfirmation(
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
-      return status?.confirmed ? supportStatus(transaction, status) : undefined;
+      return status?.isFinal ? supportStatus(transaction, status) : undefined;
     },
 
     /**
@@ -248,7 +238,7 @@ export function createConfirmation(
 
     /**
      * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a
-     * node may return a transaction only some time after confirming it. Concurrent reads of the
+     * node may return a transaction only some time after it is final. Concurrent reads of the
      * same transaction share the attempts.
      */
     async readLanded(

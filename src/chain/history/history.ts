@@ -35,8 +35,7 @@ export const MIN_LOOKED_AT = 30;
  */
 const MIN_READ_AT_ONCE = 10;
 /**
- * The results of at most this many finalized transactions are cached. An entry takes about 400
- * bytes.
+ * The results of at most this many transactions are cached. An entry takes about 400 bytes.
  */
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
@@ -139,7 +138,7 @@ export function createHistory(needs: {
       }
 
       async function readTransfer(listed: ListedTransaction) {
-        const { signature, hasFailed, isFinalized, onlyAt } = listed;
+        const { signature, hasFailed, onlyAt } = listed;
         if (hasFailed) return undefined;
         const key = `${signature} ${address}`;
         const cached = cache.get(key);
@@ -150,7 +149,7 @@ export function createHistory(needs: {
             const found = await rpc.readTransaction(listed, address);
             if (found) {
               const transfer = toTransfer(found.transaction, signature, account);
-              if (isFinalized && found.isCertain) cache.set(key, { transfer });
+              if (found.isCertain) cache.set(key, { transfer });
               return transfer;
             }
             // One endpoint could invent signatures: they cost one read each, and fail nothing.

@@ -10,9 +10,10 @@ import {
   type Progress,
   type State,
 } from "../slots/progress.ts";
+import { FINALIZED } from "./commitment.ts";
 import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
-import { isOfSlot, isOfVersion, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
+import { isOfSlot, isRefusal, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 import { LONG_AGO, monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
 
@@ -30,6 +31,8 @@ interface Standing {
   isChecking: boolean;
   /** While it lasts, the other endpoints are tried first. */
   backoff: Backoff | undefined;
+  /** The same for calls with a transaction: counts refusals of what another endpoint took. */
+  refusals: Backoff | undefined;
   /** The fault that was logged, and when it was last seen. */
   logged: { readonly fault: Fault; at: MonotonicTime } | undefined;
 }
@@ -76,9 +79,10 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  * Decides which endpoints are used, in which order, and which of their answers are accepted.
  * `endpoints`: most preferred first.
  *
- * - An endpoint that is slow or fails, for example with a 429, backs off: for half a second at
- *   first, and twice as long after each further failure, up to half a minute. A success resets the
- *   backoff.
+ * - An endpoint that is slow or fails, for example with a 429, backs off ({@link afterFailure}). A
+ *   success resets the backoff.
+ * - An endpoint that refuses a transaction which another endpoint takes backs off for calls with a
+ *   transaction. If all refuse it, none backs off.
  * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but
  *   are wrong. The most preferred endpoint that has answered decides which genesis hash is right.
  *   If this endpoint later reports a different hash, the earlier hash stays right while another
@@ -102,7 +106,7 @@ export function createEndpointJudge(needs: {
   const all = endpoints.map((endpoint): Standing => ({
     ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
-    ...{ backoff: undefined, logged: undefined },
+    ...{ backoff: undefined, refusals: undefined, logged: undefined },
   }));
   const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
@@ -154,9 +158,15 @@ export function createEndpointJudge(needs: {
     }
   }
 
-  const orderOf = (each: Standing) =>
-    backsOff(each) ? 3 : each.verifiedAt === undefined ? 2 : faultOf(each) ? 1 : 0;
-  const inOrder = () => (isOnly ? all : all.toSorted((a, b) => orderOf(a) - orderOf(b)));
+  function orderOf(each: Standing, withTransaction: boolean): number {
+    if (backsOff(each) || (withTransaction && isBackingOff(each.refusals))) return 3;
+    if (each.verifiedAt === undefined) return 2;
+    return faultOf(each) ? 1 : 0;
+  }
+  function inOrder(withTransaction = false): readonly Standing[] {
+    if (isOnly) return all;
+    return all.toSorted((a, b) => orderOf(a, withTransaction) - orderOf(b, withTransaction));
+  }
 
   function fail(standing: Standing, cause: unknown): void {
     const { endpoint, backoff } = standing;
@@ -206,7 +216,7 @@ export function createEndpointJudge(needs: {
   }
 
   async function readState({ endpoint, progress }: Standing): Promise<void> {
-    const params = [[CLOCK_SYSVAR], { commitment: "confirmed", encoding: "base64" }];
+    const params = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
     const read = (deadline: AbortSignal) =>
       needs.callEndpoint(endpoint, "getMultipleAccounts", params, deadline);
     progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
@@ -276,24 +286,34 @@ export function createEndpointJudge(needs: {
      * Whether the endpoint comes first and is healthy: if it is behind, it should soon catch up
      * with the others.
      */
-    isBest: (endpoint: Endpoint) => inOrder()[0] === of(endpoint) && orderOf(of(endpoint)) === 0,
+    isBest: (endpoint: Endpoint) =>
+      inOrder()[0] === of(endpoint) && orderOf(of(endpoint), false) === 0,
 
     /** All endpoints: first the verified ones without a fault, in order of preference. */
-    inOrder(): readonly Endpoint[] {
+    inOrder(withTransaction = false): readonly Endpoint[] {
       if (isOnly) return endpoints;
       all.forEach(logFault);
-      return inOrder().map(({ endpoint }) => endpoint);
+      return inOrder(withTransaction).map(({ endpoint }) => endpoint);
+    },
+
+    /**
+     * The endpoints that get each transaction: all, without those that back off after refusals if
+     * another endpoint works.
+     */
+    takers(): readonly Endpoint[] {
+      const takers = all.filter(({ refusals }) => !isBackingOff(refusals));
+      return (takers.every(backsOff) ? all : takers).map(({ endpoint }) => endpoint);
     },
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
     /**
-     * Records a call's error, or "slow". Errors about the slot, the version or the request cause no
-     * backoff.
+     * Records a call's error, or "slow". Errors about the slot, the transaction or the request
+     * cause no backoff.
      */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy =
-        isOfSlot(reason) || isOfVersion(reason) || !(reason === "slow" || isRetryable(reason));
+        isOfSlot(reason) || isRefusal(reason) || !(reason === "slow" || isRetryable(reason));
       if (!isHealthy) fail(of(endpoint), reason);
     },
 
@@ -301,6 +321,20 @@ export function createEndpointJudge(needs: {
       const standing = of(endpoint);
       if (standing.backoff) log.info({ host: endpoint.host }, "a chain endpoint works again");
       standing.backoff = undefined;
+    },
+
+    /** Records who took a transaction, and who refused it. */
+    tookTransaction(takers: readonly Endpoint[], refusing: readonly Endpoint[]): void {
+      if (takers.length === 0) return;
+      for (const endpoint of takers) of(endpoint).refusals = undefined;
+      for (const standing of refusing.map(of)) {
+        if (!standing.refusals)
+          log.warn(
+            { host: standing.endpoint.host },
+            "a chain endpoint refuses a transaction that another takes: the others get the transactions; if this lasts, change the provider",
+          );
+        standing.refusals = afterFailure(standing.refusals, BACKOFF);
+      }
     },
 
     /**
@@ -329,8 +363,8 @@ export function createEndpointJudge(needs: {
 
     /**
      * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances
-     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong or
-     * rolled back, or no endpoint that reached it answers any more.
+     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong, or no
+     * endpoint that reached it answers any more.
      */
     newestSlot: () => newestSlot,
     takeSlot,

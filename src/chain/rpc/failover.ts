@@ -2,7 +2,14 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "./deadline.ts";
 import type { EndpointJudge } from "./endpoint-judge.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { isBehind, isOfSlot, isRetryable } from "./rpc-error.ts";
+import { isBehind, isOfSlot, isRefusal, isRetryable } from "./rpc-error.ts";
+
+interface Call<T> {
+  readonly attempt: Attempt<T>;
+  readonly isComplete: (result: T) => boolean;
+  /** Whether the call contains a transaction, which some endpoints may refuse. */
+  readonly withTransaction: boolean;
+}
 
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
 const SLOW_AFTER = 1 / 5;
@@ -36,18 +43,28 @@ export type Failover = ReturnType<typeof createFailover>;
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
-  judge: Pick<EndpointJudge, "inOrder" | "isBest" | "backsOff" | "failed" | "succeeded" | "check">;
+  judge: Pick<
+    EndpointJudge,
+    | "inOrder"
+    | "takers"
+    | "isBest"
+    | "backsOff"
+    | "failed"
+    | "succeeded"
+    | "tookTransaction"
+    | "check"
+  >;
   rpcTimeoutMs: number;
 }) {
   const { endpoints, judge, rpcTimeoutMs } = needs;
 
   function tryAll<T>(
-    attempt: Attempt<T>,
-    isComplete: (result: T) => boolean,
+    { attempt, isComplete, withTransaction }: Call<T>,
     deadline: AbortSignal,
     waitsForBest: boolean,
   ): Promise<T> {
-    const candidates = judge.inOrder();
+    const candidates = judge.inOrder(withTransaction);
+    const refusing: Endpoint[] = [];
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
     const stop = new AbortController();
     const open = new Set<Endpoint>();
@@ -92,6 +109,7 @@ export function createFailover(needs: {
             (result) => {
               if (isSettled) return;
               judge.succeeded(endpoint);
+              if (withTransaction) judge.tookTransaction([endpoint], refusing);
               if (isComplete(result)) {
                 // An endpoint that was tried earlier and has not answered yet is slow.
                 succeed(result, candidates.slice(0, candidates.indexOf(endpoint)));
@@ -103,6 +121,7 @@ export function createFailover(needs: {
             (reason: unknown) => {
               if (isSettled) return;
               judge.failed(endpoint, reason);
+              if (isRefusal(reason)) refusing.push(endpoint);
               const waits =
                 waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
               if (!isRetryable(reason) || waits) next = candidates.length;
@@ -140,15 +159,11 @@ export function createFailover(needs: {
    * Retries at once if the first try fails because of a slot: another answer may have made that
    * slot acceptable.
    */
-  async function tryWithRetries<T>(
-    attempt: Attempt<T>,
-    isComplete: (result: T) => boolean,
-    deadline: AbortSignal,
-  ): Promise<T> {
+  async function tryWithRetries<T>(call: Call<T>, deadline: AbortSignal): Promise<T> {
     let tries = 0;
     for (let isLast = false; ;) {
       try {
-        const result = await tryAll(attempt, isComplete, deadline, ++tries <= TRIES_AT_BEST);
+        const result = await tryAll(call, deadline, ++tries <= TRIES_AT_BEST);
         judge.check();
         return result;
       } catch (error) {
@@ -160,29 +175,57 @@ export function createFailover(needs: {
     }
   }
 
+  const start = <T>(call: Call<T>): Promise<T> =>
+    withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(call, deadline));
+
+  const callAll = <T>(
+    some: readonly Endpoint[],
+    attempt: Attempt<T>,
+    maxMs: number,
+  ): Promise<PromiseSettledResult<T>[]> =>
+    withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
+      Promise.allSettled(
+        some.map(async (endpoint) => {
+          try {
+            const result = await attempt(endpoint, deadline);
+            judge.succeeded(endpoint);
+            return result;
+          } catch (error) {
+            judge.failed(endpoint, error);
+            throw error;
+          }
+        }),
+      ),
+    );
+
   return {
     /** Without `isComplete`, every result is complete. */
     call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
-      withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(attempt, isComplete, deadline)),
+      start({ attempt, isComplete, withTransaction: false }),
+
+    /** Makes a call that contains a transaction, last at endpoints that refuse transactions. */
+    callWithTransaction: <T>(attempt: Attempt<T>): Promise<T> =>
+      start({ attempt, isComplete: () => true, withTransaction: true }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's
      * result, in order.
      */
     callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
-      withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
-        Promise.allSettled(
-          endpoints.map(async (endpoint) => {
-            try {
-              const result = await attempt(endpoint, deadline);
-              judge.succeeded(endpoint);
-              return result;
-            } catch (error) {
-              judge.failed(endpoint, error);
-              throw error;
-            }
-          }),
-        ),
-      ),
+      callAll(endpoints, attempt, maxMs),
+
+    /**
+     * Makes a call that contains a transaction at every endpoint at once, without those that refuse
+     * transactions.
+     */
+    async callEachWithTransaction<T>(attempt: Attempt<T>): Promise<PromiseSettledResult<T>[]> {
+      const takers = judge.takers();
+      const results = await callAll(takers, attempt, rpcTimeoutMs);
+      judge.tookTransaction(
+        takers.filter((_, i) => results[i]!.status === "fulfilled"),
+        takers.filter((_, i) => isRefusal((results[i] as PromiseRejectedResult).reason)),
+      );
+      return results;
+    },
   };
 }

@@ -1,5 +1,6 @@
 import { decodeRent, RENT_SYSVAR, type Rent } from "../rent.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../slots/clock.ts";
+import { FINALIZED } from "./commitment.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { refusesSize, RpcError } from "./rpc-error.ts";
@@ -122,7 +123,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         onCall?.();
         const dataSlice = { offset: 0, length };
         const options = {
-          commitment: "confirmed",
+          ...FINALIZED,
           ...toMinContextSlot(minSlot),
           encoding: "base64",
           dataSlice,

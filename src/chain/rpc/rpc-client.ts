@@ -1,24 +1,37 @@
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { toLamports } from "../lamports.ts";
+import { FINALIZED } from "./commitment.ts";
 import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
 import { createHeightCheck } from "../slots/height-check.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
-import { createCallEndpoint, toEndpoints, type Attempt, type Endpoint } from "./rpc-endpoint.ts";
-import { isOfVersion, refusesVersion, RpcError } from "./rpc-error.ts";
+import {
+  createCallEndpoint,
+  toEndpoints,
+  type Attempt,
+  type CallEndpoint,
+  type Endpoint,
+} from "./rpc-endpoint.ts";
+import { mayRefuseTransaction, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
-import { memoizeByEndpoint } from "./deadline.ts";
-import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
+import { memoizeByEndpoint, withDeadline } from "./deadline.ts";
+import {
+  createSignatureStatuses,
+  type FinalizedBlock,
+  type ReportWaits,
+} from "./signature-status.ts";
 import { createTransactions } from "./transactions.ts";
 
-/** The first byte of a transaction of version 1. Source: SIMD-0385. */
-const VERSION_1 = 0x81;
-const CONFIRMED = { commitment: "confirmed" };
-const FINALIZED = { commitment: "finalized" };
+const SIMULATION = {
+  ...FINALIZED,
+  encoding: "base64",
+  sigVerify: false,
+  replaceRecentBlockhash: true,
+};
 
-/** How long collects share one read of an endpoint's block height. */
-const HEIGHT_MAX_AGE_MS = 1_000;
+/** How long collects share one read of an endpoint's newest finalized block. */
+const FINALIZED_MAX_AGE_MS = 1_000;
 /**
  * A new blockhash is valid for 150 blocks. The other 150 allow for a load balancer whose nodes
  * differ in height.
@@ -28,8 +41,7 @@ const MAX_VALID_BLOCKS = 300;
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
- * JSON-RPC methods with failover, each within `rpcTimeoutMs`. Most reads are `confirmed`. All throw
- * {@link RpcError}.
+ * JSON-RPC methods with failover, each within `rpcTimeoutMs`. All throw {@link RpcError}.
  */
 export function createRpc(
   needs: ReportWaits & {
@@ -40,10 +52,12 @@ export function createRpc(
   },
 ) {
   const { callUpstream, rpcTimeoutMs, log } = needs;
+  const { finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
   const endpoints = toEndpoints(needs.urls);
+  const callUnjudged = createCallEndpoint({ callUpstream });
   const judge = createEndpointJudge({
     endpoints,
-    callEndpoint: createCallEndpoint({ callUpstream }),
+    callEndpoint: callUnjudged,
     rpcTimeoutMs,
     log,
   });
@@ -56,48 +70,51 @@ export function createRpc(
   const heights = createHeightCheck();
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
-    callEndpoint(endpoint, "getSlot", [CONFIRMED], signal);
-  /** Reads the newest confirmed slot. Like other reads, fails if no endpoint has a current slot. */
+    callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
+  /** Reads the newest finalized slot. Like other reads, fails if no endpoint has a current slot. */
   const getSlot = () => failover.call(readSlot);
 
   /**
-   * Calls a method that takes a transaction. Throws {@link RpcError} `version` if the node refuses
-   * version 1.
+   * Calls a method that takes a transaction. Throws {@link RpcError} `refused` if the node refuses
+   * the transaction.
    */
   async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
-    endpoint: Endpoint,
+    call: CallEndpoint,
     method: M,
     params: [transaction: string, options: object],
+    endpoint: Endpoint,
     signal: AbortSignal,
   ): Promise<RpcResult<M>> {
-    const isVersion1 = Buffer.from(params[0].slice(0, 4), "base64")[0] === VERSION_1;
     try {
-      return await callEndpoint(endpoint, method, params, signal);
+      const result = await call(endpoint, method, params, signal);
+      if (!isVersionUnsupported(result)) return result;
+      throw new RpcError("refused", method, endpoint.host);
     } catch (cause) {
-      if (!isVersion1 || !refusesVersion(cause)) throw cause;
-      throw new RpcError("version", method, endpoint.host, { cause });
+      if (!mayRefuseTransaction(cause)) throw cause;
+      throw new RpcError("refused", method, endpoint.host, { cause });
     }
   }
 
-  /**
-   * Reads a block height by `method`. Throws {@link RpcError} `unreadable` for an impossible
-   * height.
-   */
-  async function readBlock<M extends "getBlockHeight" | "getEpochInfo">(
-    method: M,
-    commitment: object,
-    endpoint: Endpoint,
-    signal: AbortSignal,
-  ): Promise<RpcResult<M>> {
-    const block = await callEndpoint(endpoint, method, [commitment], signal);
-    if (heights.isPossible(typeof block === "number" ? block : block.blockHeight)) return block;
+  const simulateAt =
+    (
+      transaction: string,
+      options: object,
+      call = callEndpoint,
+    ): Attempt<RpcResult<"simulateTransaction">> =>
+    (...at) =>
+      callWithTransaction(call, "simulateTransaction", [transaction, options], ...at);
+
+  /** Throws {@link RpcError} `unreadable` for an impossible height. */
+  const readFinalizedBlock: Attempt<FinalizedBlock> = async (endpoint, signal) => {
+    const method = "getEpochInfo";
+    const block = await callEndpoint(endpoint, method, [FINALIZED], signal);
+    if (heights.isPossible(block.blockHeight)) return block;
     throw new RpcError("unreadable", method, endpoint.host);
-  }
-  const readHeight: Attempt<number> = (...at) => readBlock("getBlockHeight", CONFIRMED, ...at);
-  const getHeight = memoizeByEndpoint(
-    "getBlockHeight",
-    readHeight,
-    HEIGHT_MAX_AGE_MS,
+  };
+  const getFinalizedBlock = memoizeByEndpoint(
+    "getEpochInfo",
+    readFinalizedBlock,
+    finalizedMaxAgeMs,
     rpcTimeoutMs,
   );
 
@@ -107,7 +124,7 @@ export function createRpc(
     ...needs,
     failover,
     callEndpoint,
-    readFinalizedBlock: (...at) => readBlock("getEpochInfo", FINALIZED, ...at),
+    getFinalizedBlock,
     isReached,
   });
 
@@ -143,15 +160,18 @@ export function createRpc(
      */
     getLatestBlockhash: () =>
       failover.call(async (endpoint, signal) => {
-        const [height, { value }] = await Promise.all([
-          getHeight(endpoint, signal),
-          callEndpoint(endpoint, "getLatestBlockhash", [CONFIRMED], signal),
+        const [{ blockHeight }, { value }] = await Promise.all([
+          getFinalizedBlock(endpoint, signal),
+          callEndpoint(endpoint, "getLatestBlockhash", [FINALIZED], signal),
         ]);
         const isTooHigh = (height: number) =>
           value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
-        if (isTooHigh(height) && isTooHigh(await readHeight(endpoint, signal)))
+        if (
+          isTooHigh(blockHeight) &&
+          isTooHigh((await readFinalizedBlock(endpoint, signal)).blockHeight)
+        )
           throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
-        heights.report(height);
+        heights.report(blockHeight);
         return value;
       }),
 
@@ -170,38 +190,16 @@ export function createRpc(
      * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least
      * as new as `minSlot`. `accounts`: the accounts of `addresses` after the transaction.
      * `payerBefore`: the fee payer's lamports before it, in the same slot. Both are undefined when
-     * the node omits them. Throws {@link RpcError} `version` if no endpoint simulates the
-     * transaction and one refuses its version.
+     * the node omits them. Throws {@link RpcError} `refused` if every endpoint refuses the
+     * transaction.
      */
     async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
       const options = {
-        ...CONFIRMED,
+        ...SIMULATION,
         ...toMinContextSlot(minSlot),
-        encoding: "base64",
-        sigVerify: false,
-        replaceRecentBlockhash: true,
         accounts: { encoding: "base64", addresses },
       };
-      let refusal: unknown;
-      const simulate: Attempt<RpcResult<"simulateTransaction">> = async (endpoint, signal) => {
-        try {
-          const method = "simulateTransaction";
-          const result = await callWithTransaction(
-            endpoint,
-            method,
-            [transaction, options],
-            signal,
-          );
-          if (result.value.err !== "UnsupportedVersion") return result;
-          throw new RpcError("version", method, endpoint.host);
-        } catch (error) {
-          if (isOfVersion(error)) refusal = error;
-          throw error;
-        }
-      };
-      const { value } = await failover.call(simulate).catch((error: unknown) => {
-        throw refusal ?? error;
-      });
+      const { value } = await failover.callWithTransaction(simulateAt(transaction, options));
       return {
         err: value.err,
         unitsConsumed: value.unitsConsumed ?? undefined,
@@ -214,13 +212,29 @@ export function createRpc(
     },
 
     /**
+     * Simulates a transaction (base64) at each endpoint, whatever its state and its slot. Returns
+     * each endpoint's error, in order of preference; undefined if the endpoint simulates it.
+     */
+    simulateAtEach: (transaction: string): Promise<(RpcError | undefined)[]> =>
+      Promise.all(
+        endpoints.map((endpoint) =>
+          withDeadline(rpcTimeoutMs, (deadline) =>
+            simulateAt(transaction, SIMULATION, callUnjudged)(endpoint, deadline),
+          ).then(
+            () => undefined,
+            (cause: unknown) => toRpcError(cause, "simulateTransaction", endpoint.host),
+          ),
+        ),
+      ),
+
+    /**
      * Sends a signed transaction (base64) to every endpoint, because a node may accept and then
      * drop it. Skips preflight; the nodes do not resend. Fails if all endpoints fail.
      */
     async sendTransaction(transaction: string): Promise<void> {
       const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
-      const results = await failover.callEach((endpoint, signal) =>
-        callWithTransaction(endpoint, "sendTransaction", [transaction, options], signal),
+      const results = await failover.callEachWithTransaction((...at) =>
+        callWithTransaction(callEndpoint, "sendTransaction", [transaction, options], ...at),
       );
       if (results.every(({ status }) => status === "rejected"))
         throw (results[0] as PromiseRejectedResult).reason;
@@ -231,7 +245,7 @@ export function createRpc(
     getSlot,
 
     /**
-     * The newest confirmed slot of all endpoints, even if not credible. The preferred endpoint may
+     * The newest finalized slot of all endpoints, even if not credible. The preferred endpoint may
      * be behind.
      */
     async getNewestSlot(): Promise<number> {
@@ -243,3 +257,8 @@ export function createRpc(
     },
   };
 }
+
+/** Some nodes decode a transaction of a version that is not active, and fail its simulation. */
+const isVersionUnsupported = (
+  result: RpcResult<"simulateTransaction" | "sendTransaction">,
+): boolean => typeof result === "object" && result.value.err === "UnsupportedVersion";

@@ -5,7 +5,7 @@ import { isTimeout } from "../../upstream/http.ts";
  * not 2xx (`status`), the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot
  * is too old or not credible (`slot`), the node returned an error (`error`), the endpoint is on
  * another cluster than the others (`cluster`), some accounts of an otherwise good response cannot
- * be used (`account`), or the node refuses the transaction's version (`version`).
+ * be used (`account`), or the node refuses the call's transaction (`refused`).
  */
 export type RpcFailure =
   | "unreachable"
@@ -16,7 +16,7 @@ export type RpcFailure =
   | "error"
   | "cluster"
   | "account"
-  | "version";
+  | "refused";
 
 /**
  * JSON-RPC errors about the request itself, which every node would return: the request cannot be
@@ -31,7 +31,7 @@ const FINAL_ERROR_CODES = [-32700, -32002, -32015];
  * active: invalid parameters, and unsupported version. The first code also has other meanings.
  * Source: Agave's rpc.rs.
  */
-const VERSION_ERROR_CODES = [-32602, -32015];
+const REFUSAL_CODES = [-32602, -32015];
 
 /**
  * The codes with which providers refuse a call that is too large. Each code also has other
@@ -99,7 +99,8 @@ export const isOfSlot = about(
 /** Whether the node is only behind, and catches up within some slots. */
 export const isBehind = about((error) => isOfSlot(error) || error.code === NODE_UNHEALTHY);
 
-export const isOfVersion = about(({ failure }) => failure === "version");
+/** Whether the node refuses a transaction, which another node may take. */
+export const isRefusal = about(({ failure }) => failure === "refused");
 
 export const isOfAccount = about(({ failure }) => failure === "account");
 
@@ -108,9 +109,9 @@ export const refusesSize = about(({ failure, code = 0 }) =>
   failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE,
 );
 
-/** Whether a node may have refused a call for the version of its transaction. */
-export const refusesVersion = about(
-  ({ failure, code }) => failure === "error" && VERSION_ERROR_CODES.includes(code!),
+/** Whether the error of a call with a transaction may mean that the node refuses the transaction. */
+export const mayRefuseTransaction = about(
+  ({ failure, code }) => failure === "error" && REFUSAL_CODES.includes(code!),
 );
 
 /** Returns the error of a call that failed with `cause`, which may be an abort reason. */

@@ -138,10 +138,14 @@ export const RPC_RESULTS = {
     ),
   ),
   isBlockhashValid: withContext(z.boolean()),
-  getBlockHeight: z.int(),
   getEpochInfo: z.object({ blockHeight: z.int(), absoluteSlot: z.int() }),
   getSlot: z.int(),
   getGenesisHash: z.string(),
+  /**
+   * The certificate of the block from which the cluster switched to Alpenglow; null before. Since
+   * Agave 4.3: https://solana.com/docs/rpc/http/getaggenesiscert
+   */
+  getAgGenesisCert: z.object({ block: z.object({ slot: z.int() }) }).nullable(),
   getVersion: z.object({ "solana-core": z.string().max(40) }),
   getTransaction: z
     .object({
@@ -171,7 +175,6 @@ export const RPC_RESULTS = {
       signature,
       slot: z.int().nonnegative(),
       err: transactionError,
-      confirmationStatus: z.string().nullish(),
     }),
   ),
 } satisfies Record<string, z.ZodType>;

@@ -1,17 +1,13 @@
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
+import { FINALIZED } from "./commitment.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
-import { memoizeByEndpoint } from "./deadline.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
 /** The status of a transaction that a node has executed. */
 export interface SignatureStatus {
   readonly err: TransactionError | null;
-  /**
-   * Whether its block is finalized, or two thirds of the stake have voted for it: final enough to
-   * report amounts.
-   */
-  readonly confirmed: boolean;
+  readonly isFinal: boolean;
   /**
    * The slot in which the transaction was executed; 0 if the node or the chain cannot have reached
    * that slot.
@@ -32,11 +28,16 @@ export type ExpiryReport =
   /** The endpoint has a status for the transaction. */
   | { readonly kind: "found"; readonly status: SignatureStatus };
 
+export interface FinalizedBlock {
+  readonly blockHeight: number;
+  readonly absoluteSlot: number;
+}
+
 /** Tests pass shorter waits. The defaults are for production. */
 export interface ReportWaits {
   /** How long each endpoint has for its {@link ExpiryReport}. */
   readonly reportMs?: number | undefined;
-  /** How long all transactions in flight share one read of an endpoint's newest finalized block. */
+  /** How long all collects share one read of an endpoint's newest finalized block. */
   readonly finalizedMaxAgeMs?: number | undefined;
 }
 
@@ -50,11 +51,9 @@ export const MAX_SIGNATURES_PER_CALL = 256;
 const REPORT_MS = 5_000;
 /**
  * A blockhash's last valid height is wrong if it is this far ahead of a node's finalized block: a
- * new blockhash is valid for 150 blocks, and a block is finalized after 32 slots. The rest allows
- * for a node that is behind.
+ * new blockhash is valid for 150 blocks. The rest allows for a node that is behind.
  */
 const MAX_BLOCKS_AHEAD = 1_000;
-const FINALIZED_MAX_AGE_MS = 1_000;
 
 export function createSignatureStatuses(
   needs: ReportWaits & {
@@ -64,19 +63,11 @@ export function createSignatureStatuses(
      * The newest finalized block of an endpoint. Throws {@link RpcError} for a height that is not
      * credible.
      */
-    readFinalizedBlock: Attempt<{ blockHeight: number; absoluteSlot: number }>;
+    getFinalizedBlock: Attempt<FinalizedBlock>;
     isReached: (slot: number) => boolean;
-    rpcTimeoutMs: number;
   },
 ) {
-  const { failover, callEndpoint, isReached, rpcTimeoutMs } = needs;
-  const { reportMs = REPORT_MS, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
-  const getFinalizedBlock = memoizeByEndpoint(
-    "getEpochInfo",
-    needs.readFinalizedBlock,
-    finalizedMaxAgeMs,
-    rpcTimeoutMs,
-  );
+  const { failover, callEndpoint, getFinalizedBlock, isReached, reportMs = REPORT_MS } = needs;
 
   async function readStatuses(
     endpoint: Endpoint,
@@ -92,11 +83,8 @@ export function createSignatureStatuses(
       const { err, confirmations, confirmationStatus } = found;
       // Used as `minContextSlot`, a slot that is too high would block reads.
       const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
-      const confirmed =
-        confirmationStatus === "confirmed" ||
-        confirmationStatus === "finalized" ||
-        confirmations === null;
-      return { err, confirmed, slot };
+      const isFinal = confirmationStatus === FINALIZED.commitment || confirmations === null;
+      return { err, isFinal, slot };
     });
     return { statuses, slot: context.slot };
   }
@@ -104,20 +92,20 @@ export function createSignatureStatuses(
   return {
     /**
      * Returns statuses of up to 256 signatures, in order. Asks the next endpoints about those not
-     * confirmed yet.
+     * final yet.
      */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
       await failover.call(
         async (endpoint, signal) => {
-          const open = [...statuses.keys()].filter((i) => !statuses[i]?.confirmed);
+          const open = [...statuses.keys()].filter((i) => !statuses[i]?.isFinal);
           const asked = open.map((i) => signatures[i]!);
           const found = await readStatuses(endpoint, asked, options, signal);
           found.statuses.forEach((status, i) => {
-            if (status?.confirmed || !statuses[open[i]!]) statuses[open[i]!] = status;
+            if (status?.isFinal || !statuses[open[i]!]) statuses[open[i]!] = status;
           });
         },
-        () => statuses.every((status) => status?.confirmed),
+        () => statuses.every((status) => status?.isFinal),
       );
       return statuses;
     },
@@ -144,8 +132,7 @@ export function createSignatureStatuses(
      *
      * An endpoint reports `absent` when it meets three conditions, which together prove that the
      * transaction did not land and never can. First, its finalized block height is past the last
-     * height at which the blockhash is valid, so no later block can include the transaction; a
-     * confirmed height is not enough, because its fork may still be dropped. Second, the endpoint
+     * height at which the blockhash is valid, so no later block can include the transaction. Second, the endpoint
      * no longer accepts the blockhash: the last valid height comes from another endpoint, which may
      * lie. Third, the endpoint's search of the whole history, in that finalized slot or later,
      * finds no status. An impossibly high last valid height proves nothing, but must not keep an

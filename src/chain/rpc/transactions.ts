@@ -1,6 +1,7 @@
 import type { Lamports } from "../lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
+import { FINALIZED } from "./commitment.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
@@ -11,8 +12,6 @@ export interface ListedTransaction {
   readonly signature: string;
   readonly slot: number;
   readonly hasFailed: boolean;
-  /** Whether the transaction can no longer change or disappear. */
-  readonly isFinalized: boolean;
   /** The only endpoint that lists it, if another one does not. */
   readonly onlyAt: Endpoint | undefined;
 }
@@ -43,7 +42,7 @@ export interface LandedTransaction {
 }
 
 const READ_TRANSACTION = {
-  commitment: "confirmed",
+  ...FINALIZED,
   encoding: "json",
   maxSupportedTransactionVersion: 1,
 };
@@ -113,7 +112,7 @@ export function createTransactions(needs: {
         async (endpoint, signal) => {
           calls++;
           const method = "getSignaturesForAddress";
-          const options = { commitment: "confirmed", ...toMinContextSlot(minSlot), limit };
+          const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
           const found = await callEndpoint(endpoint, method, params, signal).catch(
             (error: unknown) => {
@@ -136,11 +135,10 @@ export function createTransactions(needs: {
             signatures.size < found.length || (before !== undefined && signatures.has(before));
           if (found.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
-          const listed = found.map(({ signature, slot, err, confirmationStatus }) => ({
+          const listed = found.map(({ signature, slot, err }) => ({
             signature,
             slot,
             hasFailed: err !== null,
-            isFinalized: confirmationStatus === "finalized",
             onlyAt: undefined,
           }));
           lists.set(endpoint, listed);

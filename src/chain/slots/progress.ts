@@ -47,7 +47,7 @@ export type Progress = ReturnType<typeof createProgress>;
  * expected slot is the highest slot plus the slots of the elapsed time, by this process's clock or
  * by a credible chain clock. A slot fits if it is at most 5 s of slots above the expected slot, and
  * at most 15 s of slots below the highest. A lower slot also fits if its answer has a credible
- * clock: then the highest slot was wrong, or the cluster rolled back. An answer that does not fit
+ * clock: then the highest slot was wrong. An answer that does not fit
  * is refused. If later answers continue from it, the endpoint has moved. `isOnly`: the only
  * endpoint.
  */
@@ -76,7 +76,7 @@ export function createProgress(isOnly: boolean) {
     elsewhere = undefined;
     if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
     // A lower slot replaces the highest only if its chain time is later, which never happens on one
-    // fork.
+    // chain.
     const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
     if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;

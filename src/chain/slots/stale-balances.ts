@@ -27,7 +27,7 @@ export type Floors = ReturnType<typeof createFloors>;
  * Refuses stale balances, so that no shown balance goes back in time. The floor of a wallet or coin
  * is the newest slot in which this replica has shown its amounts or any replica has collected it.
  * An answer from a slot below the floor is shown only if its amounts equal those last shown.
- * Ignores a floor above the newest slot: the floor was wrong, or the cluster rolled back. Remembers
+ * Ignores a floor above the newest slot: an endpoint claimed a slot that never was. Remembers
  * the last 50,000 to 100,000 wallets and coins. All others share one floor, the newest slot of the
  * evicted ones: many lookups can evict a floor, but reveal no older balance.
  */

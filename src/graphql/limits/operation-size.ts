@@ -6,8 +6,10 @@ import {
   valueFromASTUntyped,
   type DocumentNode,
   type FieldNode,
+  type FragmentSpreadNode,
   type GraphQLObjectType,
   type GraphQLSchema,
+  type InlineFragmentNode,
   type OperationDefinitionNode,
   type SelectionSetNode,
   type ValueNode,
@@ -18,11 +20,11 @@ import {
   ACCOUNTS_PER_REQUEST,
   costOf,
   DEFAULT_TRANSFERS,
+  MAX_MINTS_PER_OPERATION,
   requestsOfHistory,
 } from "../../schema/field-costs.ts";
+import type { OperationVariables } from "../run-operation.ts";
 import { fragmentsOf } from "../../schema/selected-fields.ts";
-
-export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
@@ -39,14 +41,17 @@ export interface Counts {
   historyRequests: number;
   /** The most transfers that all history pages together can have. */
   transfers: number;
-  /** At all depths. Below a field with a list argument, each field counts once per item. */
+  /**
+   * At all depths. Below a field with a list argument, each field counts once per item. A selection
+   * set's first `__typename` without an alias is free, because clients add it to every object.
+   */
   fields: number;
   depth: number;
   /** The fields directly in a selection set; for an operation, its root fields. */
   rootFields: number;
   aliases: number;
-  /** As `fields`, but each field counts once, not once per item. */
-  distinctFields: number;
+  /** Fragments that are spread, and inline fragments. */
+  spreads: number;
   /** Introspection fields, at all depths. */
   introspection: number;
 }
@@ -56,17 +61,15 @@ interface Measured extends Counts {
    * The coins that a wallet's fields name. The root field adds them to `mints`. Undefined if none
    * reads a balance.
    */
-  named: ReadonlySet<unknown> | undefined;
+  named: Set<unknown> | undefined;
 }
-
-const NO_COINS: ReadonlySet<unknown> = new Set();
 
 /** The counts that a list argument multiplies by its number of items. */
 const PER_ITEM = [
   ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
   ...(["historyRequests", "transfers", "fields"] as const),
 ];
-const PER_DOCUMENT = ["rootFields", "aliases", "distinctFields", "introspection"] as const;
+const PER_DOCUMENT = ["rootFields", "aliases", "spreads", "introspection"] as const;
 
 const NOTHING = {
   ...Object.fromEntries([...PER_ITEM, ...PER_DOCUMENT, "depth"].map((count) => [count, 0])),
@@ -132,6 +135,15 @@ export function measureOperation(
     return counts;
   }
 
+  function measureSpread(
+    spread: FragmentSpreadNode | InlineFragmentNode,
+    parent: GraphQLObjectType | undefined,
+  ): Readonly<Measured> {
+    if (spread.kind === Kind.FRAGMENT_SPREAD) return measureFragment(spread.name.value);
+    const condition = spread.typeCondition?.name.value;
+    return measureSet(spread.selectionSet, condition ? objectType(condition) : parent);
+  }
+
   function objectType(name: string): GraphQLObjectType | undefined {
     const type = schema.getType(name);
     return isObjectType(type) ? type : undefined;
@@ -142,12 +154,17 @@ export function measureOperation(
     parent: GraphQLObjectType | undefined,
   ): Measured {
     const total = { ...NOTHING };
+    let hasTypename = false;
     for (const selection of selections) {
-      if (selection.kind === Kind.FIELD) addField(total, selection, parent);
-      else if (selection.kind === Kind.INLINE_FRAGMENT) {
-        const condition = selection.typeCondition?.name.value;
-        add(total, measureSet(selection.selectionSet, condition ? objectType(condition) : parent));
-      } else add(total, measureFragment(selection.name.value));
+      if (selection.kind === Kind.FIELD) {
+        const isTypename = selection.name.value === "__typename" && !selection.alias;
+        if (isTypename && !hasTypename) total.fields--;
+        hasTypename ||= isTypename;
+        addField(total, selection, parent);
+      } else {
+        total.spreads++;
+        add(total, measureSpread(selection, parent));
+      }
     }
     return total;
   }
@@ -177,19 +194,18 @@ export function measureOperation(
     const mintsOf = (item: unknown) =>
       mintsIn === undefined || perItemOf === undefined ? [] : toList(memberOf(item, mintsIn));
     if (mintsIn !== undefined && perItemOf === undefined)
-      counts.named = union(counts.named, listOf(node, mintsIn));
+      addNames((counts.named ??= new Set()), upToTooMany(listOf(node, mintsIn)));
     if (parent === root) {
       const { named } = counts;
       counts.named = undefined;
       for (const item of items) {
-        const coins = union(named, mintsOf(item)).size;
+        const coins = countNames(named, upToTooMany(mintsOf(item)));
         total.mints += coins;
         if (named) total.accounts += accountsOf(coins);
       }
     }
     add(total, counts, items.length);
     total.fields++;
-    total.distinctFields++;
   }
 
   const counts = measureSet(operation.selectionSet, root);
@@ -216,15 +232,21 @@ function memberOf(value: unknown, name: string): unknown {
   return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
 }
 
-/**
- * Adds a field's mints to `named`, up to one above the field's maximum: with more, the field fails
- * anyway.
- */
-function union(
-  named: ReadonlySet<unknown> = NO_COINS,
-  mints: readonly unknown[],
-): ReadonlySet<unknown> {
-  return mints.length === 0 ? named : new Set([...named, ...mints.slice(0, MAX_MINTS + 1)]);
+/** A field's mints, up to one above the field's maximum: with more, the field fails anyway. */
+const upToTooMany = (mints: readonly unknown[]) => mints.slice(0, MAX_MINTS + 1);
+
+/** Adds mints to those of a wallet, up to one above the most that an operation may name. */
+function addNames(named: Set<unknown>, mints: Iterable<unknown>): void {
+  for (const mint of mints) {
+    if (named.size > MAX_MINTS_PER_OPERATION) return;
+    named.add(mint);
+  }
+}
+
+/** How many different mints a wallet and an item of a list name together. */
+function countNames(named: ReadonlySet<unknown> | undefined, mints: readonly unknown[]): number {
+  const others = new Set(mints.filter((mint) => !named?.has(mint)));
+  return (named?.size ?? 0) + others.size;
 }
 
 /**
@@ -234,5 +256,5 @@ function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
   for (const count of PER_ITEM) total[count] += counts[count] * items;
   for (const count of PER_DOCUMENT) total[count] += counts[count];
   total.depth = Math.max(total.depth, counts.depth);
-  if (counts.named) total.named = total.named?.union(counts.named) ?? counts.named;
+  if (counts.named) addNames((total.named ??= new Set()), counts.named);
 }

@@ -21,6 +21,20 @@ export function sameResponseNameRule(maxFields: number) {
   return (context: ValidationContext): ASTVisitor => {
     const fragments = fragmentsOf(context.getDocument());
 
+    /** The arguments of each field that has been compared; equal ones have the same number. */
+    const argumentsByField = new Map<FieldNode, number>();
+    const numbersByText = new Map<string, number>();
+
+    function argumentsOf(field: FieldNode): number {
+      const known = argumentsByField.get(field);
+      if (known !== undefined) return known;
+      const text = printArguments(field);
+      const number = numbersByText.get(text) ?? numbersByText.size;
+      numbersByText.set(text, number);
+      argumentsByField.set(field, number);
+      return number;
+    }
+
     function checkOperation({ selectionSet }: OperationDefinitionNode): void {
       const merged = [[selectionSet]];
       let fields = 0;
@@ -44,12 +58,12 @@ export function sameResponseNameRule(maxFields: number) {
       [first, ...others]: readonly FieldNode[],
     ): void {
       if (!first || others.length === 0) return;
-      const args = printArguments(first);
+      const args = argumentsOf(first);
       for (const other of others) {
         const reason =
           other.name.value !== first.name.value
             ? `one selects \`${first.name.value}\`, another \`${other.name.value}\``
-            : printArguments(other) !== args
+            : argumentsOf(other) !== args
               ? "their arguments differ"
               : undefined;
         if (!reason) continue;

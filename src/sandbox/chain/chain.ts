@@ -7,7 +7,7 @@ import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import { createFaucet } from "./faucet.ts";
 import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
-import type { Slots } from "./slots.ts";
+import type { Consensus, Slots } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { isSigned } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
@@ -28,8 +28,7 @@ export interface InnerInstruction {
 }
 
 /**
- * A transaction in a block. It paid its fee even if it failed, except during a migration and after
- * `includeUnpaid`.
+ * A transaction in a block. It paid its fee even if it failed, except after `includeUnpaid`.
  */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
@@ -58,14 +57,25 @@ interface Simulation {
 }
 
 /**
- * A chain with a single node. A transaction executes at once, in the current slot: it is
- * `processed` in that slot, `confirmed` one slot later and `finalized` 32 slots later. Accounts
- * have no history: reads return the current state at every commitment.
+ * A chain with a single node. A transaction executes at once, in the current block, and is
+ * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
+ * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
+ * commitment.
  */
 export interface Chain
   extends
-    Pick<Slots, "slot" | "blockHeight" | "latestBlockhash" | "isBlockhashValid" | "advanceSlots">,
+    Pick<
+      Slots,
+      | "slot"
+      | "blockHeight"
+      | "latestBlockhash"
+      | "isBlockhashValid"
+      | "advanceSlots"
+      | "standStill"
+      | "blockTime"
+    >,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
+  readonly consensus: Consensus;
   /** The faucet's address, in base58. */
   readonly faucet: string;
   /** Null if the account does not exist. An account without lamports does not exist. */
@@ -100,19 +110,13 @@ export interface Chain
   priorityFee(): number;
   /** The rent in lamports per byte. Mainnet lowers it from time to time. */
   setRent(lamportsPerByte: number): void;
-  /** The most accounts that a transaction may name. Mainnet is to allow 128. */
+  /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
   setMaxAccounts(count: number): void;
   /**
    * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0
    * (SIMD-0290). `withBalances` says whether `getTransaction` returns its balances.
    */
   includeUnpaid(options: { withBalances: boolean }): void;
-  /**
-   * Migrates the cluster to Alpenglow. Until the returned function is called, confirmed slots stand
-   * still and transactions are only processed: they have a status, but change no account. The
-   * function drops these transactions, and `confirmed` equals `finalized` from then on.
-   */
-  migrateToAlpenglow(): () => void;
   /** Stops the slots. */
   close(): void;
 }
@@ -140,6 +144,7 @@ const SYSTEM_PROGRAM = "11111111111111111111111111111111";
  */
 export function createChain(options: {
   slotMs: number;
+  consensus: Consensus;
   programs: readonly { id: string; file: string }[];
 }): Chain {
   // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
@@ -152,17 +157,15 @@ export function createChain(options: {
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
-  const slots = createSlots(svm);
+  const slots = createSlots(svm, options.consensus);
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
-  /** The signatures of the transactions that the end of the migration will drop. */
-  const dropped = new Set<string>();
   let priorityFee = 0;
   let maxAccounts = MAX_ACCOUNTS;
   let unpaid: { readonly withBalances: boolean } | undefined;
 
   const timer =
-    options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
+    options.slotMs > 0 ? setInterval(slots.passSlot, options.slotMs).unref() : undefined;
 
   const faucet = createFaucet({ latestBlockhash: slots.latestBlockhash, send });
   setBalance(faucet.address, FAUCET_LAMPORTS);
@@ -221,11 +224,11 @@ export function createChain(options: {
     };
     ledger.set(transaction.signature, landed);
     if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
-    if (slots.isMigrating()) dropped.add(transaction.signature);
-    else for (const listener of listeners) listener(landed);
+    for (const listener of listeners) listener(landed);
   }
 
   function send(transaction: WireTransaction): TransactionError | null {
+    if (slots.isStill()) return "ClusterMaintenance";
     if (!isSigned(transaction)) return "SignatureFailure";
     if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
     if (ledger.has(transaction.signature)) return "AlreadyProcessed";
@@ -234,12 +237,6 @@ export function createChain(options: {
     if (accounts.length > maxAccounts) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
     const withoutEffect = { feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] };
-    if (slots.isMigrating()) {
-      const { err } = simulate(transaction);
-      if (err === null)
-        land(transaction, { ...withoutEffect, err, preBalances, postBalances: preBalances });
-      return err;
-    }
     const result = svm.sendTransaction(transaction.decoded);
     const isFailed = result instanceof FailedTransactionMetadata;
     const err = isFailed ? toTransactionError(result.err()) : null;
@@ -271,6 +268,9 @@ export function createChain(options: {
     latestBlockhash: slots.latestBlockhash,
     isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
+    standStill: slots.standStill,
+    blockTime: slots.blockTime,
+    consensus: options.consensus,
     faucet: faucet.address,
     sendFromFaucet: faucet.sendFromFaucet,
     transfer: faucet.transfer,
@@ -299,14 +299,6 @@ export function createChain(options: {
     },
     includeUnpaid(options) {
       unpaid = options;
-    },
-    migrateToAlpenglow() {
-      const finish = slots.startMigration();
-      return () => {
-        finish();
-        for (const signature of dropped) ledger.delete(signature);
-        dropped.clear();
-      };
     },
     close() {
       clearInterval(timer);

@@ -2,11 +2,14 @@ import type { LiteSVM } from "litesvm";
 
 export type Commitment = "processed" | "confirmed" | "finalized";
 
-/** How many slots the latest block at each commitment is behind the current slot. */
-const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = {
-  processed: 0,
-  confirmed: 1,
-  finalized: 32,
+/** How blocks become final: `alpenglow` on mainnet since October 2026, `tower` before. */
+export type Consensus = "alpenglow" | "tower";
+
+/** How many blocks the latest block at each commitment is behind the latest block of all. */
+const BLOCKS_BEHIND: Readonly<Record<Consensus, Readonly<Record<Commitment, number>>>> = {
+  // A block is final within a slot after it was produced.
+  alpenglow: { processed: 0, confirmed: 1, finalized: 1 },
+  tower: { processed: 0, confirmed: 1, finalized: 32 },
 };
 
 /**
@@ -16,45 +19,64 @@ const SLOTS_BEHIND: Readonly<Record<Commitment, number>> = {
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
+/** Enough for a finalized block with either consensus. */
+const FIRST_BLOCKS = 33;
+/** Leaders skip some of their slots. */
+const SKIPS_EVERY = 20;
 /**
- * Mainnet has slots without a block. Here too, heights and slots differ, and code that confuses
- * them fails.
+ * Mainnet has many slots without a block. Here too, heights and slots differ, and code that
+ * confuses them fails.
  */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
-
-/** SLOTS_BEHIND on a cluster with Alpenglow, where `finalized` equals `confirmed`. */
-const SLOTS_BEHIND_WITH_ALPENGLOW = { ...SLOTS_BEHIND, finalized: SLOTS_BEHIND.confirmed };
+/**
+ * How much of its lag the chain's time makes up in a slot: it is at most two block times ahead of
+ * its parent's. Source: SIMD-0363.
+ */
+const MADE_UP_MS = 200;
 
 export type Slots = ReturnType<typeof createSlots>;
 
 /**
- * The chain's clock: slots with one block each. Keeps the blockhashes, because LiteSVM keeps only
- * the latest. Starts at LiteSVM's first slot and advances until a finalized block exists.
+ * The chain's clock: slots, most of them with a block. Keeps the blockhashes, because LiteSVM keeps
+ * only the latest. Starts at LiteSVM's first slot, and at once makes blocks until one is finalized.
  */
-export function createSlots(svm: LiteSVM) {
+export function createSlots(svm: LiteSVM, consensus: Consensus) {
+  const behind = BLOCKS_BEHIND[consensus];
   let slot = Number(svm.getClock().slot);
   let blockTime = 0;
-  let behind = SLOTS_BEHIND;
-  let isMigrating = false;
+  /** When the chain began to stand still; undefined while it goes on. */
+  let stillSince: number | undefined;
+  /** How far the chain's time is behind after it stood still. */
+  let lagMs = 0;
   const blocks: { slot: number; blockhash: string; height: number }[] = [];
 
-  function advanceSlots(count: number): void {
-    for (let i = 0; i < count; i++) {
-      const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
-      slot += 1;
-      blockTime = Math.floor(Date.now() / 1000);
-      svm.warpToSlot(BigInt(slot));
-      const clock = svm.getClock();
-      clock.unixTimestamp = BigInt(blockTime);
-      svm.setClock(clock);
-      svm.expireBlockhash();
-      blocks.push({ slot, blockhash: svm.latestBlockhash(), height });
-      if (isMigrating)
-        behind = { processed: 0, confirmed: behind.confirmed + 1, finalized: behind.finalized + 1 };
-      else if (blocks.length > KEPT_BLOCKS) blocks.shift();
-    }
+  function makeBlock(): void {
+    const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
+    blockTime = Math.floor((Date.now() - lagMs) / 1000);
+    lagMs = Math.max(0, lagMs - MADE_UP_MS);
+    svm.warpToSlot(BigInt(slot));
+    const clock = svm.getClock();
+    clock.unixTimestamp = BigInt(blockTime);
+    svm.setClock(clock);
+    svm.expireBlockhash();
+    blocks.push({ slot, blockhash: svm.latestBlockhash(), height });
+    if (blocks.length > KEPT_BLOCKS) blocks.shift();
   }
-  advanceSlots(SLOTS_BEHIND.finalized + 1);
+
+  /** Returns whether the slot has a block. */
+  function passSlot(): boolean {
+    if (stillSince !== undefined) return false;
+    slot += 1;
+    const isSkipped = slot % SKIPS_EVERY === 0;
+    if (!isSkipped) makeBlock();
+    return !isSkipped;
+  }
+
+  function advanceSlots(count: number): void {
+    if (stillSince !== undefined) return;
+    for (let made = 0; made < count;) if (passSlot()) made++;
+  }
+  advanceSlots(FIRST_BLOCKS);
 
   const latest = (commitment: Commitment) => blocks.at(-1 - behind[commitment])!;
   return {
@@ -69,26 +91,26 @@ export function createSlots(svm: LiteSVM) {
       const block = blocks.find((other) => other.blockhash === blockhash);
       return block !== undefined && latest("processed").height <= block.height + VALID_BLOCKS;
     },
-    /** The time of the current slot, in seconds since 1970. */
+    /** The time of the latest block, in seconds since 1970. */
     blockTime: () => blockTime,
-    /** Advances by `count` slots at once. The latest blockhash expires after more than 150. */
+    passSlot,
+    /**
+     * Advances at once by `count` slots with a block, and by the skipped slots between them. The
+     * latest blockhash expires after more than 150.
+     */
     advanceSlots,
     /**
-     * Migrates to Alpenglow as SIMD-0384 says: no further block is confirmed until the returned
-     * function is called. The function drops the unconfirmed blocks. From then on `confirmed`
-     * equals `finalized`.
+     * Until the returned function is called, no slot passes and no transaction lands. The chain's
+     * time then lags, and makes up 200 ms in each slot.
      */
-    startMigration(): () => void {
-      // Confirms the transactions of the current slot, so that none of them is dropped.
-      advanceSlots(SLOTS_BEHIND.confirmed);
-      isMigrating = true;
+    standStill(): () => void {
+      const since = Date.now();
+      stillSince = since;
       return () => {
-        isMigrating = false;
-        blocks.splice(-behind.confirmed);
-        behind = SLOTS_BEHIND_WITH_ALPENGLOW;
-        advanceSlots(SLOTS_BEHIND.confirmed);
+        stillSince = undefined;
+        lagMs += Date.now() - since;
       };
     },
-    isMigrating: () => isMigrating,
+    isStill: () => stillSince !== undefined,
   };
 }

@@ -23,6 +23,10 @@ const processedConfig = z.object({ commitment: z.literal("processed") });
 /** The JSON-RPC methods about the chain as a whole: slots, blockhashes, prices. */
 export function createNetworkMethods(chain: Chain): Methods {
   const genesisHash = chain.latestBlockhash("finalized").blockhash;
+  const certificate = {
+    block: { slot: chain.slot("finalized"), blockId: Array(32).fill(0) },
+    signature: { signature: Array(192).fill(0), bitmap: [] },
+  };
 
   return {
     getSlot: method(z.tuple([configParam]), ([config]) => slotFor(chain, config)),
@@ -34,11 +38,6 @@ export function createNetworkMethods(chain: Chain): Methods {
     isBlockhashValid: method(z.tuple([blockhashParam, processedConfig]), ([blockhash, config]) =>
       withContext(slotFor(chain, config), chain.isBlockhashValid(blockhash)),
     ),
-
-    getBlockHeight: method(z.tuple([configParam]), ([config]) => {
-      slotFor(chain, config);
-      return chain.blockHeight(commitmentOf(config));
-    }),
 
     getRecentPrioritizationFees: method(
       z.tuple([z.array(addressParam).max(MAX_PRIORITY_FEE_ACCOUNTS).nullish()]),
@@ -65,5 +64,9 @@ export function createNetworkMethods(chain: Chain): Methods {
     getVersion: method(z.tuple([]), () => ({ "solana-core": API_VERSION })),
 
     getGenesisHash: method(z.tuple([]), () => genesisHash),
+
+    getAgGenesisCert: method(z.tuple([]), () =>
+      chain.consensus === "alpenglow" ? certificate : null,
+    ),
   };
 }

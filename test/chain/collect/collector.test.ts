@@ -121,7 +121,7 @@ describe("a transaction in flight", () => {
   });
 
   it("is reported as it landed when a node's status wrongly says that it failed", async () => {
-    const slot = chain.slot("confirmed");
+    const slot = chain.slot("finalized");
     const status = {
       slot,
       err: "InsufficientFundsForFee",
@@ -138,7 +138,9 @@ describe("a transaction in flight", () => {
 
   it("is reported landed although the block height cannot be read", async () => {
     rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 6, then: UNKNOWN_SIGNATURE });
-    rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
+    onFirstCall("sendTransaction", () => {
+      rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
+    });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 

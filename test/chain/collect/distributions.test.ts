@@ -7,8 +7,6 @@ import {
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
-import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
-import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
 import {
@@ -97,36 +95,6 @@ describe("the accounts that share a coin", () => {
       { collected: (SOL + 1_000_000n) / 2n },
     ]);
   });
-
-  it.each([
-    ["in the pool", 0n],
-    ["in the pool and in the config's vault", 1_000_000n],
-  ])(
-    "are paid what waits %s, although no room is left for the AMM's transfer",
-    async (_, inVault) => {
-      const { chain, coins, rpc } = sandbox;
-      const account = sandbox.account("artist001");
-      const addresses = [account.address, ...Array.from({ length: 9 }, newMint)];
-      for (const address of addresses) chain.setBalance(address, SOL);
-      const many = newMint();
-      const shareholders = addresses.map((address) => ({ address, bps: 1_000 }));
-      coins.launch({ mint: many, creator: account.address, kind: "shared", shareholders });
-      coins.migrate(many, { fees: SOL });
-      const { creatorVault } = coins.addressesOf(many).sharingConfig;
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + inVault);
-      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
-      setAmmVault(chain, account, 60_000n);
-      rpc.faults.add(REFUSES_VERSION_1);
-      const outcome = await collect(createSandboxCollector(sandbox), "artist001", [many]);
-      expect(outcome).toMatchObject({
-        kind: "collected",
-        newBalance: expect.toSatisfy((sum) => sum > 1.09e9),
-      });
-      const { message } = sandbox.landedCollects()[0]!;
-      expect(message.version).toBe("legacy");
-      expect(message.staticAccounts).not.toContain(account.ammVault);
-    },
-  );
 
   it("do not distribute a coin that no lock protects, although leaving out another makes room for it", async () => {
     const { address } = sandbox.account("artist001");

@@ -23,7 +23,6 @@ import {
   compileVersion1,
   compileWithConfig,
   LOADED_DATA_LIMIT,
-  type Compile,
 } from "../../support/messages.ts";
 import { toLamports } from "../../../src/chain/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
@@ -62,16 +61,13 @@ const call = (
 const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ units });
 const price = (microLamports: bigint) =>
   ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
-const VERSIONS: [string, Compile][] = [
-  ["legacy messages", compileLegacy],
-  ["messages of version 1", compileVersion1],
-];
+const message = compileVersion1;
 
 afterEach(() => {
   vi.useRealTimers();
 });
 
-describe.each(VERSIONS)("the fee payer of %s", (_, message) => {
+describe("the fee payer", () => {
   it("signs calls to the allowed programs", async () => {
     const allowed = message(
       keypair.publicKey,
@@ -198,6 +194,7 @@ describe("the fee payer", () => {
   ) => compileWithConfig(config, keypair.publicKey, ...instructions);
 
   it.each<[string, Uint8Array]>([
+    ["of a legacy transaction", compileLegacy(keypair.publicKey, limit(1), call(programId))],
     ["of version 0", compileVersion0(keypair.publicKey, limit(1), call(programId))],
     ["of version 2", Buffer.from(version1(allowed, call(programId))).fill(130, 0, 1)],
     ["that is empty", new Uint8Array()],
@@ -232,7 +229,7 @@ describe("the fee payer", () => {
   });
 });
 
-describe.each(VERSIONS)("the fee payer and sweeps in %s", (_, message) => {
+describe("the fee payer and sweeps", () => {
   const creator = Keypair.generate().publicKey.toBase58();
   const mints = [Keypair.generate(), Keypair.generate()].map(({ publicKey }) =>
     publicKey.toBase58(),

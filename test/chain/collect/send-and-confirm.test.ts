@@ -4,7 +4,6 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/collect/message/message.ts";
-import { createVersionChoice } from "../../../src/chain/collect/message/message-version.ts";
 import {
   createConfirmation,
   type TransactionOutcome,
@@ -54,7 +53,7 @@ async function start(
   for (const endpoint of endpoints) endpoint.lie({ sendTransaction: () => "dropped" });
 
   const { feePayerKeypair: feePayer } = readConfig(sandbox.env).secrets;
-  const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("confirmed");
+  const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("finalized");
   const { publicKey } = feePayer;
   const transfer = SystemProgram.transfer({
     fromPubkey: publicKey,
@@ -81,11 +80,7 @@ async function start(
   const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
   const callUpstream = createCallUpstream(new Registry());
   const rpc = createRpc({ ...waits, urls, rpcTimeoutMs: 60_000, callUpstream, log });
-  const { confirm, readLanded } = createConfirmation({
-    ...waits,
-    rpc,
-    versions: createVersionChoice({ log }),
-  });
+  const { confirm, readLanded } = createConfirmation({ ...waits, rpc });
   return {
     chain,
     endpoints,
@@ -104,7 +99,7 @@ async function start(
 type Started = Awaited<ReturnType<typeof start>>;
 type Endpoint = Started["endpoints"][number];
 
-const CONFIRMED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "confirmed" };
+const FINAL = { slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" };
 const PROCESSED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "processed" };
 
 /** Says that the blockhash has expired and that there is no such transaction. */
@@ -191,9 +186,9 @@ const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
     }),
   ],
   [
-    "one of two endpoints says that the transaction is confirmed",
+    "one of two endpoints says that the transaction is final",
     whenSecond((second) => {
-      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [CONFIRMED] }) });
+      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [FINAL] }) });
     }),
   ],
   [
@@ -307,7 +302,7 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     expect(await confirm()).toMatchObject({ kind: "landed" });
   });
 
-  it("is confirmed by another endpoint when the first one never reports it as confirmed", async (context) => {
+  it("is final by another endpoint when the first one never reports it as final", async (context) => {
     const { confirm, endpoints, transaction, chain } = await start(context);
     for (const endpoint of endpoints) endpoint.stopLying();
     endpoints[0]!.lie({

@@ -41,7 +41,7 @@ const isConfirmed = () =>
   expect
     .poll(() => {
       const [landed] = sandbox.landedCollects();
-      return landed !== undefined && landed.slot <= sandbox.chain.slot("confirmed");
+      return landed !== undefined && landed.slot <= sandbox.chain.slot("finalized");
     })
     .toBe(true);
 const callsOf = (method: string) =>
@@ -130,7 +130,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     "gets no success either while the preferred endpoint $when",
     async ({ jump = 0, fails = false }) => {
       const { chain } = sandbox;
-      const old = chain.slot("confirmed");
+      const old = chain.slot("finalized");
       const behind = await startLyingEndpoint(sandbox);
       behind.lie({ getSlot: () => old });
       const answers = isMethod("getSlot", "getGenesisHash");

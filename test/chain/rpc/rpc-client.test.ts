@@ -225,7 +225,7 @@ describe("a call to the chain", () => {
   });
 
   it("ignores the slot of a status when it is ahead of the node", async () => {
-    const status = { slot: 2 ** 50, err: null, confirmationStatus: "confirmed" };
+    const status = { slot: 2 ** 50, err: null, confirmationStatus: "finalized" };
     for (const node of nodes) {
       node.faults.add({
         when: isCall,
@@ -234,7 +234,7 @@ describe("a call to the chain", () => {
       });
     }
     const statuses = await client.getSignatureStatuses(["x"], { searchTransactionHistory: true });
-    expect(statuses).toEqual([{ err: null, confirmed: true, slot: 0 }]);
+    expect(statuses).toEqual([{ err: null, isFinal: true, slot: 0 }]);
   });
 
   it("rejects a response without one status per signature", async () => {
@@ -252,20 +252,20 @@ describe("the statuses of signatures", () => {
   const read = (signatures: string[]) =>
     client.getSignatureStatuses(signatures, { searchTransactionHistory: false });
 
-  it("are read at the next endpoint only where the first one does not report them as confirmed", async () => {
+  it("are read at the next endpoint only where the first one does not report them as final", async () => {
     const asked: unknown[] = [];
     const answers = [
-      [status("confirmed"), null, status("processed"), null],
+      [status("finalized"), null, status("confirmed"), null],
       [status("finalized"), null, null],
     ];
     nodes.forEach((node, i) => {
       node.faults.add({ when: isCall, then: statuses(answers[i]!) });
     });
-    const confirmed = { err: null, confirmed: true, slot: 3 };
+    const final = { err: null, isFinal: true, slot: 3 };
     expect(await read(["a", "b", "c", "d"])).toEqual([
-      confirmed,
-      confirmed,
-      { err: null, confirmed: false, slot: 3 },
+      final,
+      final,
+      { err: null, isFinal: false, slot: 3 },
       undefined,
     ]);
     for (const { calls } of nodes) asked.push(calls[0]!.params[0]);
@@ -278,7 +278,7 @@ describe("the statuses of signatures", () => {
   it("are those of the first endpoint when the next one fails", async () => {
     nodes[0]!.faults.add({ when: isCall, then: statuses([status("processed"), null]) });
     nodes[1]!.faults.add({ when: isCall, then: "reset" });
-    expect(await read(["a", "b"])).toEqual([{ err: null, confirmed: false, slot: 3 }, undefined]);
+    expect(await read(["a", "b"])).toEqual([{ err: null, isFinal: false, slot: 3 }, undefined]);
     expect(calls()).toEqual([1, 1]);
   });
 });

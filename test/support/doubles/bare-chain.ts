@@ -66,7 +66,7 @@ export async function startBareChain(balances: Map<string, bigint>) {
         lastValidBlockHeight: 1_150,
       }),
     getSlot: () => slot,
-    getBlockHeight: () => slot,
+    getEpochInfo: () => ({ blockHeight: slot, absoluteSlot: slot }),
     simulateTransaction: ([base64, options]: [string, { accounts: { addresses: string[] } }]) => {
       const { keys, after } = execute(decode(base64));
       const accounts = options.accounts.addresses.map((address) =>
@@ -100,7 +100,7 @@ export async function startBareChain(balances: Map<string, bigint>) {
       inContext(
         signatures.map((signature) =>
           landed.has(signature)
-            ? { slot, confirmations: 1, err: null, confirmationStatus: "confirmed" }
+            ? { slot, confirmations: null, err: null, confirmationStatus: "finalized" }
             : null,
         ),
       ),

@@ -15,6 +15,10 @@ export interface Posted {
   readonly operationName?: unknown;
 }
 
+/** A text that graphql-jit, a compiler of documents, ran as code. */
+export const MAGIC_DATE =
+  "__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d0)&&(process.version+'!'";
+
 const HANDLES = [
   "creator",
   "CREATOR",
@@ -27,6 +31,7 @@ const HANDLES = [
   "a_b",
   "é",
   "1234567890123456",
+  MAGIC_DATE,
 ];
 /** Ids with empty vaults, so that a collect ends before any transaction, and invalid ids. */
 const IDS = ["0", "7", "007", "18446744073709551615", "18446744073709551616", "", "x", "-1", "1.0"];
@@ -110,13 +115,16 @@ function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
   return rarely(valid, invalid);
 }
 
-/** Generates selections on the types of a schema. Aliases end with `_` and the field's name. */
+/** Generates selections on the types of a schema. Aliases end with `_` and the
+ * field's name, or are names that every object has or that promises have. */
 function createSelections() {
   function field(one: GraphQLField<unknown, unknown>, depth: number): fc.Arbitrary<string> {
     const type = getNamedType(one.type);
     const alias = fc.oneof(
       fc.constant(""),
       fc.constantFrom("a", "b", "__c").map((name) => `${name}_${one.name}: `),
+      // Only on leaves, whose fields merge without conflict more often.
+      fc.constantFrom(...(isObjectType(type) ? [""] : ["then: ", "constructor: ", "__proto__: "])),
     );
     const args =
       one.args.length === 0

@@ -32,13 +32,11 @@ import {
   type Vaults,
 } from "../../choose-sweeps.ts";
 import {
-  budgetInstructions,
   compileMessage,
   fitsMessage,
   MAX_UNIT_LIMIT,
   readMessage,
   type MessageBudget,
-  type MessageVersion,
 } from "./message.ts";
 
 /**
@@ -89,11 +87,6 @@ const UNIT_LIMIT_MARGIN = 1.2;
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
 const NO_BLOCKHASH = PublicKey.default.toBase58();
-/** Used to compute sizes: a version's budgets have the same size if their price is above 0. */
-const SOME_BUDGET = {
-  legacy: budgetInstructions({ version: "legacy", unitLimit: 1, price: 1n }),
-  1: budgetInstructions({ version: 1, unitLimit: 1, price: 1n }),
-};
 
 export type Composer = ReturnType<typeof createComposer>;
 
@@ -104,12 +97,11 @@ export type Composer = ReturnType<typeof createComposer>;
 export function createComposer(needs: {
   /** In base58. */
   feePayer: string;
-  version: () => MessageVersion;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { feePayer, version, minCollectLamports, maxRentLamports } = needs;
+  const { feePayer, minCollectLamports, maxRentLamports } = needs;
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
@@ -147,14 +139,10 @@ export function createComposer(needs: {
   }
 
   /** The last instruction, `guard`, limits what sweeps can take from the fee payer. */
-  function instructionsOf(
-    parts: readonly CollectPart[],
-    budget: readonly Instruction[],
-    guard: Instruction,
-  ): Instruction[] {
+  function instructionsOf(parts: readonly CollectPart[], guard: Instruction): Instruction[] {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
     const steps = parts.flatMap(stepsOf).map(({ instruction }) => instruction);
-    return [...budget, ...steps, ...(hasSweeps ? [guard] : [])];
+    return [...steps, ...(hasSweeps ? [guard] : [])];
   }
 
   function compose(
@@ -162,8 +150,7 @@ export function createComposer(needs: {
     terms: TransactionTerms,
     blockhash = NO_BLOCKHASH,
   ): Uint8Array {
-    const guard = guardInstruction(feePayer, terms.guard);
-    const instructions = instructionsOf(parts, budgetInstructions(terms), guard);
+    const instructions = instructionsOf(parts, guardInstruction(feePayer, terms.guard));
     return compileMessage(feePayer, instructions, terms, blockhash);
   }
 
@@ -171,9 +158,11 @@ export function createComposer(needs: {
    * Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred
    * times as long.
    */
-  function fits(parts: readonly CollectPart[], ofVersion = version()): boolean {
-    const instructions = instructionsOf(parts, SOME_BUDGET[ofVersion], someGuard);
-    return leastUnitsOf(parts) <= MAX_UNIT_LIMIT && fitsMessage(feePayer, instructions, ofVersion);
+  function fits(parts: readonly CollectPart[]): boolean {
+    return (
+      leastUnitsOf(parts) <= MAX_UNIT_LIMIT &&
+      fitsMessage(feePayer, instructionsOf(parts, someGuard))
+    );
   }
 
   /**
@@ -210,8 +199,6 @@ export function createComposer(needs: {
   }
 
   return {
-    version,
-
     compose,
 
     fits,
@@ -231,7 +218,7 @@ export function createComposer(needs: {
       const steps = parts.flatMap(stepsOf);
       const failed = failedInstruction(err);
       if (failed !== undefined) {
-        const step = isTooLarge(err) ? undefined : steps[failed - budgetInstructions(terms).length];
+        const step = isTooLarge(err) ? undefined : steps[failed];
         return step ? [step] : [];
       }
       const index = accountBelowRent(err);

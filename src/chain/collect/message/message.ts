@@ -3,16 +3,12 @@ import {
   getCompiledTransactionMessageEncoder,
 } from "@solana/transaction-messages";
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
-import { ComputeBudgetProgram, VersionedMessage, VersionedTransaction } from "@solana/web3.js";
-import { fromTransactionInstruction, type Instruction } from "../../launchpad/instructions.ts";
+import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
+import type { Instruction } from "../../launchpad/instructions.ts";
 import { priorityFee } from "../../priority-fee.ts";
 
-/** The message versions that this service builds, signs and reads. */
-export type MessageVersion = "legacy" | 1;
-
-/** A message's version, compute-unit limit and price. */
+/** A message's compute-unit limit and price. */
 export interface MessageBudget {
-  readonly version: MessageVersion;
   readonly unitLimit: number;
   /** In micro-lamports per compute unit. */
   readonly price: bigint;
@@ -24,50 +20,30 @@ type Address = KitMessage["feePayer"]["address"];
 /** The most compute units that a transaction may request. */
 export const MAX_UNIT_LIMIT = 1_400_000;
 /**
- * The most bytes of account data that the chain lets a transaction load; the default of legacy
- * messages. With a smaller limit, anyone could make a transaction fail by enlarging one of its
- * accounts.
+ * The most bytes of account data that the chain lets a transaction load. With a smaller limit,
+ * anyone could make a transaction fail by enlarging one of its accounts.
  */
 export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
-/**
- * The most accounts that a transaction may lock. Version 1 also allows at most this many
- * instructions.
- */
+/** The most accounts, and the most instructions, of a transaction. Source: SIMD-0385. */
 const MAX_ACCOUNTS = 64;
+/** Source: SIMD-0385. */
+const MAX_BYTES = 4_096;
 /**
- * Sizes in bytes. `fixed` covers the signature, header and blockhash; for legacy also the count of
- * signatures; for version 1 also the version, the budget with its mask, and the counts of
- * instructions and accounts. Sources:
- * https://solana.com/docs/core/transactions/transaction-structure, SIMD-0385.
+ * The signature, version, header, budget with its mask, blockhash, and the counts of instructions
+ * and accounts.
  */
-const SIZES = {
-  legacy: { max: 1_232, fixed: 64 + 1 + 3 + 32 },
-  1: { max: 4_096, fixed: 64 + 1 + 3 + 4 + 32 + 1 + 1 + 8 + 4 + 4 },
-};
+const FIXED_BYTES = 64 + 1 + 3 + 4 + 8 + 4 + 4 + 32 + 1 + 1;
+/** What an instruction takes besides its accounts and data. */
+const INSTRUCTION_BYTES = 4;
 const KEY_BYTES = 32;
 
 const encoder = getCompiledTransactionMessageEncoder();
 
-/**
- * Returns the instructions that begin a legacy message; version 1 has fields for the budget
- * instead.
- */
-export function budgetInstructions({ version, unitLimit, price }: MessageBudget): Instruction[] {
-  if (version === 1) return [];
-  return [
-    ComputeBudgetProgram.setComputeUnitLimit({ units: unitLimit }),
-    ...(price > 0n ? [ComputeBudgetProgram.setComputeUnitPrice({ microLamports: price })] : []),
-  ].map(fromTransactionInstruction);
-}
-
-/**
- * Encodes a message that only `feePayer` signs. `instructions` must begin with the {@link
- * budgetInstructions}.
- */
+/** Encodes a message of version 1 that only `feePayer` signs. */
 export function compileMessage(
   feePayer: string,
   instructions: readonly Instruction[],
-  { version, unitLimit, price }: MessageBudget,
+  { unitLimit, price }: MessageBudget,
   blockhash: string,
 ): Uint8Array {
   const message = {
@@ -81,46 +57,30 @@ export function compileMessage(
       })),
       data,
     })),
-    version,
-    // In version 1, a limit that is not set is 0.
-    ...(version === 1 && {
-      config: {
-        computeUnitLimit: unitLimit,
-        loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT,
-        priorityFeeLamports: priorityFee(price, unitLimit),
-      },
-    }),
+    version: 1,
+    // A limit that is not set is 0.
+    config: {
+      computeUnitLimit: unitLimit,
+      loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT,
+      priorityFeeLamports: priorityFee(price, unitLimit),
+    },
   };
   return Uint8Array.from(
     encoder.encode(compileTransactionMessage(message as unknown as KitMessage)),
   );
 }
 
-/**
- * Whether a message fits into a transaction. `instructions` include the {@link budgetInstructions}.
- */
-export function fitsMessage(
-  feePayer: string,
-  instructions: readonly Instruction[],
-  version: MessageVersion,
-): boolean {
-  const { max, fixed } = SIZES[version];
-  const isLegacy = version === "legacy";
+/** Whether a message with these instructions fits into a transaction. */
+export function fitsMessage(feePayer: string, instructions: readonly Instruction[]): boolean {
   const keys = new Set([feePayer]);
-  let bytes = fixed + (isLegacy ? lengthBytes(instructions.length) : 0);
+  let bytes = FIXED_BYTES;
   for (const { program, accounts, data } of instructions) {
     keys.add(program);
     for (const { address } of accounts) keys.add(address);
-    const lengths = isLegacy ? 1 + lengthBytes(accounts.length) + lengthBytes(data.length) : 4;
-    bytes += lengths + accounts.length + data.length;
+    bytes += INSTRUCTION_BYTES + accounts.length + data.length;
   }
-  bytes += KEY_BYTES * keys.size + (isLegacy ? lengthBytes(keys.size) : 0);
-  return bytes <= max && keys.size <= MAX_ACCOUNTS && instructions.length <= MAX_ACCOUNTS;
-}
-
-/** Returns how many bytes a length takes as a compact-u16. */
-function lengthBytes(length: number): number {
-  return length < 0x80 ? 1 : 2;
+  bytes += KEY_BYTES * keys.size;
+  return bytes <= MAX_BYTES && keys.size <= MAX_ACCOUNTS && instructions.length <= MAX_ACCOUNTS;
 }
 
 /** Encodes a transaction in base64. Without `signature`, it can only be simulated. */
@@ -136,18 +96,19 @@ export function toTransaction(
 }
 
 /**
- * Decodes a message, with a library other than the encoder's. Throws if the bytes are not exactly
- * one message.
+ * Decodes a message of version 1, with a library other than the encoder's. Throws if the bytes are
+ * not exactly one such message.
  */
-export function readMessage(bytes: Uint8Array): VersionedMessage {
+export function readMessage(bytes: Uint8Array): MessageV1 {
   const message = VersionedMessage.deserialize(bytes);
-  // For version 1, the library itself refuses trailing bytes.
-  if (message.version !== 1 && !Buffer.from(message.serialize()).equals(bytes))
-    throw new Error("the message has other bytes than its contents");
+  if (message.version !== 1) throw new Error("the message has another version than 1");
   return message;
 }
 
-/** Returns the message of a base64 transaction; undefined if the transaction is unreadable. */
+/**
+ * Returns the message of a base64 transaction of any version: another release may have signed the
+ * transaction. Undefined if the transaction is unreadable.
+ */
 export function messageOf(base64: string): VersionedMessage | undefined {
   try {
     return VersionedTransaction.deserialize(Buffer.from(base64, "base64")).message;

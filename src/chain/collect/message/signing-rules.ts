@@ -1,11 +1,11 @@
-import { ComputeBudgetProgram, type Message, type MessageV1 } from "@solana/web3.js";
+import type { MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../../lamports.ts";
 import { coinAddressesOf } from "../../launchpad/coin-addresses.ts";
 import { STAGES } from "../../launchpad/fee-accounts.ts";
 import { SWEEPS, type Instruction } from "../../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../../launchpad/program-ids.ts";
 import { DerivedCreator } from "../../launchpad/vaults.ts";
-import { BASE_FEE_LAMPORTS, priorityFee } from "../../priority-fee.ts";
+import { BASE_FEE_LAMPORTS } from "../../priority-fee.ts";
 import type { Sweep } from "../../choose-sweeps.ts";
 import { guardInstruction } from "./composer.ts";
 import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
@@ -24,18 +24,15 @@ export interface AllowedSweeps {
   readonly guard: bigint;
 }
 
-const COMPUTE_BUDGET = ComputeBudgetProgram.programId.toBase58();
-// The first byte of an instruction of the compute budget program.
-const SET_COMPUTE_UNIT_LIMIT = 2;
-const SET_COMPUTE_UNIT_PRICE = 3;
+const ALLOWED_PROGRAMS: readonly string[] = [LAUNCHPAD_PROGRAM_ID, LAUNCHPAD_AMM_PROGRAM_ID];
 
-type CompiledInstruction = Message["compiledInstructions"][number];
+type CompiledInstruction = MessageV1["compiledInstructions"][number];
 
 /**
  * Returns a function that throws unless a message is safe to sign, and returns the message's fee.
- * The message must be legacy or of version 1. It may call the launch platform's two programs and,
- * if legacy, the compute budget program. Only the guard instruction and the allowed sweeps may name
- * the fee payer. All accounts of a sweep are derived here.
+ * The message must be of version 1. It may call the launch platform's two programs. Only the guard
+ * instruction and the allowed sweeps may name the fee payer. All accounts of a sweep are derived
+ * here.
  */
 export function createSigningRules(needs: {
   /** In base58. */
@@ -62,8 +59,6 @@ export function createSigningRules(needs: {
     if (keys[0] !== feePayer || numRequiredSignatures !== 1 || numReadonlySignedAccounts !== 0) {
       throw new Error("refused to sign: the fee payer must be the only signer");
     }
-    const allowedPrograms = [LAUNCHPAD_PROGRAM_ID, LAUNCHPAD_AMM_PROGRAM_ID];
-    if (message.version === "legacy") allowedPrograms.push(COMPUTE_BUDGET);
     const toText = ({ programIdIndex, accountKeyIndexes, data }: CompiledInstruction) =>
       [
         keys[programIdIndex],
@@ -82,7 +77,7 @@ export function createSigningRules(needs: {
     for (const instruction of instructions) {
       const { programIdIndex, accountKeyIndexes } = instruction;
       const programId = keys[programIdIndex] ?? "unknown";
-      if (!allowedPrograms.includes(programId))
+      if (!ALLOWED_PROGRAMS.includes(programId))
         throw new Error(`refused to sign: the message calls ${programId}`);
       if (
         accountKeyIndexes.some((i) => keys[i] === feePayer) &&
@@ -93,10 +88,7 @@ export function createSigningRules(needs: {
         );
       }
     }
-    const ofBudget = instructions.filter(
-      ({ programIdIndex }) => keys[programIdIndex] === COMPUTE_BUDGET,
-    );
-    const priority = message.version === 1 ? priorityIn(message) : priorityOf(ofBudget);
+    const priority = priorityOf(message);
     if (priority > maxPriorityFeeLamports) {
       throw new Error(
         `refused to sign: a priority fee of ${priority} lamports is above the cap of ${maxPriorityFeeLamports}`,
@@ -106,32 +98,17 @@ export function createSigningRules(needs: {
   };
 }
 
-/** Decodes a legacy or version 1 message; throws for anything else. */
-function read(bytes: Uint8Array): Message | MessageV1 {
+/** Decodes a message of version 1; throws for anything else. */
+function read(bytes: Uint8Array): MessageV1 {
   try {
-    const message = readMessage(bytes);
-    if (message.version === 0) throw new Error("version 0 may use lookup tables");
-    return message;
+    return readMessage(bytes);
   } catch (cause) {
-    throw new Error("refused to sign: the message is not one of a known version", { cause });
+    throw new Error("refused to sign: the message is not one of version 1", { cause });
   }
 }
 
-/** Returns the priority fee of a legacy message, given its compute budget instructions. */
-function priorityOf(instructions: readonly CompiledInstruction[]): bigint {
-  let unitLimit: number | undefined;
-  let price = 0n;
-  for (const { data } of instructions) {
-    if (data[0] === SET_COMPUTE_UNIT_LIMIT) unitLimit = Buffer.from(data).readUInt32LE(1);
-    else if (data[0] === SET_COMPUTE_UNIT_PRICE) price = Buffer.from(data).readBigUInt64LE(1);
-    else throw new Error("refused to sign: an unknown instruction of the compute budget program");
-  }
-  if (unitLimit === undefined) throw new Error("refused to sign: no compute-unit limit is set");
-  return priorityFee(price, unitLimit);
-}
-
-/** Returns the priority fee of a version 1 message. */
-function priorityIn({ transactionConfig }: MessageV1): bigint {
+/** Returns a message's priority fee. */
+function priorityOf({ transactionConfig }: MessageV1): bigint {
   const { computeUnitLimit, loadedAccountsDataSizeLimit, heapSize, priorityFee } =
     transactionConfig;
   if (!computeUnitLimit) throw new Error("refused to sign: no compute-unit limit is set");

@@ -227,10 +227,7 @@ export function createReadDrafts(needs: {
        */
       missing: missing > 0n ? missing : undefined,
 
-      /**
-       * Returns undefined if too little is left. Call before each simulation: the message version
-       * may have changed.
-       */
+      /** Returns undefined if too little is left. */
       choosePart(): CollectPart | undefined {
         while (!hasGivenUp) {
           const chosen = composer.choosePart(wanted.account, sweeps, vaults);

@@ -7,14 +7,12 @@ import { toLamports, type Lamports } from "../../lamports.ts";
 import { choosePrice, PRIORITY_FEE_FLOOR_MICROLAMPORTS, priorityFee } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
-import { isOfVersion } from "../../rpc/rpc-error.ts";
 import { isFeePayerShort, isTooLarge, type TransactionError } from "../../rpc/transaction-error.ts";
 import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
 import { unitLimitOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, type MessageBudget } from "../message/message.ts";
-import type { VersionChoice } from "../message/message-version.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
 import { simulate, type Simulated } from "./simulator.ts";
@@ -45,7 +43,7 @@ export interface SignedCollect extends AccountCost {
 type Planned = SignedCollect | "lost" | undefined;
 type PlanResult = Planned | Error;
 
-/** This many accounts fit into a version 1 transaction if none of them needs the AMM's transfer. */
+/** This many accounts fit into a transaction if none of them needs the AMM's transfer. */
 const MAX_ACCOUNTS = 30;
 /** How many transactions are prepared at once: a call that hangs must not hold up the others. */
 const MAX_PREPARING = 32;
@@ -88,13 +86,12 @@ export function createPlanner(needs: {
   rpc: Rpc;
   floors: Pick<Floors, "landedSlotOf">;
   composer: Composer;
-  versions: VersionChoice;
   feePayer: FeePayer;
   maxPriorityFeeLamports: Lamports;
   /** The time between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
-  const { rpc, composer, versions, feePayer, maxPriorityFeeLamports, pollMs = POLL_MS } = needs;
+  const { rpc, composer, feePayer, maxPriorityFeeLamports, pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
@@ -118,10 +115,10 @@ export function createPlanner(needs: {
 
   async function termsOf(
     parts: readonly CollectPart[],
-    { unitsConsumed, simulatedTerms: { version } }: Simulated,
+    { unitsConsumed }: Simulated,
   ): Promise<MessageBudget> {
     const unitLimit = unitLimitOf(parts, unitsConsumed || MAX_UNIT_LIMIT);
-    return { version, unitLimit, price: await priceOf(parts, unitLimit) };
+    return { unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
   /**
@@ -250,14 +247,7 @@ export function createPlanner(needs: {
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const simulated = await simulate({ ...needs, feePayer: feePayer.address }, parts).catch(
-        (error: unknown) => {
-          if (!isOfVersion(error)) throw error;
-          versions.refused();
-        },
-      );
-      // Try again with a legacy message.
-      if (!simulated) return plan(drafts, attempts);
+      const simulated = await simulate({ ...needs, feePayer: feePayer.address }, parts);
       const { err, simulatedTerms } = simulated;
       if (err !== null) {
         if (isFeePayerShort(err)) {

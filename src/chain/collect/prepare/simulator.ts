@@ -20,8 +20,7 @@ export async function simulate(
   const { rpc, floors, composer, feePayer } = needs;
   const sweeps = parts.flatMap((part) => part.sweeps);
   const distributions = distributionsOf(sweeps);
-  const budget = { version: composer.version(), price: 0n, unitLimit: MAX_UNIT_LIMIT };
-  const simulatedTerms: TransactionTerms = { ...budget, guard: 1n };
+  const simulatedTerms: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
   const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
   const ammVaults = [
     ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),

@@ -1,0 +1,142 @@
+import {
+  getOperationAST,
+  Kind,
+  OperationTypeNode,
+  OverlappingFieldsCanBeMergedRule,
+  parse,
+  specifiedRules,
+  validate,
+  type DocumentNode,
+  type GraphQLError,
+  type GraphQLSchema,
+  type OperationDefinitionNode,
+} from "graphql";
+import { LRUCache } from "lru-cache";
+import { badRequest } from "./errors.ts";
+import { countTokens, exceededLimit, MAX_FIELDS, textTooLarge } from "./limits/operation-limits.ts";
+import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
+import { sameResponseNameRule } from "./limits/same-response-name.ts";
+import { createRun, type OperationVariables, type Run } from "./run-operation.ts";
+import { keepOnlyStarts } from "./source-locations.ts";
+
+/** An operation of a document. Only one of a valid document may run. */
+export interface Operation {
+  readonly node: OperationDefinitionNode;
+  /** Measures the operation, once if its size depends on no variable. */
+  readonly measure: (variables: OperationVariables) => OperationSize;
+  readonly run: Run;
+}
+
+/** A document that has been parsed; valid if it is cached. */
+export interface Document {
+  readonly node: DocumentNode;
+  readonly operations: ReadonlyMap<OperationDefinitionNode, Operation>;
+  /** The memory that it takes, with its text. */
+  readonly bytes: number;
+}
+
+/**
+ * The most memory that a token takes, and what a document takes besides: measured by
+ * test/graphql/document-memory.slow.test.ts.
+ */
+const BYTES_PER_TOKEN = 400;
+const BYTES_PER_DOCUMENT = 2_000;
+/** Of the cache, which any caller can fill. */
+const MAX_BYTES = 50_000_000;
+
+const MAX_OPERATIONS = 10;
+/**
+ * Of all operations together. A fragment is walked wherever it is spread, when the document is
+ * validated and when an operation runs.
+ */
+const MAX_SPREADS = 30_000;
+const MAX_VALIDATION_ERRORS = 5;
+
+const RULES = specifiedRules
+  .filter((rule) => rule !== OverlappingFieldsCanBeMergedRule)
+  .concat(sameResponseNameRule(MAX_FIELDS));
+
+/** Parses and validates documents within the limits, and caches those that have been admitted. */
+export function createDocuments(schema: GraphQLSchema) {
+  const cache = new LRUCache<string, Document>({
+    maxSize: MAX_BYTES,
+    sizeCalculation: ({ bytes }) => bytes,
+  });
+
+  return {
+    cached: (text: string): Document | undefined => cache.get(text),
+
+    /** Throws GraphQLError BAD_REQUEST, or a syntax error. */
+    parse(text: string): Document {
+      const tokens = countTokens(text);
+      const node = keepOnlyStarts(parse(text));
+      const operations = node.definitions
+        .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
+        .map((each) => [each, createOperation(schema, node, each)] as const);
+      if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
+      const bytes = BYTES_PER_DOCUMENT + 2 * text.length + BYTES_PER_TOKEN * tokens;
+      return { node, operations: new Map(operations), bytes };
+    },
+
+    /**
+     * Returns what is wrong with a document. Throws GraphQLError BAD_REQUEST or INVALID_MINT if an
+     * operation exceeds a limit. All operations must be within the limits, because validation
+     * visits them all; only the operation of this name has these variables.
+     */
+    validate(
+      document: Document,
+      operationName: string | null | undefined,
+      variables: OperationVariables,
+    ): readonly GraphQLError[] {
+      const { node, operations } = document;
+      const selected = findOperation(document, operationName);
+      let spreads = 0;
+      for (const operation of operations.values()) {
+        const isSelected = operation === selected;
+        const { counts } = operation.measure(isSelected ? variables : undefined);
+        const exceeded = exceededLimit(counts);
+        if (exceeded) throw exceeded;
+        spreads += counts.spreads;
+        if (spreads > MAX_SPREADS) throw textTooLarge(MAX_SPREADS, "fragments");
+        // Each event would read the history again.
+        const isSubscription = operation.node.operation === OperationTypeNode.SUBSCRIPTION;
+        if (isSelected && isSubscription && counts.historyRequests > 0)
+          throw badRequest("A subscription has no `history`. Query it after an event.");
+      }
+      const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
+      return validate(schema, node, RULES, options);
+    },
+
+    /** Caches a valid document whose operation has been admitted. */
+    add(text: string, document: Document): void {
+      cache.set(text, document);
+    },
+  };
+}
+
+/** The operation of this name, or the only one without a name; undefined if there is none. */
+export function findOperation(
+  { node, operations }: Document,
+  operationName: string | null | undefined,
+): Operation | undefined {
+  const found = getOperationAST(node, operationName);
+  return found ? operations.get(found) : undefined;
+}
+
+function createOperation(
+  schema: GraphQLSchema,
+  document: DocumentNode,
+  node: OperationDefinitionNode,
+): Operation {
+  let fixedSize: OperationSize | undefined;
+  return {
+    node,
+    measure(variables) {
+      if (fixedSize) return fixedSize;
+      const size = measureOperation(schema, document, node, variables);
+      if (!size.dependsOnVariables) fixedSize = size;
+      return size;
+    },
+    run: createRun(schema, document, node),
+  };
+}
