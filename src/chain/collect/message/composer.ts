@@ -71,12 +71,18 @@ export interface Step {
 }
 
 /**
- * The least compute units to request for a part: a simulation measures too few if it sees an empty
- * vault that fees reach later. On the sandbox a collect then uses 1,200 more, of 5,000 to 12,000.
- * The AMM's transfer uses about 25,000.
+ * The least compute units to request for each instruction. A simulation measures too few if it sees
+ * an empty vault that fees reach later, or if the endpoint lies: a transaction that runs out of
+ * units costs its fee. Sizes are the most that the sandbox's programs use, and some more.
  */
-const LEAST_UNITS = 10_000;
-const LEAST_UNITS_WITH_AMM = 60_000;
+const LEAST_UNITS = {
+  collect: 20_000,
+  amm: 40_000,
+  CURVE: 25_000,
+  POOL: 40_000,
+  distribute: 25_000,
+  payout: 2_500,
+};
 /**
  * How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep,
  * and by each payout.
@@ -237,8 +243,15 @@ export function createComposer(needs: {
   };
 }
 
-/** Returns the compute-unit limit of a transaction whose simulation used `measured` units. */
-export function unitLimitOf(parts: readonly CollectPart[], measured: number): number {
+/**
+ * Returns the compute-unit limit of a transaction whose simulation used `measured` units.
+ * `usedBefore`: the most that a transaction with as many of the same instructions has used.
+ */
+export function unitLimitOf(
+  parts: readonly CollectPart[],
+  measured: number,
+  usedBefore: number,
+): number {
   const sweeps = parts.flatMap((part) => part.sweeps);
   const pools = sweeps.filter((sweep) =>
     sweep.stage === "SHARED" ? sweep.withPool : sweep.stage === "POOL",
@@ -249,14 +262,29 @@ export function unitLimitOf(parts: readonly CollectPart[], measured: number): nu
     Math.ceil(measured * UNIT_LIMIT_MARGIN),
     measured + more,
     leastUnitsOf(parts),
+    usedBefore,
   );
   return Math.min(units, MAX_UNIT_LIMIT);
 }
 
 function leastUnitsOf(parts: readonly CollectPart[]): number {
   return parts.reduce(
-    (sum, { withAmm }) => sum + (withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS),
+    (sum, { withAmm, sweeps }) =>
+      sum +
+      LEAST_UNITS.collect +
+      (withAmm ? LEAST_UNITS.amm : 0) +
+      sweeps.reduce((units, sweep) => units + leastUnitsOfSweep(sweep), 0),
     0,
+  );
+}
+
+function leastUnitsOfSweep(sweep: Sweep): number {
+  if (sweep.stage !== "SHARED") return LEAST_UNITS[sweep.stage];
+  return (
+    (sweep.withCurve ? LEAST_UNITS.CURVE : 0) +
+    (sweep.withPool ? LEAST_UNITS.POOL + LEAST_UNITS.amm : 0) +
+    LEAST_UNITS.distribute +
+    LEAST_UNITS.payout * sweep.shareholders.length
   );
 }
 

@@ -1,0 +1,17 @@
+/** A shorter suspension fits into the slack of the judgements of slots and heights. */
+const LEAST_MS = 5_000;
+
+/**
+ * Returns a function that returns whether the machine was suspended since the last call: meanwhile
+ * the wall clock moves on, and the process's own clock stands still. A wall clock that is set
+ * forward looks the same.
+ */
+export function createSuspensionCheck(): () => boolean {
+  const aheadMs = () => Date.now() - performance.now();
+  let lastAheadMs = aheadMs();
+  return () => {
+    const jumpMs = aheadMs() - lastAheadMs;
+    lastAheadMs += jumpMs;
+    return jumpMs >= LEAST_MS;
+  };
+}
