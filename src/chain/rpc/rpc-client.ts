@@ -221,7 +221,12 @@ export function createRpc(
           const { err, unitsConsumed, accounts, preBalances, logs } = value;
           if (err !== null) return { err, logs: logs ?? [] };
           const left = accounts?.[addresses.indexOf(feePayer)]?.lamports;
-          if (left === undefined || accounts?.length !== addresses.length || !unitsConsumed)
+          if (
+            left === undefined ||
+            accounts?.length !== addresses.length ||
+            !unitsConsumed ||
+            unitsConsumed < 0
+          )
             throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
           return {
             ...{ err, endpoint, unitsConsumed, left },
