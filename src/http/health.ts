@@ -29,7 +29,7 @@ const SUBJECTS = {
  * network while it is down. `/readyz` waits only before the first read.
  */
 export function createHealth(needs: {
-  rpc: Pick<Rpc, "getSlot">;
+  rpc: Pick<Rpc, "getSlot" | "problems">;
   socialClient: Pick<SocialClient, "check">;
   hasRedis: boolean;
   warnings: Warnings;
@@ -110,7 +110,7 @@ export function createHealth(needs: {
       if (!hasReadChain) await checked;
       const reasons = findReasons();
       const isReady = reasons.length === 0;
-      const list = warnings.list();
+      const list = [...warnings.list(), ...rpc.problems()];
       const details = {
         ...(!isReady && { reasons }),
         ...(list.length > 0 && { warnings: list }),

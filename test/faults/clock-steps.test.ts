@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import {
   earlierClock,
@@ -73,3 +73,32 @@ it.each([
     expect((await collect()).body).toMatchObject({ collected: "3.1000" });
   },
 );
+
+describe("a machine that was suspended for 400 s", () => {
+  const SUSPENDED_MS = 400_000;
+  const SLOTS_MEANWHILE = 2_000;
+
+  it.each([
+    ["one endpoint", 1],
+    ["two endpoints", 2],
+  ])("collects at once after it resumes: %s", async (_, count) => {
+    await world.close();
+    world = await startWorld((sandbox) =>
+      Promise.resolve({
+        SOLANA_RPC_URL: [sandbox.rpc, sandbox.secondRpc]
+          .slice(0, count)
+          .map(({ url }) => url)
+          .join(),
+        RPC_TIMEOUT_MS: "5000",
+      }),
+    );
+    const collect = (handle: string) => world.collect(world.account(handle).id);
+    // Shows the endpoints' heights before the suspension.
+    expect((await collect("artist001")).body).toMatchObject({ success: true });
+    move({ wallMs: SUSPENDED_MS, monotonicMs: 0 });
+    world.sandbox.chain.advanceSlots(SLOTS_MEANWHILE);
+    expect((await collect("creator")).body).toMatchObject({ collected: "3.1000" });
+    expect(world.sandbox.landedCollects()).toHaveLength(2);
+    expect(world.logLines.filter((line) => line.includes('"level":40'))).toEqual([]);
+  });
+});

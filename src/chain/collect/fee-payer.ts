@@ -27,11 +27,10 @@ export function describeBalance(
 
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {
-  /**
-   * The lamports that the fee payer may still spend after this message's fee and rent; undefined
-   * when unknown.
-   */
-  readonly spendable: bigint | undefined;
+  /** The lamports that the fee payer may still spend after this message's fee and rent. */
+  readonly spendable: bigint;
+  /** The same by the least credible balance, for the guard. */
+  readonly certainlySpendable: bigint;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
   /**
@@ -69,7 +68,7 @@ export function createFeePayer(needs: {
   feeBudgetLamportsPerHour: Lamports;
   budget: FeeBudget;
 }) {
-  const { keypair, feeBudgetLamportsPerHour, budget } = needs;
+  const { keypair, maxPriorityFeeLamports, feeBudgetLamportsPerHour, budget } = needs;
   const address = keypair.publicKey.toBase58();
   const key = toPrivateKey(keypair);
   const assertSafeToSign = createSigningRules({ ...needs, feePayer: address });
@@ -82,8 +81,8 @@ export function createFeePayer(needs: {
    * budget. Never 0: a transfer of 0 lamports succeeds even if a program has taken ownership of the
    * fee payer's account.
    */
-  function guardOf(spendable: bigint | undefined): bigint {
-    const least = (spendable ?? 0n) - feeBudgetLamportsPerHour;
+  function guardOf(spendable: bigint): bigint {
+    const least = spendable - feeBudgetLamportsPerHour;
     return least > 1n ? least : 1n;
   }
 
@@ -111,6 +110,12 @@ export function createFeePayer(needs: {
 
     guardOf,
 
+    /**
+     * The least lamports, besides the rent-exempt minimum, with which the fee payer can surely pay
+     * another transaction's priority fee, and the transactions in flight.
+     */
+    leastLeft: () => openCosts + maxPriorityFeeLamports,
+
     /** Whether a transaction that this replica signed has no outcome yet. */
     hasInFlight: () => openCosts > 0n,
 
@@ -120,8 +125,9 @@ export function createFeePayer(needs: {
      * sign. With several accounts, an AggregateError replaces `budget-spent`. It has an entry per
      * account: undefined if the budget allows the account.
      */
-    async sign(message: Uint8Array, { spendable, rent, sweeps, accounts }: Spending) {
-      const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
+    async sign(message: Uint8Array, spending: Spending) {
+      const { spendable, certainlySpendable, rent, sweeps, accounts } = spending;
+      const fee = assertSafeToSign(message, { sweeps, guard: guardOf(certainlySpendable) });
       const count = BigInt(accounts.length);
       const perAccount = (lamports: Lamports) => toLamports((lamports + count - 1n) / count);
       const costs = { fee: perAccount(fee), rent: perAccount(rent) };
@@ -129,7 +135,7 @@ export function createFeePayer(needs: {
       const total = cost * count;
       // No await between this check and the addition, so that concurrent collects cannot pass
       // together.
-      if (spendable !== undefined && spendable < openCosts) {
+      if (spendable < openCosts) {
         const detail = "its balance does not cover this transaction besides those in flight";
         throw new CollectError({ kind: "fee-payer-short", detail });
       }

@@ -147,6 +147,7 @@ export function createReadOutcome(needs: {
       const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
       const err = landed ? landed.err : outcome.err;
       if (signed) await countCosts(signed, landed);
+      if (landed) signed?.usedUnits(landed.unitsConsumed);
       const { sweptMints: mints = [] } = transaction;
       if (err === null) {
         // Only the account's own transactions end its backoff, not another account's distribution.

@@ -1,6 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
 import { CLOCK_SYSVAR, decodeClock } from "../slots/clock.ts";
+import { createHeightCheck, type HeightCheck } from "../slots/height-check.ts";
 import {
   createProgress,
   FAULTS,
@@ -10,16 +11,18 @@ import {
   type Progress,
   type State,
 } from "../slots/progress.ts";
+import { createSuspensionCheck } from "../slots/suspension.ts";
 import { FINALIZED } from "./commitment.ts";
 import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
-import { isOfSlot, isRefusal, isRetryable, RpcError, toRpcError } from "./rpc-error.ts";
+import { isOfSlot, isRefusal, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 import { LONG_AGO, monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
 
 interface Standing {
   readonly endpoint: Endpoint;
-  readonly progress: Progress;
+  progress: Progress;
+  heights: HeightCheck;
   /** The genesis hash that the endpoint last reported; undefined before its first report. */
   genesisHash: string | undefined;
   isForeign: boolean;
@@ -35,6 +38,8 @@ interface Standing {
   refusals: Backoff | undefined;
   /** The fault that was logged, and when it was last seen. */
   logged: { readonly fault: Fault; at: MonotonicTime } | undefined;
+  /** When the endpoint last failed a call, or refused a transaction that another took. */
+  readonly lastAt: { failure: MonotonicTime; refusal: MonotonicTime };
 }
 
 /** An endpoint's cluster, or the error if the endpoint does not answer. */
@@ -67,6 +72,12 @@ const OF_NOW: readonly RpcMethod[] = [
   "getSlot",
 ];
 
+const FAILS =
+  "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits";
+const REFUSES =
+  "a chain endpoint refuses a transaction that another takes: the others get the transactions; if this lasts, change the provider";
+const IS_FOREIGN =
+  "a chain endpoint is on another cluster than the others and is not used: check SOLANA_RPC_URL";
 const TEXTS: Readonly<Record<Fault, string>> = {
   moved: "a chain endpoint's slot jumps",
   old: "a chain endpoint's state is more than 15 s old by its own clock",
@@ -104,12 +115,15 @@ export function createEndpointJudge(needs: {
   const { endpoints, rpcTimeoutMs, log } = needs;
   const isOnly = endpoints.length === 1;
   const all = endpoints.map((endpoint): Standing => ({
-    ...{ endpoint, progress: createProgress(isOnly), genesisHash: undefined, isForeign: false },
+    ...{ endpoint, progress: createProgress(isOnly), heights: createHeightCheck() },
+    ...{ genesisHash: undefined, isForeign: false },
     ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
     ...{ backoff: undefined, refusals: undefined, logged: undefined },
+    lastAt: { failure: LONG_AGO, refusal: LONG_AGO },
   }));
   const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
+  const wasSuspended = createSuspensionCheck();
   let rightHash: string | undefined;
   /** The last answer of the best endpoint. */
   let best = { slot: 0, at: LONG_AGO };
@@ -168,14 +182,31 @@ export function createEndpointJudge(needs: {
     return all.toSorted((a, b) => orderOf(a, withTransaction) - orderOf(b, withTransaction));
   }
 
+  /**
+   * After a suspension, forgets what endpoints reported before it: compared with that, true slots
+   * and heights look impossible.
+   */
+  function startAnewAfterSuspension(): void {
+    if (!wasSuspended()) return;
+    for (const standing of all) {
+      standing.progress = createProgress(isOnly);
+      standing.heights = createHeightCheck();
+      standing.backoff = undefined;
+      standing.refusals = undefined;
+    }
+    best = { slot: 0, at: LONG_AGO };
+    belowSince = undefined;
+    log.info("the clock jumped: the chain endpoints are judged anew");
+  }
+
+  const callUnjudged: CallEndpoint = (...call) =>
+    needs.callEndpoint(...call).finally(startAnewAfterSuspension);
+
   function fail(standing: Standing, cause: unknown): void {
-    const { endpoint, backoff } = standing;
+    const { endpoint, backoff, lastAt } = standing;
     standing.verifiedAt = undefined;
-    if (!backoff && !isOnly)
-      log.warn(
-        { host: endpoint.host, err: cause },
-        "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits",
-      );
+    lastAt.failure = monotonicNow();
+    if (!backoff && !isOnly) log.warn({ host: endpoint.host, err: cause }, FAILS);
     standing.backoff = afterFailure(backoff, BACKOFF);
   }
 
@@ -187,11 +218,7 @@ export function createEndpointJudge(needs: {
     else if (!all.some((each) => each.genesisHash === rightHash)) rightHash = preferred.genesisHash;
     for (const each of all) {
       const isForeign = each.genesisHash !== undefined && each.genesisHash !== rightHash;
-      if (isForeign && !each.isForeign)
-        log.error(
-          { host: each.endpoint.host },
-          "a chain endpoint is on another cluster than the others and is not used: check SOLANA_RPC_URL",
-        );
+      if (isForeign && !each.isForeign) log.error({ host: each.endpoint.host }, IS_FOREIGN);
       each.isForeign = isForeign;
     }
   }
@@ -203,8 +230,7 @@ export function createEndpointJudge(needs: {
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
   function verify(standing: Standing): Promise<void> {
     const { endpoint } = standing;
-    const read = (deadline: AbortSignal) =>
-      needs.callEndpoint(endpoint, "getGenesisHash", [], deadline);
+    const read = (deadline: AbortSignal) => callUnjudged(endpoint, "getGenesisHash", [], deadline);
     standing.verifying ??= withDeadline(rpcTimeoutMs, read)
       .then((genesisHash) => {
         learn(standing, genesisHash);
@@ -218,7 +244,7 @@ export function createEndpointJudge(needs: {
   async function readState({ endpoint, progress }: Standing): Promise<void> {
     const params = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
     const read = (deadline: AbortSignal) =>
-      needs.callEndpoint(endpoint, "getMultipleAccounts", params, deadline);
+      callUnjudged(endpoint, "getMultipleAccounts", params, deadline);
     progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
   }
 
@@ -308,13 +334,13 @@ export function createEndpointJudge(needs: {
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
     /**
-     * Records a call's error, or "slow". Errors about the slot, the transaction or the request
-     * cause no backoff.
+     * Records a call's error, or "slow". An error about the slot or the transaction causes no
+     * backoff.
      */
     failed(endpoint: Endpoint, reason: unknown): void {
-      const isHealthy =
-        isOfSlot(reason) || isRefusal(reason) || !(reason === "slow" || isRetryable(reason));
-      if (!isHealthy) fail(of(endpoint), reason);
+      const isHealthy = isOfSlot(reason) || isRefusal(reason);
+      if (!isHealthy && (reason === "slow" || reason instanceof RpcError))
+        fail(of(endpoint), reason);
     },
 
     succeeded(endpoint: Endpoint): void {
@@ -328,13 +354,25 @@ export function createEndpointJudge(needs: {
       if (takers.length === 0) return;
       for (const endpoint of takers) of(endpoint).refusals = undefined;
       for (const standing of refusing.map(of)) {
-        if (!standing.refusals)
-          log.warn(
-            { host: standing.endpoint.host },
-            "a chain endpoint refuses a transaction that another takes: the others get the transactions; if this lasts, change the provider",
-          );
+        standing.lastAt.refusal = monotonicNow();
+        if (!standing.refusals) log.warn({ host: standing.endpoint.host }, REFUSES);
         standing.refusals = afterFailure(standing.refusals, BACKOFF);
       }
+    },
+
+    /** What has been wrong with an endpoint within the last minute, for the operator. */
+    problems(): string[] {
+      if (isOnly) return [];
+      return all.flatMap((standing) => {
+        const { endpoint, isForeign, logged, lastAt } = standing;
+        const texts = [
+          ...(isForeign ? [IS_FOREIGN] : []),
+          ...(msSince(lastAt.failure) <= OVER_MS ? [FAILS] : []),
+          ...(msSince(lastAt.refusal) <= OVER_MS ? [REFUSES] : []),
+          ...(logged ? [`${TEXTS[logged.fault]}: the others are used`] : []),
+        ];
+        return texts.map((text) => `${endpoint.host}: ${text}`);
+      });
     },
 
     /**
@@ -344,7 +382,7 @@ export function createEndpointJudge(needs: {
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
       const standing = of(endpoint);
-      const call = () => needs.callEndpoint(endpoint, method, params, signal);
+      const call = () => callUnjudged(endpoint, method, params, signal);
       let state: State;
       try {
         const result = await (isOnly ? call() : callVerified(standing, method, call, signal));
@@ -369,6 +407,12 @@ export function createEndpointJudge(needs: {
     newestSlot: () => newestSlot,
     takeSlot,
     isReached,
+
+    /**
+     * Records a block height that the endpoint reports. Returns false if the endpoint's own earlier
+     * heights make it impossible.
+     */
+    takeHeight: (endpoint: Endpoint, height: number): boolean => of(endpoint).heights.take(height),
 
     /**
      * Reads the state of endpoints that no call has used lately, and the genesis hash where that is

@@ -2,13 +2,15 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "./deadline.ts";
 import type { EndpointJudge } from "./endpoint-judge.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { isBehind, isOfSlot, isRefusal, isRetryable } from "./rpc-error.ts";
+import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 
 interface Call<T> {
   readonly attempt: Attempt<T>;
   readonly isComplete: (result: T) => boolean;
   /** Whether the call contains a transaction, which some endpoints may refuse. */
   readonly withTransaction: boolean;
+  /** This endpoint is asked only after all others that work. */
+  readonly avoided?: Endpoint | undefined;
 }
 
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
@@ -31,9 +33,8 @@ export type Failover = ReturnType<typeof createFailover>;
  * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries
  * endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout
  * also goes to the next endpoint; the first complete result counts, and the other attempts are
- * aborted. After an error about the request itself, the call tries no further endpoint, and fails
- * once all open attempts have failed. When every endpoint has failed, the call waits briefly and
- * tries all once more; if they are only behind, it repeats this until the timeout. The best
+ * aborted. No error of one endpoint is final: the call goes on to the next. When every endpoint has
+ * failed, the call waits briefly and tries all once more; if they are only behind, it repeats this until the timeout. The best
  * endpoint has about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that
  * claims a high slot would receive the reads of every account that was just collected.
  *
@@ -58,12 +59,21 @@ export function createFailover(needs: {
 }) {
   const { endpoints, judge, rpcTimeoutMs } = needs;
 
+  function avoiding(avoided: Endpoint | undefined, inOrder: readonly Endpoint[]) {
+    if (!avoided || judge.backsOff(avoided)) return inOrder;
+    const { others = [], backingOff = [] } = Object.groupBy(
+      inOrder.filter((endpoint) => endpoint !== avoided),
+      (endpoint) => (judge.backsOff(endpoint) ? "backingOff" : "others"),
+    );
+    return [...others, avoided, ...backingOff];
+  }
+
   function tryAll<T>(
-    { attempt, isComplete, withTransaction }: Call<T>,
+    { attempt, isComplete, withTransaction, avoided }: Call<T>,
     deadline: AbortSignal,
     waitsForBest: boolean,
   ): Promise<T> {
-    const candidates = judge.inOrder(withTransaction);
+    const candidates = avoiding(avoided, judge.inOrder(withTransaction));
     const refusing: Endpoint[] = [];
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
     const stop = new AbortController();
@@ -72,7 +82,7 @@ export function createFailover(needs: {
     let next = 0;
     let isSettled = false;
     let incomplete: { readonly result: T } | undefined;
-    /** The last failure. A retryable failure does not replace a failure about the slot. */
+    /** The last failure. No other failure replaces a failure about the slot. */
     let failure: Error | undefined;
     const giveUp = () => {
       stop.abort(deadline.reason);
@@ -109,8 +119,10 @@ export function createFailover(needs: {
             (result) => {
               if (isSettled) return;
               judge.succeeded(endpoint);
-              if (withTransaction) judge.tookTransaction([endpoint], refusing);
-              if (isComplete(result)) {
+              const isDone = isComplete(result);
+              if (withTransaction || (isDone && refusing.length > 0))
+                judge.tookTransaction([endpoint], refusing);
+              if (isDone) {
                 // An endpoint that was tried earlier and has not answered yet is slow.
                 succeed(result, candidates.slice(0, candidates.indexOf(endpoint)));
                 return;
@@ -124,10 +136,10 @@ export function createFailover(needs: {
               if (isRefusal(reason)) refusing.push(endpoint);
               const waits =
                 waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
-              if (!isRetryable(reason) || waits) next = candidates.length;
+              if (waits) next = candidates.length;
               // Keep a failure about the slot: the call is then retried, because the endpoint may
               // soon catch up.
-              if (!isRetryable(reason) || !isOfSlot(failure)) failure = reason as Error;
+              if (!isOfSlot(failure)) failure = reason as Error;
               goOn();
             },
           );
@@ -167,7 +179,7 @@ export function createFailover(needs: {
         judge.check();
         return result;
       } catch (error) {
-        if (isLast || !isRetryable(error) || deadline.aborted) throw error;
+        if (isLast || !(error instanceof RpcError) || deadline.aborted) throw error;
         const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
         isLast = !isBehind(error);
         if (tries > 1 || !isOfSlot(error)) await sleep(least + Math.random() * (most - least));
@@ -199,13 +211,19 @@ export function createFailover(needs: {
     );
 
   return {
-    /** Without `isComplete`, every result is complete. */
-    call: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean = () => true): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: false }),
+    /**
+     * Without `isComplete`, every result is complete. `avoided` is asked only after all other
+     * endpoints that work.
+     */
+    call: <T>(
+      attempt: Attempt<T>,
+      isComplete: (result: T) => boolean = () => true,
+      avoided?: Endpoint,
+    ): Promise<T> => start({ attempt, isComplete, withTransaction: false, avoided }),
 
     /** Makes a call that contains a transaction, last at endpoints that refuse transactions. */
-    callWithTransaction: <T>(attempt: Attempt<T>): Promise<T> =>
-      start({ attempt, isComplete: () => true, withTransaction: true }),
+    callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
+      start({ attempt, isComplete, withTransaction: true }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's

@@ -33,6 +33,8 @@ export interface AccountsRead {
   readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
   /** The oldest slot that is accepted for a group at this time; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
+  /** This endpoint is asked only after all others that work. */
+  readonly avoided?: Endpoint | undefined;
   /** Called for each call to an endpoint. */
   readonly onCall?: (() => void) | undefined;
 }
@@ -109,6 +111,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     bytes,
     take,
     minSlotOf = () => 0,
+    avoided,
     onCall,
   }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
@@ -197,7 +200,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       return error;
     }
 
-    const unusable = await failover.call(readAt, (result) => result === undefined);
+    const unusable = await failover.call(readAt, (result) => result === undefined, avoided);
     if (unusable) throw unusable;
   };
 }

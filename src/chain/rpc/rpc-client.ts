@@ -1,26 +1,20 @@
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
-import { toLamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
 import { FINALIZED } from "./commitment.ts";
 import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
-import { createHeightCheck } from "../slots/height-check.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
-import {
-  createCallEndpoint,
-  toEndpoints,
-  type Attempt,
-  type CallEndpoint,
-  type Endpoint,
-} from "./rpc-endpoint.ts";
-import { mayRefuseTransaction, RpcError, toRpcError } from "./rpc-error.ts";
-import type { RpcResult } from "./rpc-results.ts";
+import { createCallEndpoint, toEndpoints, type Attempt, type Endpoint } from "./rpc-endpoint.ts";
+import { RpcError, toRpcError } from "./rpc-error.ts";
+import type { Account, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint, withDeadline } from "./deadline.ts";
 import {
   createSignatureStatuses,
   type FinalizedBlock,
   type ReportWaits,
 } from "./signature-status.ts";
+import type { TransactionError } from "./transaction-error.ts";
 import { createTransactions } from "./transactions.ts";
 
 const SIMULATION = {
@@ -37,6 +31,40 @@ const FINALIZED_MAX_AGE_MS = 1_000;
  * differ in height.
  */
 const MAX_VALID_BLOCKS = 300;
+
+/** An account that does not exist. */
+const EMPTY = { lamports: toLamports(0), data: Buffer.alloc(0) };
+
+interface SimulationWanted {
+  /** The accounts to return. */
+  readonly addresses: readonly string[];
+  /** One of `addresses`. */
+  readonly feePayer: string;
+  /** With fewer lamports after the transaction, the fee payer counts as short. */
+  readonly leastLeft: bigint;
+  /** Whether the next endpoint must confirm this error of a simulation. */
+  readonly confirmsError: (err: TransactionError) => boolean;
+  /** The simulated state is at least as new. */
+  readonly minSlot: number;
+}
+
+type SimulatedAccount = Pick<Account, "lamports" | "data">;
+
+/** What the simulation of a transaction shows. */
+export type Simulation =
+  | { readonly err: TransactionError; readonly logs: readonly string[] }
+  | {
+      readonly err: null;
+      /** The endpoint that simulated the transaction. */
+      readonly endpoint: Endpoint;
+      readonly unitsConsumed: number;
+      /** By address, after the transaction. */
+      readonly accounts: ReadonlyMap<string, SimulatedAccount>;
+      /** The fee payer's lamports before the transaction; undefined if the node omits them. */
+      readonly payerBefore: Lamports | undefined;
+      /** The fee payer's lamports after the transaction. */
+      readonly left: Lamports;
+    };
 
 export type Rpc = ReturnType<typeof createRpc>;
 
@@ -61,54 +89,34 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash } = judge;
+  const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
+    judge;
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
-  /**
-   * `getLatestBlockhash` checks heights before it reports them: a wrong low one makes true ones
-   * look impossible.
-   */
-  const heights = createHeightCheck();
-
   const readSlot: Attempt<number> = (endpoint, signal) =>
     callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
   /** Reads the newest finalized slot. Like other reads, fails if no endpoint has a current slot. */
   const getSlot = () => failover.call(readSlot);
 
-  /**
-   * Calls a method that takes a transaction. Throws {@link RpcError} `refused` if the node refuses
-   * the transaction.
-   */
-  async function callWithTransaction<M extends "simulateTransaction" | "sendTransaction">(
-    call: CallEndpoint,
-    method: M,
-    params: [transaction: string, options: object],
-    endpoint: Endpoint,
-    signal: AbortSignal,
-  ): Promise<RpcResult<M>> {
-    try {
-      const result = await call(endpoint, method, params, signal);
-      if (!isVersionUnsupported(result)) return result;
-      throw new RpcError("refused", method, endpoint.host);
-    } catch (cause) {
-      if (!mayRefuseTransaction(cause)) throw cause;
-      throw new RpcError("refused", method, endpoint.host, { cause });
-    }
-  }
-
+  /** Throws {@link RpcError} `refused` if the node refuses the transaction. */
   const simulateAt =
     (
       transaction: string,
       options: object,
       call = callEndpoint,
     ): Attempt<RpcResult<"simulateTransaction">> =>
-    (...at) =>
-      callWithTransaction(call, "simulateTransaction", [transaction, options], ...at);
+    async (endpoint, signal) => {
+      const method = "simulateTransaction";
+      const result = await call(endpoint, method, [transaction, options], signal);
+      // Some nodes decode a transaction of a version that is not active, and fail its simulation.
+      if (result.value.err !== "UnsupportedVersion") return result;
+      throw new RpcError("refused", method, endpoint.host);
+    };
 
   /** Throws {@link RpcError} `unreadable` for an impossible height. */
   const readFinalizedBlock: Attempt<FinalizedBlock> = async (endpoint, signal) => {
     const method = "getEpochInfo";
     const block = await callEndpoint(endpoint, method, [FINALIZED], signal);
-    if (heights.isPossible(block.blockHeight)) return block;
+    if (judge.takeHeight(endpoint, block.blockHeight)) return block;
     throw new RpcError("unreadable", method, endpoint.host);
   };
   const getFinalizedBlock = memoizeByEndpoint(
@@ -135,16 +143,24 @@ export function createRpc(
     takeSlot,
     readClusters,
     genesisHash,
+    problems,
     readAccounts,
     /** The number of configured endpoints; equal URLs count once. */
     endpointCount: endpoints.length,
 
-    /** The accounts of each group of addresses, in order, without their data. */
-    async getAccounts(groups: readonly (readonly string[])[]): Promise<Accounts[]> {
+    /**
+     * The accounts of each group of addresses, in order, without their data. `avoided` is asked
+     * only if no other endpoint works.
+     */
+    async getAccounts(
+      groups: readonly (readonly string[])[],
+      avoided?: Endpoint,
+    ): Promise<Accounts[]> {
       const read: Accounts[] = [];
       await readAccounts({
         groups,
         bytes: 0,
+        avoided,
         take(i, { accounts }) {
           if (accounts.some((account) => account?.isRounded)) return "unusable";
           read[i] = accounts;
@@ -171,7 +187,6 @@ export function createRpc(
           isTooHigh((await readFinalizedBlock(endpoint, signal)).blockHeight)
         )
           throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
-        heights.report(blockHeight);
         return value;
       }),
 
@@ -187,28 +202,40 @@ export function createRpc(
     },
 
     /**
-     * Simulates a transaction (base64, signed or not) with a fresh blockhash, on a state at least
-     * as new as `minSlot`. `accounts`: the accounts of `addresses` after the transaction.
-     * `payerBefore`: the fee payer's lamports before it, in the same slot. Both are undefined when
-     * the node omits them. Throws {@link RpcError} `refused` if every endpoint refuses the
-     * transaction.
+     * Simulates a transaction (base64, signed or not) with a fresh blockhash. The next endpoint is
+     * asked too if one says that the fee payer is short, returns an error to confirm, or omits
+     * members of a successful simulation. Throws {@link RpcError} `refused` if every endpoint
+     * refuses the transaction.
      */
-    async simulateTransaction(transaction: string, addresses: readonly string[], minSlot: number) {
+    simulateTransaction(transaction: string, wanted: SimulationWanted): Promise<Simulation> {
+      const { addresses, feePayer, leastLeft, confirmsError, minSlot } = wanted;
       const options = {
         ...SIMULATION,
         ...toMinContextSlot(minSlot),
         accounts: { encoding: "base64", addresses },
       };
-      const { value } = await failover.callWithTransaction(simulateAt(transaction, options));
-      return {
-        err: value.err,
-        unitsConsumed: value.unitsConsumed ?? undefined,
-        accounts: value.accounts?.map(
-          (found) => found ?? { lamports: toLamports(0), data: Buffer.alloc(0) },
-        ),
-        payerBefore: value.preBalances?.[0],
-        logs: value.logs ?? [],
-      };
+      const simulate = simulateAt(transaction, options);
+      return failover.callWithTransaction(
+        async (endpoint, signal): Promise<Simulation> => {
+          const { value } = await simulate(endpoint, signal);
+          const { err, unitsConsumed, accounts, preBalances, logs } = value;
+          if (err !== null) return { err, logs: logs ?? [] };
+          const left = accounts?.[addresses.indexOf(feePayer)]?.lamports;
+          if (
+            left === undefined ||
+            accounts?.length !== addresses.length ||
+            !unitsConsumed ||
+            unitsConsumed < 0
+          )
+            throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
+          return {
+            ...{ err, endpoint, unitsConsumed, left },
+            accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? EMPTY])),
+            payerBefore: preBalances?.[0],
+          };
+        },
+        (result) => (result.err === null ? result.left >= leastLeft : !confirmsError(result.err)),
+      );
     },
 
     /**
@@ -233,8 +260,8 @@ export function createRpc(
      */
     async sendTransaction(transaction: string): Promise<void> {
       const options = { encoding: "base64", skipPreflight: true, maxRetries: 0 };
-      const results = await failover.callEachWithTransaction((...at) =>
-        callWithTransaction(callEndpoint, "sendTransaction", [transaction, options], ...at),
+      const results = await failover.callEachWithTransaction((endpoint, signal) =>
+        callEndpoint(endpoint, "sendTransaction", [transaction, options], signal),
       );
       if (results.every(({ status }) => status === "rejected"))
         throw (results[0] as PromiseRejectedResult).reason;
@@ -257,8 +284,3 @@ export function createRpc(
     },
   };
 }
-
-/** Some nodes decode a transaction of a version that is not active, and fail its simulation. */
-const isVersionUnsupported = (
-  result: RpcResult<"simulateTransaction" | "sendTransaction">,
-): boolean => typeof result === "object" && result.value.err === "UnsupportedVersion";

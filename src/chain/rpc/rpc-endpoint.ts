@@ -2,7 +2,7 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../contract/parse-json.ts";
-import { RpcError, toRpcError } from "./rpc-error.ts";
+import { isRefusalCode, RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
 const ENVELOPE = z.object({
@@ -80,7 +80,7 @@ export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstrea
         throw new RpcError("unreadable", method, host);
       // Keep only the code and the slot: a node's message may contain anything.
       if (error)
-        throw new RpcError("error", method, host, {
+        throw new RpcError(isRefusalCode(method, error.code) ? "refused" : "error", method, host, {
           code: error.code,
           slot: error.data?.contextSlot,
         });

@@ -1,11 +1,13 @@
 import { isTimeout } from "../../upstream/http.ts";
+import type { RpcMethod } from "./rpc-results.ts";
 
 /**
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is
  * not 2xx (`status`), the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot
  * is too old or not credible (`slot`), the node returned an error (`error`), the endpoint is on
  * another cluster than the others (`cluster`), some accounts of an otherwise good response cannot
- * be used (`account`), or the node refuses the call's transaction (`refused`).
+ * be used (`account`), or the node refuses the call's transaction, which another node may take
+ * (`refused`).
  */
 export type RpcFailure =
   | "unreachable"
@@ -18,20 +20,18 @@ export type RpcFailure =
   | "account"
   | "refused";
 
+const UNSUPPORTED_VERSION = -32015;
+const INVALID_PARAMS = -32602;
 /**
- * JSON-RPC errors about the request itself, which every node would return: the request cannot be
- * parsed, its transaction fails preflight, or the requested transaction's version is above the
- * maximum. Leaves out -32600, -32602 and -32003: providers use them for their own limits. Source:
- * JSON-RPC 2.0, and Solana's custom error codes.
+ * The codes with which a node refuses a call's transaction: it cannot decode the transaction, its
+ * version is not active, or the node cannot return it. Another node may take the same call, so no
+ * JSON-RPC error is final. Source: Agave's rpc.rs.
  */
-const FINAL_ERROR_CODES = [-32700, -32002, -32015];
-
-/**
- * The codes with which nodes refuse a transaction that they cannot decode, or whose version is not
- * active: invalid parameters, and unsupported version. The first code also has other meanings.
- * Source: Agave's rpc.rs.
- */
-const REFUSAL_CODES = [-32602, -32015];
+const REFUSAL_CODES: Partial<Record<RpcMethod, readonly number[]>> = {
+  simulateTransaction: [INVALID_PARAMS, UNSUPPORTED_VERSION],
+  sendTransaction: [INVALID_PARAMS, UNSUPPORTED_VERSION],
+  getTransaction: [UNSUPPORTED_VERSION],
+};
 
 /**
  * The codes with which providers refuse a call that is too large. Each code also has other
@@ -52,7 +52,7 @@ export class RpcError extends Error {
   override readonly name = "RpcError";
   readonly failure: RpcFailure;
   readonly method: string;
-  /** The HTTP status (`status`) or the JSON-RPC error code (`error`). */
+  /** The HTTP status (`status`) or the JSON-RPC error code (`error`, `refused`). */
   readonly code: number | undefined;
   /** The node's slot, if the call failed because of it. */
   readonly slot: number | undefined;
@@ -81,15 +81,6 @@ const about =
   (error: unknown): boolean =>
     error instanceof RpcError && is(error);
 
-/**
- * Whether a retry of the call may succeed, at this endpoint or another. A failed read of the
- * genesis hash is always retryable, because the caller did not ask for the hash.
- */
-export const isRetryable = about(
-  ({ failure, code, method }) =>
-    failure !== "error" || !FINAL_ERROR_CODES.includes(code!) || method === "getGenesisHash",
-);
-
 /** Whether only the answer's slot is wrong: a later answer, or another endpoint's, may be right. */
 export const isOfSlot = about(
   ({ failure, code }) =>
@@ -109,10 +100,10 @@ export const refusesSize = about(({ failure, code = 0 }) =>
   failure === "error" ? SIZE_ERROR_CODES.includes(code) : code === PAYLOAD_TOO_LARGE,
 );
 
-/** Whether the error of a call with a transaction may mean that the node refuses the transaction. */
-export const mayRefuseTransaction = about(
-  ({ failure, code }) => failure === "error" && REFUSAL_CODES.includes(code!),
-);
+/** Whether a JSON-RPC error of `method` means that the node refuses the call's transaction. */
+export function isRefusalCode(method: RpcMethod, code: number): boolean {
+  return REFUSAL_CODES[method]?.includes(code) ?? false;
+}
 
 /** Returns the error of a call that failed with `cause`, which may be an abort reason. */
 export function toRpcError(cause: unknown, method: string, host: string): RpcError {

@@ -158,6 +158,7 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
+        computeUnitsConsumed: z.int().nonnegative().nullish().catch(undefined),
         preBalances: z.array(balance).catch([]),
         postBalances: z.array(balance).catch([]),
         loadedAddresses: z

@@ -27,6 +27,8 @@ export interface ReadTransaction {
 export interface LandedTransaction {
   readonly err: TransactionError | null;
   readonly fee: Lamports;
+  /** The compute units that it used; 0 if the node omits them. */
+  readonly unitsConsumed: number;
   /** The slot in which the transaction was executed; 0 if the reported slot is not credible. */
   readonly slot: number;
   /**
@@ -267,6 +269,7 @@ function toLanded(
   return {
     err: meta.err,
     fee: meta.fee,
+    unitsConsumed: meta.computeUnitsConsumed ?? 0,
     slot: isReached(slot) ? slot : 0,
     blockTime: blockTime ?? undefined,
     balances: new Map(balances),

@@ -13,26 +13,24 @@ const SLACK = 500;
  */
 const MAX_AGE_MS = 60_000;
 
+export type HeightCheck = ReturnType<typeof createHeightCheck>;
+
 /**
- * Heights far above the highest one reported in the last minute (if any) are impossible.
+ * Tracks the block heights of one endpoint: another endpoint's heights say nothing about them.
+ * Heights far above the highest one of the last minute (if any) are impossible.
  */
 export function createHeightCheck(now = monotonicNow) {
   let highest = { height: 0, at: LONG_AGO };
-  const ageMs = () => msBetween(highest.at, now());
-
-  function isPossible(height: number): boolean {
-    return (
-      ageMs() > MAX_AGE_MS || height <= highest.height + SLACK + (ageMs() / 1000) * MAX_PER_SECOND
-    );
-  }
 
   return {
-    isPossible,
-
-    /** Call only if the endpoint's blockhash supports the height. Ignores impossible heights. */
-    report(height: number): void {
-      if (isPossible(height) && (height >= highest.height || ageMs() > MAX_AGE_MS))
-        highest = { height, at: now() };
+    /** Records a height; returns false, and ignores the height, if it is impossible. */
+    take(height: number): boolean {
+      const ageMs = msBetween(highest.at, now());
+      const isOver = ageMs > MAX_AGE_MS;
+      if (!isOver && height > highest.height + SLACK + (ageMs / 1_000) * MAX_PER_SECOND)
+        return false;
+      if (isOver || height >= highest.height) highest = { height, at: now() };
+      return true;
     },
   };
 }

@@ -108,6 +108,9 @@ describe("a call to the chain", () => {
       rpcError({ code: -32011, message: "Transaction history is not available" }),
     ],
     ["a node that is behind", rpcError({ code: -32005, message: "behind" })],
+    ["a request that it cannot parse", rpcError({ code: -32700, message: "Parse error" })],
+    ["a failed preflight", rpcError({ code: -32002, message: "simulation failed" })],
+    ["a version that it cannot read", rpcError({ code: -32015, message: "unsupported" })],
   ])("goes to the next endpoint on %s", async (_name, then) => {
     if (then === "hang") client = await startClient(5_000);
     nodes[0]!.faults.add({ when: isCall, then });
@@ -123,15 +126,16 @@ describe("a call to the chain", () => {
     expect([await client.getSlot(), calls()[1]]).toEqual([7, 1]);
   });
 
-  it("keeps the code of an error that every endpoint would return, and calls no other endpoint", async () => {
-    nodes[0]!.faults.add({
-      when: isCall,
-      then: rpcError({ code: -32015, message: "Invalid params", data: { why: "x" } }),
-    });
+  it("keeps the code of an error that every endpoint returns", async () => {
+    for (const { faults } of nodes)
+      faults.add({
+        when: isCall,
+        then: rpcError({ code: -32015, message: "Invalid params", data: { why: "x" } }),
+      });
     const error: unknown = await client.getSlot().catch((reason: unknown) => reason);
     expect(error).toBeInstanceOf(RpcError);
     expect(error).toMatchObject({ failure: "error", code: -32015, method: "getSlot" });
-    expect(calls()).toEqual([1, 0]);
+    expect(calls()).toEqual([2, 2]);
   });
 
   it("tells a cursor that no endpoint knows from the last page, and no endpoint backs off", async () => {

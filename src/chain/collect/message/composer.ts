@@ -71,12 +71,22 @@ export interface Step {
 }
 
 /**
- * The least compute units to request for a part: a simulation measures too few if it sees an empty
- * vault that fees reach later. On the sandbox a collect then uses 1,200 more, of 5,000 to 12,000.
- * The AMM's transfer uses about 25,000.
+ * The least compute units to request: for each instruction, and once for the spread between
+ * transactions, because an instruction uses more units with some addresses. A simulation measures
+ * too few if it sees an empty vault that fees reach later, or if the endpoint lies, and a
+ * transaction that runs out of units costs its fee. On the sandbox a collect uses 5,000 to 14,000,
+ * the AMM's transfer 30,000, a sweep of a curve 11,000 to 26,000, of a pool 13,000 to 23,000, a
+ * distribution 14,000 to 30,000.
  */
-const LEAST_UNITS = 10_000;
-const LEAST_UNITS_WITH_AMM = 60_000;
+const LEAST_UNITS = {
+  collect: 10_000,
+  amm: 50_000,
+  CURVE: 28_000,
+  POOL: 35_000,
+  distribute: 25_000,
+  payout: 2_500,
+  spread: 15_000,
+};
 /**
  * How many more units are used if fees arrive after a simulation that saw none: by a pool's sweep,
  * and by each payout.
@@ -237,8 +247,15 @@ export function createComposer(needs: {
   };
 }
 
-/** Returns the compute-unit limit of a transaction whose simulation used `measured` units. */
-export function unitLimitOf(parts: readonly CollectPart[], measured: number): number {
+/**
+ * Returns the compute-unit limit of a transaction whose simulation used `measured` units.
+ * `usedBefore`: the most that a transaction with as many of the same instructions has used.
+ */
+export function unitLimitOf(
+  parts: readonly CollectPart[],
+  measured: number,
+  usedBefore: number,
+): number {
   const sweeps = parts.flatMap((part) => part.sweeps);
   const pools = sweeps.filter((sweep) =>
     sweep.stage === "SHARED" ? sweep.withPool : sweep.stage === "POOL",
@@ -249,14 +266,29 @@ export function unitLimitOf(parts: readonly CollectPart[], measured: number): nu
     Math.ceil(measured * UNIT_LIMIT_MARGIN),
     measured + more,
     leastUnitsOf(parts),
+    usedBefore,
   );
   return Math.min(units, MAX_UNIT_LIMIT);
 }
 
 function leastUnitsOf(parts: readonly CollectPart[]): number {
   return parts.reduce(
-    (sum, { withAmm }) => sum + (withAmm ? LEAST_UNITS_WITH_AMM : LEAST_UNITS),
-    0,
+    (sum, { withAmm, sweeps }) =>
+      sum +
+      LEAST_UNITS.collect +
+      (withAmm ? LEAST_UNITS.amm : 0) +
+      sweeps.reduce((units, sweep) => units + leastUnitsOfSweep(sweep), 0),
+    LEAST_UNITS.spread,
+  );
+}
+
+function leastUnitsOfSweep(sweep: Sweep): number {
+  if (sweep.stage !== "SHARED") return LEAST_UNITS[sweep.stage];
+  return (
+    (sweep.withCurve ? LEAST_UNITS.CURVE : 0) +
+    (sweep.withPool ? LEAST_UNITS.POOL + LEAST_UNITS.amm : 0) +
+    LEAST_UNITS.distribute +
+    LEAST_UNITS.payout * sweep.shareholders.length
   );
 }
 

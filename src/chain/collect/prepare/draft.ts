@@ -29,7 +29,7 @@ import type { CoinBackoff, Group } from "../coin-backoff.ts";
 import type { Payers } from "../fee-budget.ts";
 import type { CollectPart, Composer, Step } from "../message/composer.ts";
 import type { MessageBudget } from "../message/message.ts";
-import type { Simulated } from "./simulator.ts";
+import type { FailedSimulation, Simulated } from "./simulator.ts";
 import type { MonotonicTime } from "../../../time/monotonic.ts";
 
 /** A collect whose transaction is being prepared. */
@@ -108,9 +108,8 @@ export function createReadDrafts(needs: {
     const fee = BASE_FEE_LAMPORTS + priorityFee(price, unitLimit);
     return distributionsOf(sweeps).filter(({ coin, shareholders, distributable, rent }) => {
       const { creatorVault, ammVault } = coin.sharingConfig;
-      const held = after(creatorVault);
       // The vault still holds amounts below the platform's minimum.
-      const inVault = held === undefined ? distributable : saturatingSubtract(held, rentMinimum);
+      const inVault = saturatingSubtract(after(creatorVault), rentMinimum);
       const left = toLamports(inVault + (leftInAmm.get(ammVault) ?? 0n));
       const distributed = saturatingSubtract(distributable, left);
       findings.found(
@@ -207,7 +206,7 @@ export function createReadDrafts(needs: {
     function movedBy(part: CollectPart, { after, leftInAmm }: Simulated): Lamports {
       // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
       // moment.
-      const left = part.withVaults ? (after(creatorVault) ?? rentMinimum) : rentMinimum;
+      const left = part.withVaults ? after(creatorVault) : rentMinimum;
       const kept = saturatingSubtract(left, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
       const moved = part.withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
       return saturatingSubtract(collectableWith(part.sweeps, moved), toLamports(kept));
@@ -257,19 +256,23 @@ export function createReadDrafts(needs: {
        * Leaves out what made a simulation fail; after many failures, all sweeps. `steps`: what
        * failed, if known.
        */
-      leaveOutFailed(part: CollectPart, { err, logs }: Simulated, steps: readonly Step[]): void {
+      leaveOutFailed(
+        part: CollectPart,
+        { err, logs }: FailedSimulation,
+        steps: readonly Step[],
+      ): void {
         const programError = lastProgramError(logs);
-        const error = new CollectError({ kind: "simulation-failed", err: err!, programError });
+        const error = new CollectError({ kind: "simulation-failed", err, programError });
         const culprits = steps.flatMap(({ sweep }) => sweep ?? []);
         const { length: hasSweeps } = part.sweeps;
         failed++;
-        if (culprits.length === 0 && isReceiverBelowRent(err!)) giveUp(undefined);
+        if (culprits.length === 0 && isReceiverBelowRent(err)) giveUp(undefined);
         else if (hasSweeps && failed >= MAX_FAILED) {
           leaveOut([...sweeps, ...others.flat()], error);
           [sweeps, others] = [[], []];
-        } else if (culprits.length > 0) blame(culprits, error, err!);
+        } else if (culprits.length > 0) blame(culprits, error, err);
         else if (part.withAmm && (steps[0]?.kind === "amm" || !hasSweeps)) leaveOutAmm(error);
-        else if (hasSweeps) leaveOutHalf(part.sweeps, error, err!);
+        else if (hasSweeps) leaveOutHalf(part.sweeps, error, err);
         else giveUp(error);
       },
 
@@ -280,8 +283,8 @@ export function createReadDrafts(needs: {
       leaveOutCostly(part: CollectPart, simulated: Simulated, terms: MessageBudget): boolean {
         const { rent, leftInAmm } = simulated;
         if (part.sweeps.length > 0) {
-          const costly = rent === undefined ? sweeps : findTooExpensive(part, rent);
-          const text = `the fee payer's rent in the simulation, in lamports: ${rent ?? "unknown"}`;
+          const costly = findTooExpensive(part, rent);
+          const text = `the fee payer's rent in the simulation, in lamports: ${rent}`;
           leaveOut(costly, costly.length > 0 ? new Error(text) : undefined);
           if (costly.length > 0) return true;
         }

@@ -12,10 +12,11 @@ import { rentOf, type WaitingFees } from "../../choose-sweeps.ts";
 import { storeUnderAll, type StoredTransaction } from "../claims.ts";
 import type { AccountCost, FeePayer } from "../fee-payer.ts";
 import { unitLimitOf, writableOf, type CollectPart, type Composer } from "../message/composer.ts";
-import { MAX_UNIT_LIMIT, type MessageBudget } from "../message/message.ts";
+import type { MessageBudget } from "../message/message.ts";
 import { POLL_MS } from "../send-and-confirm.ts";
 import type { Draft } from "./draft.ts";
-import { simulate, type Simulated } from "./simulator.ts";
+import { simulate, SIMULATED_TERMS, type Simulated } from "./simulator.ts";
+import { createUsedUnits } from "./used-units.ts";
 import { monotonicNow } from "../../../time/monotonic.ts";
 
 /** A transaction that this replica signed, with the data of one of the transaction's accounts. */
@@ -31,6 +32,8 @@ export interface SignedCollect extends AccountCost {
    * are planned alone.
    */
   findCulprits(err: TransactionError): readonly string[];
+  /** Records the compute units that the landed transaction used. */
+  usedUnits(units: number): void;
   /** How many of the address's lamports the owner cannot withdraw. */
   readonly unwithdrawable: Lamports;
   readonly remaining: readonly WaitingFees[];
@@ -91,8 +94,9 @@ export function createPlanner(needs: {
   /** The time between two polls for a landed transaction. */
   pollMs?: number | undefined;
 }) {
-  const { rpc, composer, feePayer, maxPriorityFeeLamports, pollMs = POLL_MS } = needs;
+  const { rpc, floors, composer, feePayer, maxPriorityFeeLamports, pollMs = POLL_MS } = needs;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
+  const usedUnits = createUsedUnits();
   /** The accounts that get their own transactions, by address. */
   const apart = new LRUCache<string, true>({ max: MAX_APART, ttl: APART_MS });
   /** Resolves at the same moment for all calls within `GATHER_MS`. */
@@ -117,7 +121,7 @@ export function createPlanner(needs: {
     parts: readonly CollectPart[],
     { unitsConsumed }: Simulated,
   ): Promise<MessageBudget> {
-    const unitLimit = unitLimitOf(parts, unitsConsumed || MAX_UNIT_LIMIT);
+    const unitLimit = unitLimitOf(parts, unitsConsumed, usedUnits.before(parts));
     return { unitLimit, price: await priceOf(parts, unitLimit) };
   }
 
@@ -132,14 +136,12 @@ export function createPlanner(needs: {
     terms: MessageBudget,
     { blockhash, lastValidBlockHeight }: Awaited<ReturnType<Rpc["getLatestBlockhash"]>>,
   ): Promise<Planned[]> {
-    const left = simulated.after(feePayer.address);
     // The simulation charged no priority fee: the fee depends on the compute units that the
     // simulation measured.
-    const spendable =
-      left === undefined
-        ? undefined
-        : left - priorityFee(terms.price, terms.unitLimit) - drafts[0]!.rentMinimum;
-    const allTerms = { ...terms, guard: feePayer.guardOf(spendable) };
+    const toSpend = (left: Lamports) =>
+      left - priorityFee(terms.price, terms.unitLimit) - drafts[0]!.rentMinimum;
+    const certainlySpendable = toSpend(simulated.certainlyLeft);
+    const allTerms = { ...terms, guard: feePayer.guardOf(certainlySpendable) };
     const sweeps = parts.flatMap((part) =>
       part.sweeps.map(({ coin, stage }) => ({
         address: part.account.address,
@@ -149,11 +151,12 @@ export function createPlanner(needs: {
     );
     const hasSweeps = sweeps.length > 0;
     const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
-    const { rent = expectedRent } = simulated;
+    const { rent, left } = simulated;
     const { base64, signature, fee, costs } = await feePayer.sign(
       composer.compose(parts, allTerms, blockhash),
       {
-        spendable,
+        spendable: toSpend(left),
+        certainlySpendable,
         rent: hasSweeps && rent > expectedRent ? rent : expectedRent,
         sweeps,
         accounts: drafts.map(({ collect, movedBy }, i) => ({
@@ -185,6 +188,9 @@ export function createPlanner(needs: {
             for (const { part } of culprits) apart.set(part.account.address, true);
           // A distribution has several steps, so its mint can repeat.
           return [...new Set(culprits.flatMap(({ sweep }) => sweep?.coin.mint ?? []))];
+        },
+        usedUnits: (units) => {
+          usedUnits.landed(parts, units, terms.unitLimit);
         },
         unwithdrawable: draft.unwithdrawable,
         remaining: draft.remaining(parts[i]!),
@@ -247,14 +253,20 @@ export function createPlanner(needs: {
         await Promise.all([planEach(some.map((draft) => [draft])), plan(others, attempts + 1)]);
       }
 
-      const simulated = await simulate({ ...needs, feePayer: feePayer.address }, parts);
-      const { err, simulatedTerms } = simulated;
-      if (err !== null) {
+      const simulated = await simulate(
+        {
+          ...{ rpc, floors, composer, feePayer: feePayer.address },
+          leastLeft: feePayer.leastLeft() + drafts[0]!.rentMinimum,
+        },
+        parts,
+      );
+      if ("err" in simulated) {
+        const { err } = simulated;
         if (isFeePayerShort(err)) {
           const detail = `the simulation failed: ${JSON.stringify(err)}`;
           throw new CollectError({ kind: "fee-payer-short", detail });
         }
-        const steps = composer.findCulprits(parts, simulatedTerms, err);
+        const steps = composer.findCulprits(parts, SIMULATED_TERMS, err);
         const i = drafts.length === 1 ? 0 : parts.findIndex((part) => part === steps[0]?.part);
         // The failed account is unknown. If the transaction is only too large, halves of it may
         // fit.

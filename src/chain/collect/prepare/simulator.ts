@@ -1,67 +1,110 @@
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
+import {
+  isFeePayerShort,
+  isReceiverBelowRent,
+  type TransactionError,
+} from "../../rpc/transaction-error.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
 import { distributionsOf } from "../../choose-sweeps.ts";
 import { readWrappedSol } from "../../token-accounts.ts";
 import type { CollectPart, Composer, TransactionTerms } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
 
-export type Simulated = Awaited<ReturnType<typeof simulate>>;
+/** A simulated transaction that succeeds. */
+export interface Simulated {
+  readonly unitsConsumed: number;
+  /** Returns the lamports of a vault, or of the fee payer, after the transaction. */
+  readonly after: (address: string) => Lamports;
+  /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
+  readonly leftInAmm: ReadonlyMap<string, Lamports>;
+  /** What the fee payer lost besides the base fee. */
+  readonly rent: Lamports;
+  /** The fee payer's lamports after the transaction, as simulated. */
+  readonly left: Lamports;
+  /**
+   * The same with sweeps, but at most what another endpoint allows (if one works): a message must
+   * not demand more of the fee payer because one endpoint overstates its balance.
+   */
+  readonly certainlyLeft: Lamports;
+}
+
+export interface FailedSimulation {
+  readonly err: TransactionError;
+  readonly logs: readonly string[];
+}
+
+/** The terms of all simulated transactions. They charge no priority fee. */
+export const SIMULATED_TERMS: TransactionTerms = {
+  price: 0n,
+  unitLimit: MAX_UNIT_LIMIT,
+  guard: 1n,
+};
 
 /**
- * Simulates a transaction of one or several accounts. `feePayer` is in base58. Rejects with an
- * {@link RpcError}.
+ * Simulates a transaction of one or several accounts. `feePayer` is in base58. With fewer lamports
+ * than `leastLeft` after the transaction, the fee payer counts as short. Rejects with an {@link
+ * RpcError}.
  */
 export async function simulate(
-  needs: { rpc: Rpc; floors: Pick<Floors, "landedSlotOf">; composer: Composer; feePayer: string },
+  needs: {
+    rpc: Rpc;
+    floors: Pick<Floors, "landedSlotOf">;
+    composer: Composer;
+    feePayer: string;
+    leastLeft: bigint;
+  },
   parts: readonly CollectPart[],
-) {
-  const { rpc, floors, composer, feePayer } = needs;
+): Promise<Simulated | FailedSimulation> {
+  const { rpc, floors, composer, feePayer, leastLeft } = needs;
   const sweeps = parts.flatMap((part) => part.sweeps);
   const distributions = distributionsOf(sweeps);
-  const simulatedTerms: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
-  const base64 = toTransaction(composer.compose(parts, simulatedTerms), feePayer);
+  const base64 = toTransaction(composer.compose(parts, SIMULATED_TERMS), feePayer);
   const ammVaults = [
     ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
     ...distributions
       .filter(({ withPool }) => withPool)
       .map(({ coin }) => coin.sharingConfig.ammVault),
   ];
-  const addresses = [
-    ...parts.map(({ account }) => account.creatorVault),
+  const isPlain = sweeps.length === 0 && ammVaults.length === 0;
+  const simulated = await rpc.simulateTransaction(base64, {
+    addresses: [
+      ...parts.map(({ account }) => account.creatorVault),
+      feePayer,
+      ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
+      ...ammVaults,
+    ],
     feePayer,
-    ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
-    ...ammVaults,
-  ];
-  const minSlot = Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address)));
-  const [simulated, [read] = []] = await Promise.all([
-    rpc.simulateTransaction(base64, addresses, minSlot),
-    // Only sweeps cost rent. Some nodes do not report the fee payer's previous balance, so read it.
-    // It may be of an earlier slot: fees that other collects paid after that slot then count as
-    // rent.
-    sweeps.length > 0 ? rpc.getAccounts([[feePayer]]).then((groups) => groups[0]) : [],
-  ]);
-  const { accounts, payerBefore, ...result } = simulated;
-  const found = new Map(accounts?.map((account, i) => [addresses[i]!, account]));
-  /**
-   * Returns the lamports of a vault, or of the fee payer, after the transaction; undefined if
-   * unknown.
-   */
-  const after = (address: string): Lamports | undefined => found.get(address)?.lamports;
-  const [before, left] = [payerBefore ?? read?.lamports, after(feePayer)];
+    leastLeft,
+    // Other errors only leave something out.
+    confirmsError: (err) => isPlain || isFeePayerShort(err) || isReceiverBelowRent(err),
+    minSlot: Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address))),
+  });
+  if (simulated.err !== null) return simulated;
+  const { unitsConsumed, accounts, left, endpoint } = simulated;
+  // Without sweeps, nothing of the fee payer but the fee is at stake.
+  const read = sweeps.length > 0 ? await readPayer(rpc, feePayer, endpoint) : undefined;
+  const before = simulated.payerBefore ?? read ?? left;
+  const most = read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
   return {
-    ...result,
-    simulatedTerms,
-    after,
-    /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
+    unitsConsumed,
+    after: (address) => accounts.get(address)!.lamports,
     leftInAmm: new Map<string, Lamports>(
-      ammVaults.map((each) => [each, readWrappedSol(found.get(each)) ?? toLamports(0)]),
+      ammVaults.map((each) => [each, readWrappedSol(accounts.get(each)) ?? toLamports(0)]),
     ),
-    /** What the fee payer lost besides the base fee; undefined when unknown. */
-    rent:
-      before !== undefined && left !== undefined
-        ? saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS))
-        : undefined,
+    rent: saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS)),
+    left,
+    certainlyLeft: most < left ? most : left,
   };
+}
+
+/** Reads the fee payer's lamports at another endpoint than the simulation's, if one works. */
+async function readPayer(
+  rpc: Rpc,
+  feePayer: string,
+  simulatedAt: Parameters<Rpc["getAccounts"]>[1],
+): Promise<Lamports> {
+  const [group] = await rpc.getAccounts([[feePayer]], simulatedAt);
+  return group?.[0]?.lamports ?? toLamports(0);
 }

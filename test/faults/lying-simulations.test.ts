@@ -1,0 +1,178 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { newMint } from "../support/new-mint.ts";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isAccountsRead, isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000;
+
+let world: World;
+let liar: LyingEndpoint;
+/** A gateway that prefers an endpoint that lies to an honest one. */
+beforeEach(async () => {
+  world = await startWorld(async (sandbox) => {
+    liar = await startLyingEndpoint(sandbox);
+    return { SOLANA_RPC_URL: `${liar.url},${sandbox.rpc.url}` };
+  });
+});
+afterEach(async () => {
+  await world.close();
+  await liar.close();
+});
+
+const lieInSimulations = (change: (value: any, params: any[]) => object) => {
+  liar.lie({
+    simulateTransaction(tellTruth, params) {
+      const { context, value } = tellTruth();
+      return { context, value: { ...value, ...change(value, params) } };
+    },
+  });
+};
+/** The positions of the fee payer among the accounts of a simulation. */
+const payerIn = ([, { accounts }]: any[]): number =>
+  accounts.addresses.indexOf(world.sandbox.feePayer);
+const withPayer = (value: any, params: any[], change: (account: any) => unknown) =>
+  value.accounts.with(payerIn(params), change(value.accounts[payerIn(params)]));
+const add = (account: any, lamports: number) => ({
+  ...account,
+  lamports: Number(account.lamports) + lamports,
+});
+/** The honest endpoint's calls. */
+const callsTo = (...methods: string[]) => world.sandbox.rpc.calls.filter(isMethod(...methods));
+
+/** Launches coins of an account, whose fees wait on the curve or in the pool. */
+function launchCoins(handle: string, place: "curve" | "pool", count: number): string[] {
+  const { coins } = world.sandbox;
+  const creator = world.account(handle).address;
+  return Array.from({ length: count }, () => {
+    const mint = newMint();
+    const fees = BigInt(SOL);
+    if (place === "curve") coins.launch({ mint, creator, fees });
+    else {
+      coins.launch({ mint, creator });
+      coins.migrate(mint, { fees });
+    }
+    return mint;
+  });
+}
+const collectCoins = async (handle: string, mints: readonly string[]) =>
+  (await world.collect(world.account(handle).id, {}, [...mints])).body;
+
+describe("a preferred endpoint that omits members of simulations", () => {
+  it.each<[string, (value: any, params: any[]) => object]>([
+    ["the accounts", () => ({ accounts: null })],
+    ["one account", ({ accounts }) => ({ accounts: accounts.slice(1) })],
+    ["what the accounts hold", ({ accounts }) => ({ accounts: accounts.map(() => null) })],
+    ["the fee payer", (value, params) => ({ accounts: withPayer(value, params, () => null) })],
+    ["the compute units", () => ({ unitsConsumed: null })],
+    ["the compute units, as 0", () => ({ unitsConsumed: 0 })],
+    ["the error", () => ({ err: undefined })],
+  ])("is not asked alone: %s", async (_, omit) => {
+    lieInSimulations(omit);
+    const mints = launchCoins("newcomer", "curve", 1);
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
+    const { id } = world.account("creator");
+    expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000" });
+    expect(world.sandbox.landedCollects()).toHaveLength(2);
+  });
+});
+
+describe("a preferred endpoint that reports false errors of simulations", () => {
+  it.each([
+    ["that the fee payer does not exist", "AccountNotFound"],
+    ["that the fee payer cannot pay", "InsufficientFundsForFee"],
+    ["that the first instruction fails", { InstructionError: [0, { Custom: 1 }] }],
+    [
+      "that the receiver would stay below its rent",
+      { InsufficientFundsForRent: { account_index: 1 } },
+    ],
+  ])("decides nothing alone: %s", async (_, err) => {
+    lieInSimulations(() => ({ err, accounts: null }));
+    const { id } = world.account("creator");
+    expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000" });
+    expect(callsTo("simulateTransaction")).toHaveLength(1);
+  });
+});
+
+describe("a fee payer's balance", () => {
+  it("that the preferred endpoint understates does not make the fee payer short", async () => {
+    lieInSimulations((value, params) => ({
+      accounts: withPayer(value, params, (account) => ({ ...account, lamports: 1 })),
+    }));
+    const { id } = world.account("creator");
+    expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000" });
+  });
+
+  it("that the preferred endpoint overstates fails no sweep", async () => {
+    lieInSimulations((value, params) => ({
+      accounts: withPayer(value, params, (account) => add(account, 100 * SOL)),
+      preBalances: value.preBalances.map((lamports: any) => Number(lamports) + 100 * SOL),
+    }));
+    for (const place of ["curve", "pool"] as const) {
+      const mints = launchCoins("newcomer", place, 2);
+      expect(await collectCoins("newcomer", mints)).toMatchObject({ success: true });
+    }
+    expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null]);
+  });
+
+  it("is read at another endpoint than the simulation's, once for each simulation with sweeps", async () => {
+    const mints = launchCoins("newcomer", "curve", 1);
+    liar.calls.length = 0;
+    world.forgetCalls();
+    await collectCoins("newcomer", mints);
+    expect(callsTo("simulateTransaction")).toEqual([]);
+    expect(world.sandbox.rpc.calls.filter(isAccountsRead)).toHaveLength(1);
+    const [simulations, reads] = [isMethod("simulateTransaction"), isAccountsRead].map(
+      (is) => liar.calls.filter(is).length,
+    );
+    expect([simulations, reads]).toEqual([1, 1]);
+  });
+});
+
+describe("compute units that the preferred endpoint understates", () => {
+  it.each([
+    ["a curve", "curve", 1],
+    ["ten curves", "curve", 10],
+    ["a pool", "pool", 1],
+    ["five pools", "pool", 5],
+  ] as const)("fail no sweep of %s", async (_, place, count) => {
+    lieInSimulations(() => ({ unitsConsumed: 1 }));
+    const mints = launchCoins("newcomer", place, count);
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ success: true });
+    expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual([null]);
+  });
+
+  it("fail no collect of vaults, and none of shared fees", async () => {
+    lieInSimulations(() => ({ unitsConsumed: 1 }));
+    for (const handle of ["artist001", "graduate", "band"]) {
+      const mints = world.account(handle).coins.map(({ mint }) => mint);
+      expect(await collectCoins(handle, mints)).toMatchObject({ success: true });
+    }
+    expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null, null]);
+  });
+
+  it("are never below what a transaction of this kind has used", async () => {
+    // More than the floor of a plain collect.
+    const used = 50_000;
+    liar.lie({
+      simulateTransaction(tellTruth) {
+        const { context, value } = tellTruth();
+        return { context, value: { ...value, unitsConsumed: used } };
+      },
+      getTransaction(tellTruth) {
+        const result = tellTruth();
+        return result && { ...result, meta: { ...result.meta, computeUnitsConsumed: used } };
+      },
+    });
+    const { id } = world.account("artist001");
+    expect((await world.collect(id)).body).toMatchObject({ success: true });
+    lieInSimulations(() => ({ unitsConsumed: 1 }));
+    expect((await world.collect(world.account("artist002").id)).body).toMatchObject({
+      success: true,
+    });
+    const limits = world.sandbox
+      .landedCollects()
+      .map(({ message }) => message.config!.configValues[1]!.value);
+    expect(limits).toEqual([60_000, used]);
+  });
+});
