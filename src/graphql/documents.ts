@@ -62,6 +62,8 @@ export function createDocuments(schema: GraphQLSchema) {
     maxSize: MAX_BYTES,
     sizeCalculation: ({ bytes }) => bytes,
   });
+  /** Documents that have been validated, also those that are no longer cached. */
+  const valid = new WeakSet<Document>();
 
   return {
     cached: (text: string): Document | undefined => cache.get(text),
@@ -103,12 +105,14 @@ export function createDocuments(schema: GraphQLSchema) {
         if (isSelected && isSubscription && counts.historyRequests > 0)
           throw badRequest("A subscription has no `history`. Query it after an event.");
       }
+      if (valid.has(document)) return [];
       const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
       return validate(schema, node, RULES, options);
     },
 
     /** Caches a valid document whose operation has been admitted. */
     add(text: string, document: Document): void {
+      valid.add(document);
       cache.set(text, document);
     },
   };

@@ -133,6 +133,12 @@ export function createGraphQLEndpoint(needs: {
         },
       };
     },
+    onSubscribe({ args }) {
+      const { document, contextValue } = args as ExecutionArgs & {
+        contextValue: YogaInitialContext;
+      };
+      documents.add(contextValue.params.query!, parsed.get(document)!);
+    },
     onResultProcess({ result, serverContext }) {
       withPrint(result as ExecutionResult);
       recordFirstCode(result as ExecutionResult, (serverContext as unknown as Context).scope);

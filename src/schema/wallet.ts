@@ -203,7 +203,10 @@ function mintsOfFields({
 }: GraphQLResolveInfo): Mints[] {
   const fields = (getNamedType(returnType) as GraphQLObjectType).getFields();
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  return fieldsOf(new Map(Object.entries(fragments)), sets).flatMap((node) => {
+  const nodes = fieldsOf(new Map(Object.entries(fragments)), sets);
+  // Fields with one response name have equal arguments.
+  const byResponseName = new Map(nodes.map((node) => [(node.alias ?? node.name).value, node]));
+  return [...byResponseName.values()].flatMap((node) => {
     const field = fields[node.name.value];
     const name = field && costOf(field)?.mintsIn;
     return field && name ? [getArgumentValues(field, node, variableValues)[name] as Mints] : [];

@@ -137,34 +137,41 @@ async function run({ target }: Subject, costly: CostlyRequest, comment: string):
 fuzz("no document at the limits costs more than it counts", {
   share: 0.05,
   cases: costlyRequests,
-  async check(costly) {
-    subject ??= await start();
-    const { lookupMs } = subject;
-    const priceOf = ({ cpuMs, counted }: Run) => cpuMs / lookupMs / counted;
-    const isAbove = (one: Run) =>
-      priceOf(one) > TOLERANCE * MAX_LOOKUPS_PER_REQUEST || one.waitMs > TOLERANCE * MAX_WAIT_MS;
-
-    let runs: Run[] = [];
-    for (let repeat = 0; repeat < REPEATS; repeat++) {
-      const comment = `#${++sent}`;
-      const again: Run[] = [];
-      for (let i = 0; i < RUNS; i++) again.push(await run(subject, costly, comment));
-      // Of the first runs, the second and the third, the cheapest each.
-      runs = again.map((one, i) => {
-        const earlier = runs[i];
-        return earlier && priceOf(earlier) < priceOf(one) ? earlier : one;
-      });
-      if (!runs.some(isAbove)) break;
-    }
-    const prices = runs.map((one) => ({ ...one, lookups: Math.round(priceOf(one)) }));
-    for (const { lookups, bytes, waitMs } of prices) {
-      most.lookups = Math.max(most.lookups, lookups);
-      most.bytes = Math.max(most.bytes, bytes);
-      most.waitMs = Math.max(most.waitMs, waitMs);
-    }
-    if (runs[0]!.isAccepted) most.accepted++;
-    expect(prices.filter((one) => isAbove(one) || one.bytes > MAX_ANSWER_BYTES)).toEqual([]);
-    expect(prices.filter(({ status }) => status >= 500)).toEqual([]);
-    if (++checked % CASES_PER_MEMORY_CHECK === 0) await expectMemoryBack(subject);
+  check(costly) {
+    const checking = checkPrice(costly);
+    // The time limit leaves the last check to itself.
+    checking.catch(() => undefined);
+    return checking;
   },
 });
+
+async function checkPrice(costly: CostlyRequest): Promise<void> {
+  subject ??= await start();
+  const { lookupMs } = subject;
+  const priceOf = ({ cpuMs, counted }: Run) => cpuMs / lookupMs / counted;
+  const isAbove = (one: Run) =>
+    priceOf(one) > TOLERANCE * MAX_LOOKUPS_PER_REQUEST || one.waitMs > TOLERANCE * MAX_WAIT_MS;
+
+  let runs: Run[] = [];
+  for (let repeat = 0; repeat < REPEATS; repeat++) {
+    const comment = `#${++sent}`;
+    const again: Run[] = [];
+    for (let i = 0; i < RUNS; i++) again.push(await run(subject, costly, comment));
+    // Of the first runs, the second and the third, the cheapest each.
+    runs = again.map((one, i) => {
+      const earlier = runs[i];
+      return earlier && priceOf(earlier) < priceOf(one) ? earlier : one;
+    });
+    if (!runs.some(isAbove)) break;
+  }
+  const prices = runs.map((one) => ({ ...one, lookups: Math.round(priceOf(one)) }));
+  for (const { lookups, bytes, waitMs } of prices) {
+    most.lookups = Math.max(most.lookups, lookups);
+    most.bytes = Math.max(most.bytes, bytes);
+    most.waitMs = Math.max(most.waitMs, waitMs);
+  }
+  if (runs[0]!.isAccepted) most.accepted++;
+  expect(prices.filter((one) => isAbove(one) || one.bytes > MAX_ANSWER_BYTES)).toEqual([]);
+  expect(prices.filter(({ status }) => status >= 500)).toEqual([]);
+  if (++checked % CASES_PER_MEMORY_CHECK === 0) await expectMemoryBack(subject);
+}
