@@ -305,6 +305,9 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
+    /** Whether the endpoint's state has a {@link Fault}, and a better endpoint answers. */
+    hasFault: (endpoint: Endpoint) => faultOf(of(endpoint)) !== undefined,
+
     /**
      * Records a call's error, or "slow". Errors about the slot, the transaction or the request
      * cause no backoff.

@@ -21,7 +21,7 @@ import {
   type FinalizedBlock,
   type ReportWaits,
 } from "./signature-status.ts";
-import { createTransactions } from "./transactions.ts";
+import { createReadTransaction, createTransactions } from "./transactions.ts";
 
 const SIMULATION = {
   ...FINALIZED,
@@ -124,8 +124,10 @@ export function createRpc(
     ...needs,
     failover,
     callEndpoint,
+    readTransactionAt: createReadTransaction(reads),
     getFinalizedBlock,
     isReached,
+    hasFault: judge.hasFault,
   });
 
   return {
@@ -245,14 +247,16 @@ export function createRpc(
     getSlot,
 
     /**
-     * The newest finalized slot of all endpoints, even if not credible. The preferred endpoint may
-     * be behind.
+     * The newest credible finalized slot that any endpoint reports: the preferred endpoint may be
+     * behind. Like other reads, fails if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
-      const slots = results.flatMap((result) =>
-        result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
-      );
+      const slots = results
+        .flatMap((result) =>
+          result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
+        )
+        .filter(isReached);
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };

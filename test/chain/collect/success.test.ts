@@ -16,7 +16,7 @@ import {
   hold,
   isMethod,
   onNext,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
 } from "../../support/sandbox.ts";
@@ -373,7 +373,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
   ])("%s", async (_, skippedMs) => {
     const collector = createSandboxCollector(sandbox, {
       rpcs: [sandbox.rpc, sandbox.secondRpc],
-      waits: { agreeMs: SHORT_AGREE_MS },
+      waits: SHORT_AGREEMENT,
     });
     const later = performance.now() + 600_000;
     for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
