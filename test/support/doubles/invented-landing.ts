@@ -43,18 +43,27 @@ export const inventLandings =
       };
     }
 
+    /** The node may be asked about a transaction that has landed before the node received it. */
+    function inventedOf(
+      signature: string,
+      transaction: WireTransaction | undefined = chain.landed(signature),
+    ): SandboxTransaction | undefined {
+      const landed = invented.get(signature) ?? (transaction && invent(transaction));
+      if (landed) invented.set(signature, landed);
+      return landed;
+    }
+
     return {
       ...honest,
       sendTransaction(params) {
         const transaction = decodeTransaction(Buffer.from((params as [string])[0], "base64"));
-        const { signature } = transaction;
-        if (!invented.has(signature)) invented.set(signature, invent(transaction));
-        return signature;
+        inventedOf(transaction.signature, transaction);
+        return transaction.signature;
       },
       getSignatureStatuses(params) {
         const truth = honest.getSignatureStatuses!(params) as { value: unknown[] };
         const value = (params as [string[]])[0].map((signature, i) => {
-          const landed = invented.get(signature);
+          const landed = inventedOf(signature);
           if (!landed) return truth.value[i];
           const status = err === null ? { Ok: null } : { Err: err };
           const { slot } = landed;
@@ -63,7 +72,7 @@ export const inventLandings =
         return { context: { slot: chain.slot("processed") + slotsAhead }, value };
       },
       getTransaction(params) {
-        const landed = invented.get((params as [string])[0]);
+        const landed = inventedOf((params as [string])[0]);
         return landed
           ? { ...toTransactionJson(landed), version: 1 }
           : honest.getTransaction!(params);
