@@ -154,7 +154,10 @@ describe("a caller who joins a collect after its transaction has landed", () => 
 describe("a caller who joins a collect before its transaction has landed", () => {
   it("gets its success although an endpoint claims a slot far ahead", async () => {
     const liar = await startLyingEndpoint(sandbox);
-    liar.lie({ getSlot: (tellTruth) => tellTruth() + 1_000_000, sendTransaction: () => "dropped" });
+    liar.lie({
+      getSlot: (tellTruth) => Number(tellTruth()) + 1_000_000,
+      sendTransaction: () => "dropped",
+    });
     const collector = createSandboxCollector(sandbox, { rpcs: [sandbox.rpc, liar] });
     const lift = sandbox.rpc.faults.add({
       when: isMethod("sendTransaction"),
