@@ -247,16 +247,17 @@ export function createRpc(
     getSlot,
 
     /**
-     * The newest credible finalized slot that any endpoint reports: the preferred endpoint may be
-     * behind. Like other reads, fails if no endpoint has a current slot.
+     * The newest finalized slot that two endpoints have reached, or that one reports and the chain
+     * can have reached: the preferred endpoint may be behind. Like other reads, fails if no endpoint
+     * has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
-      const slots = results
-        .flatMap((result) =>
-          result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
-        )
-        .filter(isReached);
+      const reported = results.flatMap((result) =>
+        result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
+      );
+      // Another endpoint has reached all slots but the first.
+      const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };
