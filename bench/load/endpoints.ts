@@ -53,7 +53,7 @@ export const methodsOf = (chain: Chain): Methods => ({
 });
 
 /**
- * Starts two endpoints of the chain. Call this before the chain's slots advance, so that both have
+ * Starts three endpoints of the chain. Call this before the chain's slots advance, so that all have
  * the same genesis hash. For each send of a transaction, calls `onSend` with its addresses before
  * the chain gets the transaction.
  */
@@ -138,7 +138,7 @@ export async function startEndpoints(
     };
   }
 
-  const endpoints = await Promise.all([startEndpoint(), startEndpoint()]);
+  const endpoints = await Promise.all([startEndpoint(), startEndpoint(), startEndpoint()]);
   return {
     endpoints,
     sent: sent as ReadonlyMap<string, SentTransaction>,

@@ -12,7 +12,7 @@ import type { System } from "./system.ts";
 type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
 
 /**
- * A fault of both endpoints, or of the social network, affects this fraction of the matching calls.
+ * A fault of all endpoints, or of the social network, affects this fraction of the matching calls.
  */
 const FAULT_RATE = 0.7;
 /** More than the 150 blocks for which a blockhash is valid. */
@@ -43,7 +43,7 @@ const RECOVERED_MS = 3_000;
  */
 const MAX_READS_AHEAD = 0.1;
 /**
- * How long an endpoint closes connections before the other one lies, or before it shows another
+ * How long an endpoint closes connections before another one lies, or before it shows another
  * cluster itself.
  */
 const OUTAGE_MS = 300;
@@ -109,8 +109,8 @@ interface Scenario {
   readonly ms?: number | undefined;
   /** How long no endpoint fails before the fault. */
   readonly quietMs?: number | undefined;
-  /** The endpoint that fails for a moment before the fault. */
-  readonly failsBefore?: Endpoint | undefined;
+  /** The endpoints that fail for a moment before the fault. */
+  readonly failBefore?: readonly Endpoint[] | undefined;
   /**
    * The endpoints show different clusters. No replica may start meanwhile, because it cannot know
    * which is right.
@@ -123,14 +123,14 @@ const stopAll = (stops: (() => void)[]) => () => {
 };
 
 /**
- * Returns the faults of the chain. At most one endpoint lies at a time; a fault of both endpoints
+ * Returns the faults of the chain. At most one endpoint lies at a time; a fault of all endpoints
  * is no lie.
  */
 function chainScenarios(system: System, problems: Problems): Scenario[] {
   const { endpoints, lies, ratchet, replicas, stale, random, activity, feePayer } = system;
   const { chain } = system.sandbox;
   const sometimes = () => random.isChosen(FAULT_RATE);
-  const onBoth = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
+  const onAll = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
     stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
 
   function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
@@ -163,68 +163,67 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     const startedAt = Date.now();
     const before = endpoints.map(({ reads }) => reads());
     return () => {
-      const [first, second] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [
+      const [first, second, third] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [
+        number,
         number,
         number,
       ];
       // On a busy machine the first endpoint may answer too late.
       if (replicas.some(({ endpointFailedAt }) => endpointFailedAt() >= startedAt)) return;
-      if (second > MAX_READS_AHEAD * (first + second))
-        problems.add(
-          "a node that claims to be ahead got the reads",
-          `${second} of ${first + second}`,
-        );
+      const all = first + second + third;
+      if (second > MAX_READS_AHEAD * all)
+        problems.add("a node that claims to be ahead got the reads", `${second} of ${all}`);
     };
   }
 
   /**
-   * Returns two scenarios of each item, one per endpoint. Each half of the list alternates between
-   * the endpoints.
+   * Returns three scenarios of each item, one per endpoint. Each third of the list takes the
+   * endpoints in turn.
    */
-  const atBoth = <T>(list: readonly T[], toScenario: (one: T, endpoint: 0 | 1) => Scenario) =>
-    ([0, 1] as const).flatMap((swapped) =>
+  const atEach = <T>(list: readonly T[], toScenario: (one: T, endpoint: 0 | 1 | 2) => Scenario) =>
+    ([0, 1, 2] as const).flatMap((offset) =>
       list.map((one, i) => {
-        const endpoint = (i + swapped) % 2 === 0 ? 0 : 1;
+        const endpoint = ((i + offset) % 3) as 0 | 1 | 2;
         const scenario = toScenario(one, endpoint);
         return { ...scenario, name: `endpoint ${endpoint + 1}: ${scenario.name}` };
       }),
     );
-  const liesOfOne = atBoth(lies, (lie, endpoint) => ({
+  const liesOfOne = atEach(lies, (lie, endpoint) => ({
     name: lie.name,
     start: () => startLie(endpoints[endpoint], lie),
     isLong: lie.isLong,
     isAmbiguous: lie.movesFirst,
-    // The second endpoint is asked only while the first backs off.
-    failsBefore: endpoint === 1 ? endpoints[0] : undefined,
+    // Reads go to an endpoint only while those before it back off.
+    failBefore: endpoints.slice(0, endpoint),
   }));
   const refusal = ["version 1 refused", () => REFUSES_VERSION_1] as const;
-  const faultsOfOne = atBoth([...Object.entries(FAULTS), refusal], ([name, fault], endpoint) => ({
+  const faultsOfOne = atEach([...Object.entries(FAULTS), refusal], ([name, fault], endpoint) => ({
     name,
     start: () => endpoints[endpoint].faults.add(fault()),
   }));
   const isSend = isMethod("sendTransaction");
-  const ofBoth: Scenario[] = [
+  const ofAll: Scenario[] = [
     {
       name: "transactions: executed, but the response is lost",
-      start: () => onBoth(RESPONSE_LOST, (call) => isSend(call) && sometimes()),
+      start: () => onAll(RESPONSE_LOST, (call) => isSend(call) && sometimes()),
     },
     {
       name: "transactions: dropped until they expire",
-      start: () => onBoth(TRANSACTION_DROPPED, isSend),
+      start: () => onAll(TRANSACTION_DROPPED, isSend),
       isLong: true,
     },
     {
       name: "transactions: landed, but their status is unavailable",
-      start: () => onBoth({ then: "reset" }, isMethod("getSignatureStatuses")),
+      start: () => onAll({ then: "reset" }, isMethod("getSignatureStatuses")),
       isLong: true,
     },
     {
       name: "transactions: accepted, but dropped",
-      start: () => onBoth(TRANSACTION_DROPPED, (call) => isSend(call) && sometimes()),
+      start: () => onAll(TRANSACTION_DROPPED, (call) => isSend(call) && sometimes()),
     },
     ...Object.entries(FAULTS).map(([name, fault]) => ({
-      name: `both endpoints: ${name}`,
-      start: () => onBoth(fault(), sometimes),
+      name: `all endpoints: ${name}`,
+      start: () => onAll(fault(), sometimes),
     })),
   ];
   /** Empties the fee payer while a transaction lands. */
@@ -272,7 +271,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     })),
     { name: "the cluster stands still", start: standStill, ms: STILL_MS },
     {
-      name: "both endpoints: version 1 refused",
+      name: "all endpoints: version 1 refused",
       start: () => stopAll(endpoints.map(({ faults }) => faults.add(REFUSES_VERSION_1))),
     },
   ];
@@ -282,7 +281,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     ms: AHEAD_MS,
     start: () => stopAll([startLie(endpoints[1], ratchet), limitReads()]),
   };
-  return [...takeTurns(liesOfOne, ofBoth, faultsOfOne, ofCluster), ahead];
+  return [...takeTurns(liesOfOne, ofAll, faultsOfOne, ofCluster), ahead];
 }
 
 /**
@@ -328,14 +327,14 @@ export function createFaultSchedule(system: System, problems: Problems) {
       const next = position.get(scenarios) ?? 0;
       position.set(scenarios, next + 1);
       const scenario = scenarios[next % scenarios.length]!;
-      const { name, start, isLong, failsBefore, ms = SHORT_FAULT_MS, quietMs = 0 } = scenario;
+      const { name, start, isLong, failBefore = [], ms = SHORT_FAULT_MS, quietMs = 0 } = scenario;
       while (scenario.isAmbiguous && isStarting) await sleep(POLL_MS);
       isAmbiguous ||= scenario.isAmbiguous ?? false;
       injected.add(name);
       await sleep(quietMs);
-      const endOutage = failsBefore?.faults.add({ then: "reset" });
-      if (endOutage) await sleep(OUTAGE_MS);
-      endOutage?.();
+      const endOutage = stopAll(failBefore.map(({ faults }) => faults.add({ then: "reset" })));
+      if (failBefore.length > 0) await sleep(OUTAGE_MS);
+      endOutage();
       const stop = start();
       if (isLong) {
         await sleep(EXPIRES_AFTER_MS);

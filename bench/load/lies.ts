@@ -2,6 +2,7 @@ import { randomBytes } from "node:crypto";
 import { getBase58Decoder } from "@solana/kit";
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
 import { JsonRpcError, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { claimExpiry, inventLandings } from "../../test/support/doubles/invented-landing.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import { methodsOf, type ToMethods } from "./endpoints.ts";
 import type { Timeline } from "./timeline.ts";
@@ -36,6 +37,9 @@ const OTHER_CLUSTER_SLOTS = 50_000_000;
 const SLOTS_BEHIND = [5, 60];
 /** How many slots a ratchet gains with each answer. */
 const SLOTS_GAINED = 7;
+
+/** What an invented transaction moves, and a wrong balance of the fee payer has too much. */
+const MANY_LAMPORTS = 777_000_000_000n;
 
 /** Few enough that a replica cannot reject them as impossible. */
 const SLOTS_AHEAD = 400;
@@ -157,7 +161,32 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     }),
   });
 
+  /** A fee payer that has paid far more than it did. */
+  const overstateCosts: ToMethods = (honest) => ({
+    ...honest,
+    getTransaction(params) {
+      const truth = honest.getTransaction!(params) as {
+        meta: { preBalances?: bigint[] };
+      } | null;
+      // A transaction that its fee payer could not pay has no balances.
+      if (!truth?.meta.preBalances) return truth;
+      const [payer = 0n, ...others] = truth.meta.preBalances;
+      const preBalances = [payer + MANY_LAMPORTS, ...others];
+      return { ...truth, meta: { ...truth.meta, preBalances } };
+    },
+  });
+
   return [
+    {
+      name: "failed transactions invented",
+      methods: inventLandings(chain, { err: { InstructionError: [1, { Custom: 1 }] } }),
+    },
+    {
+      name: "successes invented, 140 slots ahead",
+      methods: inventLandings(chain, { gain: MANY_LAMPORTS, slotsAhead: 140 }),
+    },
+    { name: "every blockhash expired", methods: claimExpiry(SLOTS_AHEAD) },
+    { name: "a fee payer that paid far more", methods: overstateCosts },
     {
       name: "a stale node that drops transactions",
       methods: (honest) =>

@@ -22,7 +22,7 @@ const FEES_LAMPORTS = 1_000_000;
 const POLL_MS = 50;
 
 /**
- * Runs an hour's worth of transactions that never land, because both endpoints drop them. Collects
+ * Runs an hour's worth of transactions that never land, because all endpoints drop them. Collects
  * for all accounts at once, waits until each transaction has been sent twice, and then skips slots
  * until the blockhashes expire. Repeats this, and reports a problem if memory grows.
  */

@@ -39,7 +39,7 @@ export type System = Awaited<ReturnType<typeof startSystem>>;
 type Place = "vault" | "amm" | "coin";
 
 /**
- * Starts the system under load: a sandbox, two endpoints of its chain, Redis, and two gateway
+ * Starts the system under load: a sandbox, three endpoints of its chain, Redis, and two gateway
  * processes. `shared` are the coins with shared fees to launch.
  */
 export async function startSystem(

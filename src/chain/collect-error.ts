@@ -168,11 +168,15 @@ export const COLLECT_FAILURES = {
       `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
     hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
   }),
-  /** The transaction landed, but the amounts that it moved cannot be read. */
+  /**
+   * The transaction landed, but the amounts that it moved cannot be read, or the endpoints do not
+   * agree on them.
+   */
   "landed-unreadable": failure<Signed>({
     answer: ({ signature }) => ({
-      message: `Transaction ${signature} landed, but its amounts cannot be read at the moment. Look it up by its signature.`,
+      message: `Transaction ${signature} landed, but its amounts are not certain at the moment. Look it up by its signature.`,
     }),
+    hint: "the endpoints in SOLANA_RPC_URL cannot return a landed transaction, or do not agree on it: look it up by its signature, and replace the endpoint that is wrong",
   }),
 };
 

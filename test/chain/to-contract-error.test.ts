@@ -115,7 +115,8 @@ const CASES: {
     { signature: "sig" },
     {
       message:
-        "Transaction sig landed, but its amounts cannot be read at the moment. Look it up by its signature.",
+        "Transaction sig landed, but its amounts are not certain at the moment. Look it up by its signature.",
+      hint: "do not agree on it",
     },
   ],
 };

@@ -7,7 +7,7 @@ import {
 import { rpcResult } from "../support/rpc-answers.ts";
 import {
   isMethod,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
 } from "../support/sandbox.ts";
@@ -41,7 +41,7 @@ describe("a transaction that one endpoint reports as expired while the other is 
     const collector = createSandboxCollector(sandbox, {
       rpcs,
       env,
-      waits: { agreeMs: SHORT_AGREE_MS },
+      waits: SHORT_AGREEMENT,
     });
     const { collect, signature } = await startDropped(collector, rpcs);
     sandbox.secondRpc.faults.clear();

@@ -5,7 +5,7 @@ import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import {
   isMethod,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
 } from "../support/sandbox.ts";
@@ -23,7 +23,7 @@ async function start(redis?: Redis) {
   liar = await startLyingEndpoint(sandbox);
   collector = createSandboxCollector(sandbox, {
     rpcs: [liar, sandbox.rpc],
-    waits: { agreeMs: SHORT_AGREE_MS },
+    waits: SHORT_AGREEMENT,
     ...(redis ? { redis } : {}),
   });
 }

@@ -9,7 +9,7 @@ import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis
 import { rpcResult } from "../support/rpc-answers.ts";
 import {
   isMethod,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
 } from "../support/sandbox.ts";
@@ -182,7 +182,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
       living = createSandboxCollector(sandbox, {
         redis,
         rpcs: [sandbox.rpc, sandbox.secondRpc],
-        waits: { agreeMs: SHORT_AGREE_MS },
+        waits: SHORT_AGREEMENT,
       });
       sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
       void dying.collect("creator").catch(() => undefined);

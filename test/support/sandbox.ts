@@ -24,7 +24,7 @@ export const SHORT_WAITS = {
   liveCallMs: 0,
 } satisfies Waits;
 /** For tests of endpoints that do not agree. */
-export const SHORT_AGREE_MS = 300;
+export const SHORT_AGREEMENT = { agreeMs: 300, longestLifeMs: 300 } satisfies Waits;
 /** Longer than any test. */
 export const NEVER_MS = 600_000;
 

@@ -82,13 +82,8 @@ const MAX_MOVING_NOTHING = 5;
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } =
     needs;
-  const { confirm, findLanded, readLanded, readAtEach } = createConfirmation(needs);
-  const readOutcome = createReadOutcome({
-    ...needs,
-    readLanded,
-    readAtEach,
-    endpointCount: rpc.endpointCount,
-  });
+  const { confirm, findLanded, readLanded } = createConfirmation(needs);
+  const readOutcome = createReadOutcome({ ...needs, readLanded });
 
   return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
     const { account, coins } = wallet;

@@ -2,7 +2,6 @@ import type { Logger } from "../../observability/log.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
-import type { LandedTransaction } from "../rpc/transactions.ts";
 import { CollectError } from "../collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
 import { isFeePayerShort, isReceiverBelowRent } from "../rpc/transaction-error.ts";
@@ -11,7 +10,8 @@ import type { Claim, Landing, LastCollect, StoredTransaction } from "./claims.ts
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { CoinBackoff } from "./coin-backoff.ts";
 import type { SignedCollect } from "./prepare/planner.ts";
-import type { Confirmation, Landed } from "./send-and-confirm.ts";
+import type { Confirmation } from "./send-and-confirm.ts";
+import type { CountedTransaction, Landed } from "./transaction-outcome.ts";
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -52,20 +52,17 @@ interface LandedForAccount {
 /** Returns a function that reads what a landed transaction did for an account. */
 export function createReadOutcome(needs: {
   readLanded: Confirmation["readLanded"];
-  readAtEach: Confirmation["readAtEach"];
-  endpointCount: number;
   balances: Pick<Balances, "getUnwithdrawable">;
   backoff: CoinBackoff;
   findings: Pick<CoinFindings, "found">;
   feePayer: string;
   metrics: CollectMetrics;
 }) {
-  const { readLanded, readAtEach, endpointCount, balances, backoff, findings, feePayer, metrics } =
-    needs;
+  const { readLanded, balances, backoff, findings, feePayer, metrics } = needs;
 
   async function toOutcome(
     { account, transaction: { signature }, signed }: LandedForAccount,
-    landed: LandedTransaction | undefined,
+    landed: CountedTransaction | undefined,
     landing: Landing,
     log: Logger,
   ): Promise<CollectOutcome> {
@@ -95,43 +92,31 @@ export function createReadOutcome(needs: {
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  async function countCosts(
-    signed: SignedCollect,
-    landed: LandedTransaction | undefined,
-  ): Promise<void> {
+  function countCosts(signed: SignedCollect, landed: CountedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
     metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
     if (!signed.transaction.sweptMints || !landed) return;
-    let rent = toRent(landed);
+    const rent = toRent(landed);
     if (rent === undefined) return;
-    if (rent > signed.signedRent) rent = await readAgreedRent(signed);
-    signed.correctRent(rent);
-    metrics.paid(rent);
+    // A program may have taken more than it did in the simulation, but one endpoint of several must
+    // not use up the budget.
+    const isOverstated = rent > signed.signedRent && !landed.isCertain;
+    const counted = isOverstated ? signed.signedRent : rent;
+    signed.correctRent(counted);
+    metrics.paid(counted);
   }
 
   /** Returns what the fee payer lost besides the fee; undefined if the node does not say. */
-  function toRent({ balances, fee }: LandedTransaction): Lamports | undefined {
+  function toRent({ balances, fee }: CountedTransaction): Lamports | undefined {
     const { before, after } = balances.get(feePayer) ?? {};
     if (before === undefined || after === undefined) return undefined;
     return saturatingSubtract(before, toLamports(after + fee));
   }
 
   /**
-   * Returns the highest rent that two endpoints (or the only one) report; the signed rent if they
-   * do not. A program may have taken more than it did in the simulation, but one endpoint of
-   * several must not use up the budget.
-   */
-  async function readAgreedRent({ transaction, signedRent }: SignedCollect): Promise<Lamports> {
-    const reports = await readAtEach(transaction);
-    const rents = reports.flatMap((landed) => toRent(landed) ?? []);
-    rents.sort((a, b) => (a > b ? -1 : 1));
-    return rents[endpointCount > 1 ? 1 : 0] ?? signedRent;
-  }
-
-  /**
    * Settles the account's claim with the outcome. Uses `outcome.err` only if the transaction itself
-   * cannot be read. Returns `failed-together` if a transaction of several accounts failed: any
+   * cannot be read. Without an error that the endpoints agree on, nothing backs off. Returns `failed-together` if a transaction of several accounts failed: any
    * account may be the reason. Throws {@link CollectError} `fee-payer-short`, `failed-on-chain` or
    * `landed-unreadable`.
    */
@@ -144,11 +129,12 @@ export function createReadOutcome(needs: {
     const { signature } = transaction;
     const landing: Landing = { slot: outcome.slot };
     try {
-      const landed = outcome.transaction ?? (await readLanded(transaction, timeoutMs));
+      const landed = outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
       const err = landed ? landed.err : outcome.err;
-      if (signed) await countCosts(signed, landed);
+      if (signed) countCosts(signed, landed);
       if (landed) signed?.usedUnits(landed.unitsConsumed);
       const { sweptMints: mints = [] } = transaction;
+      if (err === undefined) throw new CollectError({ kind: "landed-unreadable", signature });
       if (err === null) {
         // Only the account's own transactions end its backoff, not another account's distribution.
         if (signed || claim.openTransaction) landing.hasFailed = false;

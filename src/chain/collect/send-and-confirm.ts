@@ -1,25 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import type { LandedTransaction } from "../rpc/transactions.ts";
 import {
   MAX_SIGNATURES_PER_CALL,
+  toFound,
   type ExpiryReport,
   type SignatureStatus,
+  type TransactionReport,
 } from "../rpc/signature-status.ts";
-import type { TransactionError } from "../rpc/transaction-error.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
-import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
-
-/** The transaction is in a block. */
-export interface Landed {
-  readonly kind: "landed";
-  readonly err: TransactionError | null;
-  /** 0 if no node reports a credible slot. */
-  readonly slot: number;
-  /** Set if already read. */
-  readonly transaction?: LandedTransaction | undefined;
-}
+import { monotonicNow, msBetween, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import {
+  decide,
+  isSameOutcome,
+  type CountedTransaction,
+  type Landed,
+} from "./transaction-outcome.ts";
 
 export type TransactionOutcome =
   | Landed
@@ -41,19 +37,21 @@ export interface ConfirmationWaits {
    * expired.
    */
   readonly agreeMs?: number | undefined;
+  /** The longest life of a blockhash, at the lowest credible rate of blocks. */
+  readonly longestLifeMs?: number | undefined;
 }
 
 /** About two slots. */
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
-/** How long a read of a transaction at every endpoint waits for slow or late endpoints. */
-const READ_AT_EACH_MS = 2_000;
-/**
- * How many endpoints must agree that a transaction landed or expired, if that many are configured.
- */
-const MIN_AGREEING = 2;
+/** How long an endpoint with a transaction's final status may need to return the transaction. */
+const READ_MS = 2_000;
 const AGREE_MS = 20_000;
+/** For how many blocks a blockhash is valid. */
+const BLOCKHASH_BLOCKS = 150;
+/** At one block per second, far below the chain's rate. */
+const LONGEST_LIFE_MS = BLOCKHASH_BLOCKS * 1_000;
 
 export type Confirmation = ReturnType<typeof createConfirmation>;
 
@@ -64,11 +62,11 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  * is harmless, because the chain executes the same bytes only once. A transaction is replaced only
  * when it can never land.
  *
- * A transaction has landed if an endpoint returns the transaction itself, or if two endpoints
- * report the same final result. It has expired if two endpoints prove that it did not land
- * (`getExpiryReports`), and no endpoint contradicts them. With one configured endpoint, one report
- * is enough. If the endpoints do not agree within 20 s, the outcome is unknown: a stuck or silent
- * endpoint must not keep an account locked. Failed calls prove nothing and are retried.
+ * `decide` says what the endpoints' reports mean. While they do not agree on whether the
+ * transaction landed, it is sent again, and nothing else is signed. The outcome is unknown if they
+ * still do not agree when the blockhash has certainly expired, and 20 s after the first report that
+ * it has: a stuck or silent endpoint must not keep an account locked. Failed calls prove nothing
+ * and are retried.
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
@@ -77,6 +75,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     resendMs = RESEND_MS,
     rereadMs = REREAD_MS,
     agreeMs = AGREE_MS,
+    longestLifeMs = LONGEST_LIFE_MS,
   } = needs;
   /**
    * By signature of an open transaction: what to call when it is final. Not promises: a promise
@@ -85,7 +84,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const open = new Map<string, (status: SignatureStatus) => void>();
   let isPolling = false;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
-  const reading = new Map<string, Promise<LandedTransaction | undefined>>();
+  const reading = new Map<string, Promise<readonly TransactionReport[]>>();
 
   /** Reads the statuses of all open transactions together, while there are any. */
   async function poll(): Promise<void> {
@@ -108,26 +107,34 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   }
 
   /**
-   * Checks, without retries, one endpoint's report that a transaction is final. With several
-   * endpoints, returns undefined unless the transaction itself or a second endpoint supports the
-   * report.
+   * Makes one attempt to read a transaction at two endpoints. An attempt without its amounts ends
+   * only when the next one may start. Concurrent attempts for the same transaction are one.
    */
-  async function supportStatus(
-    { base64, signature }: StoredTransaction,
-    status: SignatureStatus,
-  ): Promise<Landed | undefined> {
-    if (rpc.endpointCount < MIN_AGREEING) return toLanded(status);
+  function readReports({ base64, signature }: StoredTransaction) {
     const accountKeys = accountKeysOf(base64);
-    const transaction = accountKeys && (await readShared(signature, accountKeys));
-    if (transaction)
-      return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
-    const statuses = await rpc.getStatusAtEach(signature);
-    const final = statuses.flatMap((each) => (each?.isFinal ? [each] : []));
-    const groups = Map.groupBy(final, ({ err }) => JSON.stringify(err));
-    const agreeing = [...groups.values()].find(({ length }) => length >= MIN_AGREEING);
-    return (
-      agreeing && { ...toLanded(agreeing[0]!), slot: Math.min(...agreeing.map(({ slot }) => slot)) }
-    );
+    return joinInFlight(reading, signature, async () => {
+      if (!accountKeys) return [];
+      const isEnough = (reports: readonly TransactionReport[]) => isCertain(decide(reports));
+      const reports = await rpc.getLandingReports(signature, accountKeys, isEnough);
+      if (!hasAmounts(decide(reports))) await sleep(rereadMs);
+      return reports;
+    });
+  }
+
+  /**
+   * Returns undefined unless the endpoints now agree that the transaction landed. `status`: what one
+   * of them reports.
+   */
+  async function readLanding(
+    transaction: StoredTransaction,
+    status: Pick<SignatureStatus, "err" | "slot">,
+  ): Promise<Landed | undefined> {
+    const isOnly = rpc.endpointCount === 1;
+    const reports = isOnly
+      ? [toFound(status, { mayReturn: true })]
+      : await readReports(transaction);
+    const decision = decide(reports);
+    return decision.kind === "landed" ? decision : undefined;
   }
 
   /**
@@ -142,27 +149,26 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
      * `silent` reports.
      */
     const isPast: boolean[] = [];
-    let giveUpAt: MonotonicTime | undefined;
+    let pastSince: MonotonicTime | undefined;
+    const isLifeOver = createLifeCheck(longestLifeMs);
 
     return async (): Promise<TransactionOutcome | undefined> => {
-      const reports = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
-      const found = reports.find((report) => report.kind === "found" && report.status.isFinal);
-      const landed =
-        found?.kind === "found" ? await supportStatus(transaction, found.status) : undefined;
+      const answers = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
+      const reports = answers.map(({ report }) => report);
+      const found = reports.find((report) => report.kind === "found");
+      const landed = found && (await readLanding(transaction, found));
       if (landed) return landed;
-
-      const count = (kind: ExpiryReport["kind"]) =>
-        reports.filter((report) => report.kind === kind).length;
-      const agreeing = count("absent");
-      const isDisputed = count("valid") + count("found") > 0;
-      if (!isDisputed && agreeing >= Math.min(MIN_AGREEING, reports.length))
-        return { kind: "expired", agreeing };
 
       reports.forEach(({ kind }, i) => {
         if (kind !== "silent") isPast[i] = kind !== "valid";
       });
-      giveUpAt = isPast.includes(true) ? (giveUpAt ?? addMs(monotonicNow(), agreeMs)) : undefined;
-      return giveUpAt !== undefined && monotonicNow() >= giveUpAt ? { kind: "unknown" } : undefined;
+      pastSince = isPast.includes(true) ? (pastSince ?? monotonicNow()) : undefined;
+      const decision = decide(reports, {
+        isLifeOver: isLifeOver(answers),
+        isAgreementOver: pastSince !== undefined && msSince(pastSince) >= agreeMs,
+      });
+      if (decision.kind === "undecided") return undefined;
+      return decision.kind === "disputed" ? { kind: "unknown" } : decision;
     };
   }
 
@@ -177,7 +183,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     open.set(transaction.signature, (status) => {
       if (isChecking || landed) return;
       isChecking = true;
-      void supportStatus(transaction, status).then((found) => {
+      void readLanding(transaction, status).then((found) => {
         isChecking = false;
         if (!found) return;
         landed = found;
@@ -204,16 +210,6 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     }
   }
 
-  /** Makes one attempt. A failed attempt ends only when the next one may start. */
-  async function readOnce(signature: string, accountKeys: readonly string[]) {
-    const transaction = await orUndefined(rpc.getTransaction(signature, accountKeys));
-    if (!transaction) await sleep(rereadMs);
-    return transaction;
-  }
-
-  const readShared = (signature: string, accountKeys: readonly string[]) =>
-    joinInFlight(reading, signature, () => readOnce(signature, accountKeys));
-
   return {
     /**
      * Returns undefined unless the endpoints now report the transaction as landed. Throws {@link
@@ -222,7 +218,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
-      return status?.isFinal ? supportStatus(transaction, status) : undefined;
+      return status?.isFinal ? readLanding(transaction, status) : undefined;
     },
 
     /**
@@ -237,36 +233,24 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
-     * Reads a landed transaction with its balances; undefined after `timeoutMs`. Retries, because a
-     * node may return a transaction only some time after it is final. Concurrent reads of the
-     * same transaction share the attempts.
+     * Reads a landed transaction with its balances; undefined if they are not certain after
+     * `timeoutMs`. Retries, because a node may return a transaction only some time after it is
+     * final. Concurrent reads of the same transaction share the attempts.
      */
     async readLanded(
-      { base64, signature }: StoredTransaction,
+      transaction: StoredTransaction,
+      outcome: Landed,
       timeoutMs: number,
-    ): Promise<LandedTransaction | undefined> {
-      const accountKeys = accountKeysOf(base64);
-      const giveUpAt = addMs(monotonicNow(), timeoutMs);
-      while (accountKeys) {
-        const landed = await readShared(signature, accountKeys);
-        if (landed || monotonicNow() > giveUpAt) return landed;
+    ): Promise<CountedTransaction | undefined> {
+      const startedAt = monotonicNow();
+      while (messageOf(transaction.base64)) {
+        const reports = await readReports(transaction);
+        const waitedMs = msSince(startedAt);
+        const decision = decide(reports, { isReadOver: waitedMs >= READ_MS });
+        if (hasAmounts(decision) && isPossible(outcome, decision)) return decision.transaction;
+        if (waitedMs > timeoutMs) return undefined;
       }
       return undefined;
-    },
-
-    /**
-     * Reads a landed transaction from each endpoint, again while fewer return it than must agree,
-     * for about two seconds.
-     */
-    async readAtEach({ base64, signature }: StoredTransaction): Promise<LandedTransaction[]> {
-      const accountKeys = accountKeysOf(base64) ?? [];
-      const giveUpAt = addMs(monotonicNow(), READ_AT_EACH_MS);
-      for (;;) {
-        const found = await rpc.getTransactionAtEach(signature, accountKeys, READ_AT_EACH_MS);
-        const isEnough = found.length >= Math.min(MIN_AGREEING, rpc.endpointCount);
-        if (isEnough || monotonicNow() > giveUpAt) return found;
-        await sleep(rereadMs);
-      }
     },
   };
 }
@@ -299,6 +283,44 @@ function accountKeysOf(base64: string): string[] | undefined {
   return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
 }
 
-function toLanded({ err, slot }: SignatureStatus): Landed {
-  return { kind: "landed", err, slot };
+type WithAmounts = Landed & { readonly transaction: CountedTransaction };
+const hasAmounts = (decision: ReturnType<typeof decide>): decision is WithAmounts =>
+  decision.kind === "landed" && decision.transaction !== undefined;
+const isCertain = (decision: ReturnType<typeof decide>): boolean =>
+  hasAmounts(decision) && decision.transaction.isCertain;
+/** Whether what a later read returns can be the landed transaction. */
+const isPossible = (outcome: Landed, later: WithAmounts): boolean =>
+  later.transaction.isCertain || outcome.err === undefined || isSameOutcome(outcome, later);
+
+/**
+ * Returns a function that tells whether a blockhash has certainly expired. It receives all
+ * endpoints' block heights, again and again. What counts is the lowest rate of blocks that any
+ * endpoint has shown since this check was created, but at least one block a second: an endpoint
+ * that stands still must not keep an account locked.
+ */
+function createLifeCheck(longestLifeMs: number) {
+  interface Sighting {
+    readonly blockHeight: number;
+    readonly at: MonotonicTime;
+  }
+  const startedAt = monotonicNow();
+  /** The first and the last height of each endpoint. */
+  const shown = new Map<number, { readonly first: Sighting; readonly last: Sighting }>();
+
+  return (answers: readonly ExpiryReport[]): boolean => {
+    const now = monotonicNow();
+    answers.forEach(({ blockHeight }, i) => {
+      if (blockHeight === undefined) return;
+      const sighting = { blockHeight, at: now };
+      shown.set(i, { first: shown.get(i)?.first ?? sighting, last: sighting });
+    });
+    const blocksPerMs = [...shown.values()].map(({ first, last }) =>
+      last.at > first.at
+        ? (last.blockHeight - first.blockHeight) / msBetween(first.at, last.at)
+        : 0,
+    );
+    const lowest = shown.size > 0 ? Math.max(0, Math.min(...blocksPerMs)) : 0;
+    const lifeMs = lowest > 0 ? BLOCKHASH_BLOCKS / lowest : Infinity;
+    return msBetween(startedAt, now) >= Math.min(longestLifeMs, lifeMs);
+  };
 }

@@ -25,7 +25,7 @@ interface LandingProof {
  * the caller's result.
  *
  * A transaction is the caller's result if it landed after the caller asked. This is proven if the
- * collect itself signed the transaction after the caller asked, or if the chain's newest slot, read
+ * collect itself signed the transaction after the caller asked, or if the newest credible slot, read
  * after the caller asked, was below the transaction's. Redis proves nothing: it can return another
  * replica's transaction long after that transaction landed.
  *

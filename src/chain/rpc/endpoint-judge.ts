@@ -333,6 +333,9 @@ export function createEndpointJudge(needs: {
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
 
+    /** Whether the endpoint's state has a {@link Fault}, and a better endpoint answers. */
+    hasFault: (endpoint: Endpoint) => faultOf(of(endpoint)) !== undefined,
+
     /**
      * Records a call's error, or "slow". An error about the slot or the transaction causes no
      * backoff.

@@ -15,7 +15,7 @@ import {
   type ReportWaits,
 } from "./signature-status.ts";
 import type { TransactionError } from "./transaction-error.ts";
-import { createTransactions } from "./transactions.ts";
+import { createReadTransaction, createTransactions } from "./transactions.ts";
 
 const SIMULATION = {
   ...FINALIZED,
@@ -132,8 +132,10 @@ export function createRpc(
     ...needs,
     failover,
     callEndpoint,
+    readTransactionAt: createReadTransaction(reads),
     getFinalizedBlock,
     isReached,
+    hasFault: judge.hasFault,
   });
 
   return {
@@ -272,14 +274,17 @@ export function createRpc(
     getSlot,
 
     /**
-     * The newest finalized slot of all endpoints, even if not credible. The preferred endpoint may
-     * be behind.
+     * The newest finalized slot that two endpoints have reached, or that one reports and the chain
+     * can have reached: the preferred endpoint may be behind. Like other reads, fails if no endpoint
+     * has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
-      const slots = results.flatMap((result) =>
+      const reported = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
+      // Another endpoint has reached all slots but the first.
+      const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };

@@ -3,6 +3,7 @@ import { FINALIZED } from "./commitment.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { TransactionError } from "./transaction-error.ts";
+import type { LandedTransaction, ReadTransactionAt } from "./transactions.ts";
 
 /** The status of a transaction that a node has executed. */
 export interface SignatureStatus {
@@ -15,18 +16,40 @@ export interface SignatureStatus {
   readonly slot: number;
 }
 
-/** What one endpoint reports about a transaction whose blockhash may have expired. */
-export type ExpiryReport =
-  /** The endpoint failed, or is on another cluster. */
+/** What one endpoint reports about a signed transaction. */
+export type TransactionReport =
+  /**
+   * The endpoint failed, is on another cluster, or does not know the transaction while its own
+   * state has a fault.
+   */
   | { readonly kind: "silent" }
+  /** The endpoint does not know the transaction, and does not say whether it can still land. */
+  | { readonly kind: "unknown" }
   /** The blockhash is still valid at the endpoint: the transaction may still land. */
   | { readonly kind: "valid" }
   /** The endpoint proves neither that the transaction landed nor that it never can. */
   | { readonly kind: "past" }
   /** The endpoint proves that the transaction did not land and never can. */
   | { readonly kind: "absent" }
-  /** The endpoint has a status for the transaction. */
-  | { readonly kind: "found"; readonly status: SignatureStatus };
+  /**
+   * The endpoint has a final status, but does not return the transaction. `mayReturn`: it did not
+   * fail, so it may return the transaction soon.
+   */
+  | {
+      readonly kind: "found";
+      readonly err: TransactionError | null;
+      readonly slot: number;
+      readonly mayReturn: boolean;
+    }
+  /** The endpoint returns the final transaction. */
+  | { readonly kind: "read"; readonly transaction: LandedTransaction };
+
+/** A report about a transaction whose blockhash may have expired. */
+export interface ExpiryReport {
+  readonly report: TransactionReport;
+  /** The endpoint's finalized block height; undefined if it is silent. */
+  readonly blockHeight: number | undefined;
+}
 
 export interface FinalizedBlock {
   readonly blockHeight: number;
@@ -65,9 +88,14 @@ export function createSignatureStatuses(
      */
     getFinalizedBlock: Attempt<FinalizedBlock>;
     isReached: (slot: number) => boolean;
+    readTransactionAt: ReadTransactionAt;
+    /** Whether an endpoint's state is worse than another's; see {@link createEndpointJudge}. */
+    hasFault: (endpoint: Endpoint) => boolean;
   },
 ) {
-  const { failover, callEndpoint, getFinalizedBlock, isReached, reportMs = REPORT_MS } = needs;
+  const { failover, callEndpoint, getFinalizedBlock, isReached, readTransactionAt, hasFault } =
+    needs;
+  const { reportMs = REPORT_MS } = needs;
 
   async function readStatuses(
     endpoint: Endpoint,
@@ -111,22 +139,37 @@ export function createSignatureStatuses(
     },
 
     /**
-     * A transaction's status at each configured endpoint; undefined where none can be read. Never
-     * rejects.
+     * Asks the two best endpoints for a transaction that begins with these account keys, and then
+     * the others too, unless `isEnough`. Asks an endpoint that does not return the transaction for
+     * its status. Never rejects.
      */
-    async getStatusAtEach(signature: string): Promise<(SignatureStatus | undefined)[]> {
-      const options = { searchTransactionHistory: true };
-      const results = await failover.callEach(
-        (endpoint, signal) => readStatuses(endpoint, [signature], options, signal),
-        reportMs,
+    async getLandingReports(
+      signature: string,
+      accountKeys: readonly string[],
+      isEnough: (reports: readonly TransactionReport[]) => boolean,
+    ): Promise<TransactionReport[]> {
+      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
+      const readAt = readTransactionAt(signature, isRight);
+      const results = await failover.callTwo(
+        async (endpoint, signal): Promise<TransactionReport> => {
+          let mayReturn = true;
+          const transaction = await readAt(endpoint, signal).catch(() => {
+            mayReturn = false;
+          });
+          if (transaction) return { kind: "read", transaction };
+          const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
+          const [status] = statuses;
+          if (status?.isFinal) return toFound(status, { mayReturn });
+          return hasFault(endpoint) ? { kind: "silent" } : { kind: "unknown" };
+        },
+        (first) => isEnough(first.map(orSilent)),
       );
-      return results.map((result) =>
-        result.status === "fulfilled" ? result.value.statuses[0] : undefined,
-      );
+      return results.map(orSilent);
     },
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects.
+     * An endpoint whose own state has a fault cannot say that it can.
      * `blockhash` is undefined if the transaction's bytes cannot be decoded: no node accepts such
      * bytes.
      *
@@ -144,10 +187,13 @@ export function createSignatureStatuses(
       readonly lastValidBlockHeight: number;
     }): Promise<ExpiryReport[]> {
       const { signature, blockhash, lastValidBlockHeight } = transaction;
-      const reports = await failover.callEach(async (endpoint, signal): Promise<ExpiryReport> => {
+      const results = await failover.callEach(async (endpoint, signal): Promise<ExpiryReport> => {
         const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
+        const say = (report: TransactionReport): ExpiryReport => ({ report, blockHeight });
+        const valid = (): ExpiryReport =>
+          hasFault(endpoint) ? SILENT_ABOUT_EXPIRY : say({ kind: "valid" });
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
-        if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return { kind: "valid" };
+        if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return valid();
         try {
           const [accepted, { statuses, slot }] = await Promise.all([
             blockhash === undefined
@@ -158,19 +204,34 @@ export function createSignatureStatuses(
                   [blockhash, { commitment: "processed" }],
                   signal,
                 ),
-            readStatuses(endpoint, [signature], { searchTransactionHistory: true }, signal),
+            readStatuses(endpoint, [signature], SEARCH, signal),
           ]);
           const [status] = statuses;
-          if (status) return { kind: "found", status };
-          if (accepted.value) return { kind: "valid" };
-          return { kind: slot >= absoluteSlot && !isWrongHeight ? "absent" : "past" };
+          if (status?.isFinal) return say(toFound(status, { mayReturn: true }));
+          if (status) return say({ kind: "unknown" });
+          if (accepted.value) return valid();
+          return say({ kind: slot >= absoluteSlot && !isWrongHeight ? "absent" : "past" });
         } catch {
-          return { kind: "past" };
+          return say({ kind: "past" });
         }
       }, reportMs);
-      return reports.map((report) =>
-        report.status === "fulfilled" ? report.value : { kind: "silent" },
+      return results.map((result) =>
+        result.status === "fulfilled" ? result.value : SILENT_ABOUT_EXPIRY,
       );
     },
   };
+}
+
+const SEARCH: SearchOptions = { searchTransactionHistory: true };
+const SILENT_ABOUT_EXPIRY: ExpiryReport = { report: { kind: "silent" }, blockHeight: undefined };
+
+const orSilent = (result: PromiseSettledResult<TransactionReport>): TransactionReport =>
+  result.status === "fulfilled" ? result.value : { kind: "silent" };
+
+/** A final status, without the transaction. */
+export function toFound(
+  { err, slot }: Pick<SignatureStatus, "err" | "slot">,
+  { mayReturn }: { mayReturn: boolean },
+): TransactionReport {
+  return { kind: "found", err, slot, mayReturn };
 }

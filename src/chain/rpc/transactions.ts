@@ -56,21 +56,20 @@ const READ_TRANSACTION = {
  */
 const UNKNOWN_CURSOR = [-32020, -32019];
 
-/** Reads landed transactions, and lists the transactions of an address. Throws {@link RpcError}. */
-export function createTransactions(needs: {
-  failover: Failover;
+/** Reads a transaction from one endpoint; undefined if the endpoint does not have it. */
+export type ReadTransactionAt = ReturnType<typeof createReadTransaction>;
+
+/**
+ * Returns a function that reads a transaction from one endpoint. `isRight` checks the transaction's
+ * accounts, in order. A failed transaction may have no balances, if its fee payer could not pay
+ * (SIMD-0290).
+ */
+export function createReadTransaction(needs: {
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
 }) {
-  const { failover, callEndpoint, isReached } = needs;
-
-  /**
-   * Reads a transaction from one endpoint; undefined if the endpoint does not have it. `isRight`
-   * checks the transaction's accounts, in order. A failed transaction may have no balances, if its
-   * fee payer could not pay (SIMD-0290).
-   */
-  const readAt =
-    (
+  const { callEndpoint, isReached } = needs;
+  return (
       signature: string,
       isRight: (keys: readonly string[]) => boolean,
     ): Attempt<LandedTransaction | undefined> =>
@@ -86,6 +85,17 @@ export function createTransactions(needs: {
         throw new RpcError("unreadable", method, endpoint.host);
       return toLanded(found, keys, isReached);
     };
+}
+
+/** Reads landed transactions, and lists the transactions of an address. Throws {@link RpcError}. */
+export function createTransactions(needs: {
+  failover: Failover;
+  callEndpoint: CallEndpoint;
+  isReached: (slot: number) => boolean;
+}) {
+  const { failover, callEndpoint, isReached } = needs;
+
+  const readAt = createReadTransaction(needs);
 
   const isKnown = (signature: string): Promise<boolean> =>
     failover.call(
@@ -171,26 +181,6 @@ export function createTransactions(needs: {
       );
       const transaction = certain ?? uncertain;
       return transaction && { transaction, isCertain: certain !== undefined };
-    },
-
-    /**
-     * A transaction that begins with these account keys; undefined while no endpoint returns it.
-     */
-    getTransaction: (signature: string, accountKeys: readonly string[]) =>
-      failover.call(
-        readAt(signature, (keys) => accountKeys.every((key, i) => keys[i] === key)),
-        (found) => found !== undefined,
-      ),
-
-    /** The same transaction as each endpoint returns it within `maxMs`. */
-    async getTransactionAtEach(
-      signature: string,
-      accountKeys: readonly string[],
-      maxMs: number,
-    ): Promise<LandedTransaction[]> {
-      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
-      const results = await failover.callEach(readAt(signature, isRight), maxMs);
-      return results.flatMap((each) => (each.status === "fulfilled" ? (each.value ?? []) : []));
     },
   };
 }

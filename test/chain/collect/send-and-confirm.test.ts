@@ -8,6 +8,7 @@ import {
   createConfirmation,
   type TransactionOutcome,
 } from "../../../src/chain/collect/send-and-confirm.ts";
+import type { Landed } from "../../../src/chain/collect/transaction-outcome.ts";
 import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -19,7 +20,7 @@ import { compileWithConfig } from "../../support/messages.ts";
 import {
   isMethod,
   NEVER_MS,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   SHORT_WAITS,
   startTestSandbox,
 } from "../../support/sandbox.ts";
@@ -222,7 +223,7 @@ describe.concurrent("the outcome of a transaction is unknown when", () => {
   beforeAll(async () => {
     const context = { onTestFinished: (close: () => Promise<void>) => void closers.push(close) };
     for (const [name, run] of UNKNOWN) {
-      outcomes.set(name, run(await start(context, { agreeMs: SHORT_AGREE_MS, reportMs: 1_000 })));
+      outcomes.set(name, run(await start(context, { ...SHORT_AGREEMENT, reportMs: 1_000 })));
     }
   });
   afterAll(() => Promise.all(closers.map((close) => close())));
@@ -233,11 +234,17 @@ describe.concurrent("the outcome of a transaction is unknown when", () => {
 });
 
 describe.concurrent("a single endpoint that lies", () => {
-  it("cannot make a transaction expire that two honest ones may still execute", async (context) => {
-    const { confirm, endpoints } = await start(context, { endpoints: 3, agreeMs: SHORT_AGREE_MS });
-    claimExpiry(endpoints[0]!);
-    expect(await confirm()).toEqual({ kind: "unknown" });
-  });
+  it.for([0, 1, 2])(
+    "cannot make a transaction's outcome unknown while two others may still execute it: endpoint %i",
+    async (index, context) => {
+      const { confirm, endpoints, asked } = await start(context, { endpoints: 3, agreeMs: 0 });
+      claimExpiry(endpoints[index]!);
+      const outcome = confirm();
+      await asked(4);
+      for (const honest of endpoints.filter((_, i) => i !== index)) honest.stopLying();
+      expect(await outcome).toMatchObject({ kind: "landed", err: null });
+    },
+  );
 
   it("cannot make a transaction expire by a last height that is too low", async (context) => {
     const { confirm, endpoints, transaction, chain, asked } = await start(context);
@@ -322,19 +329,56 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     expect(await confirm()).toMatchObject({ kind: "landed", err: null });
   });
 
-  it("has the error of the landed transaction itself, and the time of its block", async (context) => {
-    const { confirm, readLanded, endpoints, transaction, chain } = await start(context);
+  const withError = (tellTruth: () => any) => {
+    const result = tellTruth();
+    return result && { ...result, meta: { ...result.meta, err: "ProgramFailedToComplete" } };
+  };
+
+  it.for([0, 1, 2])(
+    "has the error and the block's time that two of three endpoints return: endpoint %i lies",
+    async (index, context) => {
+      const { confirm, endpoints, transaction, chain } = await start(context, { endpoints: 3 });
+      for (const endpoint of endpoints) endpoint.stopLying();
+      endpoints[index]!.lie({ getTransaction: withError });
+      const outcome = await confirm();
+      const { slot, blockTime } = chain.landed(transaction.signature)!;
+      const counted = { err: null, slot, blockTime, isCertain: true };
+      expect(outcome).toMatchObject({ kind: "landed", err: null, slot, transaction: counted });
+    },
+  );
+
+  it("is landed without an error, a slot or amounts while two endpoints differ on it", async (context) => {
+    const { confirm, readLanded, endpoints, transaction } = await start(context);
     for (const endpoint of endpoints) endpoint.stopLying();
-    const err = { InstructionError: [0, { Custom: 1 }] };
-    endpoints[0]!.lie({
-      getTransaction(tellTruth) {
-        const result = tellTruth();
-        return result && { ...result, meta: { ...result.meta, err } };
-      },
+    endpoints[1]!.lie({ getTransaction: withError });
+    const outcome = await confirm();
+    expect(outcome).toEqual({ kind: "landed", err: undefined, slot: 0 });
+    expect(await readLanded(transaction, outcome as Landed, 0)).toBeUndefined();
+    endpoints[1]!.stopLying();
+    expect(await readLanded(transaction, outcome as Landed, 60_000)).toMatchObject({ err: null });
+  });
+
+  it("is as one endpoint returns it while the other fails", async (context) => {
+    const { confirm, endpoints } = await start(context);
+    for (const endpoint of endpoints) endpoint.stopLying();
+    endpoints[1]!.faults.add({ then: "reset" });
+    expect(await confirm()).toMatchObject({ kind: "landed", transaction: { isCertain: false } });
+  });
+
+  it("is sent again while one endpoint claims that it landed and another does not know it", async (context) => {
+    const { confirm, endpoints, chain, transaction } = await start(context);
+    const [liar, honest] = endpoints as [Endpoint, Endpoint];
+    liar.lie({
+      getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [FINAL] }),
     });
-    expect(await confirm()).toMatchObject({ kind: "landed", err });
-    const { blockTime } = chain.landed(transaction.signature)!;
-    expect(await readLanded(transaction, 60_000)).toMatchObject({ err, blockTime });
+    const outcome = confirm();
+    await eventually(() => {
+      expect(honest.calls.filter(isMethod("sendTransaction")).length).toBeGreaterThan(4);
+    });
+    honest.stopLying();
+    liar.stopLying();
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+    expect(chain.landed(transaction.signature)).toBeDefined();
   });
 
   it("is read by one call at a time for all who wait for it, each until its own deadline", async (context) => {
@@ -345,9 +389,12 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     node.stopLying();
     let misses = 3;
     node.lie({ getTransaction: (tellTruth) => (misses-- > 0 ? null : tellTruth()) });
-    expect(await confirm()).toMatchObject({ kind: "landed" });
+    const outcome = (await confirm()) as Landed;
+    expect(outcome).toMatchObject({ kind: "landed" });
     const timeouts = [-1, 60_000, 60_001, 60_002];
-    const [late, ...others] = await Promise.all(timeouts.map((ms) => readLanded(transaction, ms)));
+    const [late, ...others] = await Promise.all(
+      timeouts.map((ms) => readLanded(transaction, outcome, ms)),
+    );
     expect(late).toBeUndefined();
     const { blockTime } = chain.landed(transaction.signature)!;
     expect(others).toMatchObject(Array(3).fill({ err: null, blockTime }));

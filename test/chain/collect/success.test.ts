@@ -13,11 +13,12 @@ import { describeWithRedis, eachWithRedis } from "../../support/describe-with-re
 import type { RedisServer } from "../../support/redis-server.ts";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { newMint } from "../../support/new-mint.ts";
+import { rpcResult } from "../../support/rpc-answers.ts";
 import {
   hold,
   isMethod,
   onNext,
-  SHORT_AGREE_MS,
+  SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
 } from "../../support/sandbox.ts";
@@ -124,30 +125,44 @@ describe("a caller who joins a collect after its transaction has landed", () => 
 
   it.each([
     { when: "is some slots behind" },
-    { when: "is so far behind that the other one's slot is not credible yet", jump: 200 },
     { when: "is some slots behind, and the other one has just failed", fails: true },
-  ])(
-    "gets no success either while the preferred endpoint $when",
-    async ({ jump = 0, fails = false }) => {
-      const { chain } = sandbox;
-      const old = chain.slot("finalized");
-      const behind = await startLyingEndpoint(sandbox);
-      behind.lie({ getSlot: () => old });
-      const answers = isMethod("getSlot", "getGenesisHash");
-      if (fails) sandbox.rpc.faults.add({ when: (call) => !answers(call), then: "reset" });
-      const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
-      const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
-      const first = collector.collect("creator");
-      await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
-      chain.advanceSlots(jump);
-      const second = collector.collect("creator");
-      await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
-      for (const release of releases) release();
-      expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
-      expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
-      await behind.close();
-    },
-  );
+  ])("gets no success either while the preferred endpoint $when", async ({ fails = false }) => {
+    const { chain } = sandbox;
+    const old = chain.slot("finalized");
+    const behind = await startLyingEndpoint(sandbox);
+    behind.lie({ getSlot: () => old });
+    const answers = isMethod("getSlot", "getGenesisHash");
+    if (fails) sandbox.rpc.faults.add({ when: (call) => !answers(call), then: "reset" });
+    const collector = createSandboxCollector(sandbox, { rpcs: [behind, sandbox.rpc] });
+    const releases = [behind, sandbox.rpc].map((rpc) => hold(rpc, isMethod("getTransaction")));
+    const first = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
+    const second = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
+    for (const release of releases) release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    await behind.close();
+  });
+
+  it("gets no success either while the preferred endpoint stands still, and the chain's slot jumps", async () => {
+    const { chain } = sandbox;
+    const old = chain.slot("finalized");
+    const still = await startLyingEndpoint(sandbox);
+    still.lie({ getSlot: () => old });
+    const rpcs = [still, sandbox.rpc, sandbox.secondRpc];
+    const collector = createSandboxCollector(sandbox, { rpcs });
+    const releases = rpcs.map((rpc) => hold(rpc, isMethod("getTransaction")));
+    const first = collector.collect("creator");
+    await expect.poll(() => still.calls.some(isMethod("getTransaction"))).toBe(true);
+    chain.advanceSlots(200);
+    const second = collector.collect("creator");
+    await expect.poll(() => still.calls.some(isMethod("getSlot"))).toBe(true);
+    for (const release of releases) release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    await still.close();
+  });
 
   it("gets what has arrived since", async () => {
     const collector = createSandboxCollector(sandbox);
@@ -161,6 +176,29 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
     expect(await second).toMatchObject({ kind: "collected", collected: SOL });
     expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+});
+
+describe("a caller who joins a collect before its transaction has landed", () => {
+  it("gets its success although an endpoint claims a slot far ahead", async () => {
+    const liar = await startLyingEndpoint(sandbox);
+    liar.lie({
+      getSlot: (tellTruth) => Number(tellTruth()) + 1_000_000,
+      sendTransaction: () => "dropped",
+    });
+    const collector = createSandboxCollector(sandbox, { rpcs: [sandbox.rpc, liar] });
+    const lift = sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: rpcResult("dropped"),
+    });
+    const first = collector.collect("creator");
+    await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
+    const second = collector.collect("creator");
+    await expect.poll(() => liar.calls.some(isMethod("getSlot"))).toBe(true);
+    lift();
+    expect(await Promise.all([first, second])).toMatchObject([ALL_FEES, ALL_FEES]);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    await liar.close();
   });
 });
 
@@ -379,7 +417,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
   ])("%s", async (_, skippedMs) => {
     const collector = createSandboxCollector(sandbox, {
       rpcs: [sandbox.rpc, sandbox.secondRpc],
-      waits: { agreeMs: SHORT_AGREE_MS },
+      waits: SHORT_AGREEMENT,
     });
     const later = addMs(monotonicNow(), 600_000);
     for (const { faults } of [sandbox.rpc, sandbox.secondRpc])

@@ -4,6 +4,7 @@ import {
   answerJsonRpc,
   JsonRpcError,
   parseJsonRpcCall,
+  type Methods,
 } from "../../../src/sandbox/rpc/json-rpc.ts";
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
@@ -21,7 +22,7 @@ export type LyingEndpoint = Awaited<ReturnType<typeof startLyingEndpoint>>;
  * method.
  */
 export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) {
-  const honest = {
+  const honest: Methods = {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
     ...createNetworkMethods(chain),
@@ -37,12 +38,16 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
     /** Answers calls of these methods with lies from now on. */
     lie(lies: Readonly<Record<string, Lie>>): void {
       const lying = Object.entries(lies).map(([name, lie]) => {
-        const truth = honest[name as keyof typeof honest]!;
+        const truth = honest[name]!;
         const run = (params: unknown) =>
           lie(() => structuredClone(truth(params)), params as unknown[]);
         return [name, run] as const;
       });
       methods = { ...methods, ...Object.fromEntries(lying) };
+    },
+    /** Answers with other methods from now on. */
+    become(toMethods: (honest: Methods) => Methods): void {
+      methods = toMethods(honest);
     },
     /** Answers truthfully again. */
     stopLying(): void {

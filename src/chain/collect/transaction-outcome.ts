@@ -1,0 +1,120 @@
+import type { TransactionReport } from "../rpc/signature-status.ts";
+import type { TransactionError } from "../rpc/transaction-error.ts";
+import type { LandedTransaction } from "../rpc/transactions.ts";
+
+/** A landed transaction whose amounts count. */
+export interface CountedTransaction extends LandedTransaction {
+  /** Whether two endpoints, or the only one, return it. Otherwise all others are silent. */
+  readonly isCertain: boolean;
+}
+
+/** The transaction is in a block. */
+export interface Landed {
+  readonly kind: "landed";
+  /** Undefined if the endpoints do not agree on the error. */
+  readonly err: TransactionError | null | undefined;
+  /** 0 if no slot is credible, or the endpoints do not agree on it. */
+  readonly slot: number;
+  /** Undefined if the amounts are not certain yet. */
+  readonly transaction?: CountedTransaction | undefined;
+}
+
+/** What the endpoints' reports say about a transaction. */
+export type Decision =
+  | Landed
+  /** The transaction did not land and never can. `agreeing`: how many endpoints prove this. */
+  | { readonly kind: "expired"; readonly agreeing: number }
+  /** The endpoints have had enough time, and do not agree. */
+  | { readonly kind: "disputed" }
+  | { readonly kind: "undecided" };
+
+/** Which times are over; none by default. */
+interface Passed {
+  /** The time that an endpoint has to return a transaction which has certainly landed. */
+  readonly isReadOver?: boolean | undefined;
+  /** The longest life of a blockhash. */
+  readonly isLifeOver?: boolean | undefined;
+  /** The time to agree, since an endpoint first reported that the blockhash has expired. */
+  readonly isAgreementOver?: boolean | undefined;
+}
+
+/**
+ * How many endpoints must agree that a transaction landed or expired, if that many are configured.
+ */
+const MIN_AGREEING = 2;
+
+/**
+ * Decides what reports of different endpoints mean. One of several endpoints may lie, so it decides
+ * nothing alone, but a silent endpoint has no vote. "Two" means one if one endpoint is configured.
+ * The first row that applies decides:
+ *
+ * | Reports                                                     | Decision                      |
+ * | ----------------------------------------------------------- | ----------------------------- |
+ * | two return the same transaction                             | landed, with error and amounts |
+ * | one returns it, each other is silent, or only has the same  |                               |
+ * | final status and cannot return the transaction              | landed, with error and amounts |
+ * | two say that it landed, with one error and slot             | landed, with error            |
+ * | two say that it landed, and differ                          | landed                        |
+ * | two prove that it expired, at most one says that it landed, |                               |
+ * | and none that it may still land, or the life is over        | expired                       |
+ * | any other reports, life and time to agree are over          | disputed                      |
+ * | any other reports                                           | undecided                     |
+ */
+export function decide(
+  reports: readonly TransactionReport[],
+  { isReadOver = false, isLifeOver = false, isAgreementOver = false }: Passed = {},
+): Decision {
+  const quorum = Math.min(MIN_AGREEING, Math.max(1, reports.length));
+  const count = (kind: TransactionReport["kind"]) =>
+    reports.filter((report) => report.kind === kind).length;
+
+  const read = reports.flatMap((report) => (report.kind === "read" ? report.transaction : []));
+  const same = largestGroup(read, contentOf);
+  if (same.length >= quorum) return toLanded({ ...same[0]!, isCertain: true });
+
+  const landings = reports.flatMap((report) => {
+    if (report.kind === "read") return report.transaction;
+    return report.kind === "found" ? report : [];
+  });
+  const agreeing = largestGroup(landings, outcomeOf);
+  const cannotReturn = (report: TransactionReport) =>
+    report.kind === "silent" ||
+    (report.kind === "found" && (!report.mayReturn || isReadOver)) ||
+    (report.kind === "unknown" && isReadOver);
+  const isOnlyOne =
+    read.length === 1 &&
+    agreeing.length === landings.length &&
+    reports.every((report) => report.kind === "read" || cannotReturn(report));
+  if (isOnlyOne) return toLanded({ ...read[0]!, isCertain: false });
+
+  if (agreeing.length >= quorum)
+    return { kind: "landed", err: agreeing[0]!.err, slot: agreeing[0]!.slot };
+  if (landings.length >= quorum) return { kind: "landed", err: undefined, slot: 0 };
+
+  const absent = count("absent");
+  const mayLand = count("valid") > 0 && !isLifeOver;
+  if (absent >= quorum && !mayLand) return { kind: "expired", agreeing: absent };
+  return { kind: isLifeOver && isAgreementOver ? "disputed" : "undecided" };
+}
+
+function toLanded(transaction: CountedTransaction): Landed {
+  return { kind: "landed", err: transaction.err, slot: transaction.slot, transaction };
+}
+
+/** Whether two outcomes of a landed transaction are the same. */
+export const isSameOutcome = (a: Outcome, b: Outcome): boolean => outcomeOf(a) === outcomeOf(b);
+
+type Outcome = Pick<Landed, "err" | "slot">;
+const outcomeOf = ({ err, slot }: Outcome): string => JSON.stringify([err, slot]);
+/** All that a collect uses, but the time of the block, which some nodes leave out. */
+const contentOf = ({ err, slot, fee, balances }: LandedTransaction): string =>
+  JSON.stringify([
+    ...[err, slot, String(fee)],
+    [...balances].map(([address, { before, after }]) => [address, String(before), String(after)]),
+  ]);
+
+/** Returns the largest group of items with the same text. */
+function largestGroup<T>(items: readonly T[], toText: (item: T) => string): readonly T[] {
+  const groups = [...Map.groupBy(items, toText).values()];
+  return groups.reduce<readonly T[]>((a, b) => (b.length > a.length ? b : a), []);
+}
