@@ -6,7 +6,7 @@ import { createEndpointJudge } from "./endpoint-judge.ts";
 import { createFailover } from "./failover.ts";
 import { createReadAccounts, toMinContextSlot, type Accounts } from "./read-accounts.ts";
 import { createCallEndpoint, toEndpoints, type Attempt, type Endpoint } from "./rpc-endpoint.ts";
-import { RpcError, toRpcError } from "./rpc-error.ts";
+import { isRefusal, RpcError, toRpcError } from "./rpc-error.ts";
 import type { Account, RpcResult } from "./rpc-results.ts";
 import { memoizeByEndpoint, withDeadline } from "./deadline.ts";
 import {
@@ -136,6 +136,14 @@ export function createRpc(
     getFinalizedBlock,
     isReached,
     hasFault: judge.hasFault,
+    judgeReads(readers, failures) {
+      for (const [endpoint, error] of failures) judge.failed(endpoint, error);
+      const refusing = [...failures].filter(([, error]) => isRefusal(error));
+      judge.tookTransaction(
+        readers,
+        refusing.map(([endpoint]) => endpoint),
+      );
+    },
   });
 
   return {

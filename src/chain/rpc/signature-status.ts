@@ -91,6 +91,8 @@ export function createSignatureStatuses(
     readTransactionAt: ReadTransactionAt;
     /** Whether an endpoint's state is worse than another's; see {@link createEndpointJudge}. */
     hasFault: (endpoint: Endpoint) => boolean;
+    /** Records which endpoints returned a transaction, and which could not be asked for it. */
+    judgeReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
   },
 ) {
   const { failover, callEndpoint, getFinalizedBlock, isReached, readTransactionAt, hasFault } =
@@ -150,13 +152,19 @@ export function createSignatureStatuses(
     ): Promise<TransactionReport[]> {
       const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
       const readAt = readTransactionAt(signature, isRight);
+      const readers: Endpoint[] = [];
+      const failures = new Map<Endpoint, unknown>();
       const results = await failover.callTwo(
         async (endpoint, signal): Promise<TransactionReport> => {
           let mayReturn = true;
-          const transaction = await readAt(endpoint, signal).catch(() => {
+          const transaction = await readAt(endpoint, signal).catch((error: unknown) => {
+            failures.set(endpoint, error);
             mayReturn = false;
           });
-          if (transaction) return { kind: "read", transaction };
+          if (transaction) {
+            readers.push(endpoint);
+            return { kind: "read", transaction };
+          }
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
           if (status?.isFinal) return toFound(status, { mayReturn });
@@ -164,6 +172,7 @@ export function createSignatureStatuses(
         },
         (first) => isEnough(first.map(orSilent)),
       );
+      needs.judgeReads(readers, failures);
       return results.map(orSilent);
     },
 

@@ -9,7 +9,7 @@ const toTransaction = (changed: Partial<LandedTransaction> = {}): LandedTransact
   fee: toLamports(5_000),
   slot: 100,
   blockTime: 1,
-  unitsConsumed: undefined,
+  unitsConsumed: 0,
   balances: new Map([["a", { before: toLamports(1), after: toLamports(2) }]]),
   instructions: [],
   ...changed,
