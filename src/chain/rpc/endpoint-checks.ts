@@ -34,7 +34,7 @@ export function createEndpointChecks(needs: {
     if (checking.has(endpoint) || failures.isBackingOff(endpoint) || !(isSilent || isDue)) return;
     checking.add(endpoint);
     try {
-      await (isDue ? membership.verify(endpoint) : undefined);
+      if (isDue) await membership.verify(endpoint);
       membership.assertNotForeign(endpoint);
       if (isSilent) await progress.read(endpoint);
     } catch (cause) {
