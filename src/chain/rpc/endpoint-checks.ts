@@ -34,7 +34,8 @@ export function createEndpointChecks(needs: {
     if (checking.has(endpoint) || failures.isBackingOff(endpoint) || !(isSilent || isDue)) return;
     checking.add(endpoint);
     try {
-      if (isDue) await membership.verify(endpoint);
+      // Without a hash to read, the state is read after the caller has gone on.
+      await (isDue ? membership.verify(endpoint) : undefined);
       membership.assertNotForeign(endpoint);
       if (isSilent) await progress.read(endpoint);
     } catch (cause) {
