@@ -4,7 +4,7 @@ import { guardInstruction } from "../chain/collect/message/composer.ts";
 import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
 import { readPrograms, type Program } from "../chain/deploys.ts";
 import { toLamports, type Lamports } from "../chain/lamports.ts";
-import type { Cluster } from "../chain/rpc/endpoint-judge.ts";
+import type { Cluster } from "../chain/rpc/endpoint-checks.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";

@@ -1,66 +1,16 @@
 import type { Logger } from "../../observability/log.ts";
-import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
-import { CLOCK_SYSVAR, decodeClock } from "../slots/clock.ts";
-import { createHeightCheck, type HeightCheck } from "../slots/height-check.ts";
-import {
-  createProgress,
-  FAULTS,
-  MAX_AGE_MS,
-  MOST_RATE,
-  type Fault,
-  type Progress,
-  type State,
-} from "../slots/progress.ts";
+import { msSince } from "../../time/monotonic.ts";
+import { createNewestSlot } from "../slots/newest-slot.ts";
+import type { State } from "../slots/progress.ts";
 import { createSuspensionCheck } from "../slots/suspension.ts";
-import { FINALIZED } from "./commitment.ts";
-import { untilAborted, withDeadline } from "./deadline.ts";
+import { createEndpointBackoff } from "./endpoint-backoff.ts";
+import { createEndpointChecks } from "./endpoint-checks.ts";
+import { createEndpointMembership, IS_FOREIGN } from "./endpoint-membership.ts";
+import { createEndpointProgress, OVER_MS, toState } from "./endpoint-progress.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
-import { isOfSlot, isRefusal, RpcError, toRpcError } from "./rpc-error.ts";
+import { isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
-import { LONG_AGO, monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
 
-interface Standing {
-  readonly endpoint: Endpoint;
-  progress: Progress;
-  heights: HeightCheck;
-  /** The genesis hash that the endpoint last reported; undefined before its first report. */
-  genesisHash: string | undefined;
-  isForeign: boolean;
-  /**
-   * When the genesis hash was last read; undefined before the first read, and after each failure.
-   */
-  verifiedAt: MonotonicTime | undefined;
-  verifying: Promise<void> | undefined;
-  isChecking: boolean;
-  /** While it lasts, the other endpoints are tried first. */
-  backoff: Backoff | undefined;
-  /** The same for calls with a transaction: counts refusals of what another endpoint took. */
-  refusals: Backoff | undefined;
-  /** The fault that was logged, and when it was last seen. */
-  logged: { readonly fault: Fault; at: MonotonicTime } | undefined;
-  /** When the endpoint last failed a call, or refused a transaction that another took. */
-  readonly lastAt: { failure: MonotonicTime; refusal: MonotonicTime };
-}
-
-/** An endpoint's cluster, or the error if the endpoint does not answer. */
-export interface Cluster {
-  readonly endpoint: Endpoint;
-  readonly genesisHash?: string | undefined;
-  readonly error?: RpcError;
-}
-
-const BACKOFF = { firstMs: 500, longestMs: 30_000 };
-/** While there are calls, an endpoint that has been silent for this long is asked for its state. */
-const CHECK_AFTER_MS = 2_000;
-const VERIFY_AFTER_MS = 60_000;
-/** For this long, an endpoint's last answer describes its state. */
-const KNOWN_MS = 10_000;
-/**
- * When the best endpoint has been below the newest slot for this long, its slot becomes the newest.
- */
-const LOST_MS = 10_000;
-/** A fault that has not been seen for this long is over. */
-const OVER_MS = 60_000;
 /**
  * The methods whose answers must be current. Other answers, such as a transaction's status, may be
  * of any slot.
@@ -76,34 +26,23 @@ const FAILS =
   "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits";
 const REFUSES =
   "a chain endpoint refuses a transaction that another takes: the others get the transactions; if this lasts, change the provider";
-const IS_FOREIGN =
-  "a chain endpoint is on another cluster than the others and is not used: check SOLANA_RPC_URL";
-const TEXTS: Readonly<Record<Fault, string>> = {
-  moved: "a chain endpoint's slot jumps",
-  old: "a chain endpoint's state is more than 15 s old by its own clock",
-  still: "a chain endpoint's slot stands still",
-};
+
+/** The order of use: endpoints with a lower place are used first. */
+const PLACES = { healthy: 0, faulty: 1, unverified: 2, failing: 3 };
 
 export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
 
 /**
  * Decides which endpoints are used, in which order, and which of their answers are accepted.
- * `endpoints`: most preferred first.
+ * `endpoints`: most preferred first. A single endpoint is used even with a fault.
  *
- * - An endpoint that is slow or fails, for example with a 429, backs off ({@link afterFailure}). A
- *   success resets the backoff.
+ * - An endpoint that is slow or fails, for example with a 429, backs off
+ *   ({@link createEndpointBackoff}). A success resets the backoff.
  * - An endpoint that refuses a transaction which another endpoint takes backs off for calls with a
  *   transaction. If all refuse it, none backs off.
- * - An endpoint on the wrong cluster is not used: its answers about our accounts look right, but
- *   are wrong. The most preferred endpoint that has answered decides which genesis hash is right.
- *   If this endpoint later reports a different hash, the earlier hash stays right while another
- *   endpoint reports it: a host name may move to a node of another cluster. The hash is read before
- *   the first use, in the background after a failure, and once a minute. After a failure, a caller
- *   waits for this read only if no other endpoint works.
- * - An endpoint with a {@link Fault} is used only while no better endpoint answers. Only its own
- *   answers decide whether it has a fault: an endpoint cannot make others look bad by claiming to
- *   be ahead. If all endpoints look old, this machine's clock is wrong, and all are used. A single
- *   endpoint is used even with a fault.
+ * - An endpoint on the wrong cluster is not used ({@link createEndpointMembership}).
+ * - An endpoint whose state is not current is used only while no better endpoint answers
+ *   ({@link createEndpointProgress}).
  */
 export function createEndpointJudge(needs: {
   endpoints: readonly Endpoint[];
@@ -112,74 +51,34 @@ export function createEndpointJudge(needs: {
   rpcTimeoutMs: number;
   log: Logger;
 }) {
-  const { endpoints, rpcTimeoutMs, log } = needs;
+  const { endpoints, log } = needs;
   const isOnly = endpoints.length === 1;
-  const all = endpoints.map((endpoint): Standing => ({
-    ...{ endpoint, progress: createProgress(isOnly), heights: createHeightCheck() },
-    ...{ genesisHash: undefined, isForeign: false },
-    ...{ verifiedAt: undefined, verifying: undefined, isChecking: false },
-    ...{ backoff: undefined, refusals: undefined, logged: undefined },
-    lastAt: { failure: LONG_AGO, refusal: LONG_AGO },
-  }));
-  const byEndpoint = new Map(all.map((standing) => [standing.endpoint, standing]));
-  const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
+  const callUnjudged: CallEndpoint = (...call) =>
+    needs.callEndpoint(...call).finally(startAnewAfterSuspension);
+  const judged = { ...needs, callEndpoint: callUnjudged };
+  const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
+  const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
+  const membership = createEndpointMembership(judged);
+  const backsOff = (endpoint: Endpoint) =>
+    membership.isForeign(endpoint) || failures.isBackingOff(endpoint);
+  const progress = createEndpointProgress({ ...judged, backsOff });
+  const newest = createNewestSlot();
   const wasSuspended = createSuspensionCheck();
-  let rightHash: string | undefined;
-  /** The last answer of the best endpoint. */
-  let best = { slot: 0, at: LONG_AGO };
-  let newestSlot = 0;
-  /**
-   * When the best endpoint's answers fell below the newest slot; undefined while they are not below
-   * it.
-   */
-  let belowSince: MonotonicTime | undefined;
+  const checks = createEndpointChecks({ endpoints, failures, membership, progress, fail });
 
-  const backsOff = ({ backoff, isForeign }: Standing) => isForeign || isBackingOff(backoff);
-  const rankOf = ({ progress }: Standing) => FAULTS.indexOf(progress.fault()!) + 1;
-  const isKnown = ({ progress }: Standing) =>
-    progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
-
-  /**
-   * The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state
-   * counts as better.
-   */
-  function faultOf(standing: Standing, orUnknown = false): Fault | undefined {
-    const { progress } = standing;
-    const fault = progress.fault();
-    if (!fault) return undefined;
-    const isBetter = (other: Standing) =>
-      rankOf(other) < rankOf(standing) &&
-      // Until this state is old, an endpoint at the same slot is not better: the whole chain may
-      // stand still.
-      (fault !== "still" || other.progress.slot() > progress.slot() || progress.isOld());
-    const others = all.filter((other) => other !== standing && !backsOff(other));
-    return others.some((other) => (isKnown(other) ? isBetter(other) : orUnknown))
-      ? fault
-      : undefined;
+  /** An endpoint's place in the order of use: that of the first rule that fits. */
+  function placeOf(endpoint: Endpoint, withTransaction: boolean): number {
+    if (membership.isForeign(endpoint)) return PLACES.failing;
+    if (failures.isBackingOff(endpoint)) return PLACES.failing;
+    if (withTransaction && refusals.isBackingOff(endpoint)) return PLACES.failing;
+    if (!membership.isVerified(endpoint)) return PLACES.unverified;
+    if (progress.isFaulty(endpoint)) return PLACES.faulty;
+    return PLACES.healthy;
   }
 
-  /** Logs a fault once, although it may come and go. */
-  function logFault(standing: Standing): void {
-    const { endpoint, logged } = standing;
-    const { host } = endpoint;
-    const fault = faultOf(standing);
-    if (fault) {
-      if (fault !== logged?.fault) log.warn({ host }, `${TEXTS[fault]}: the others are used`);
-      standing.logged = { fault, at: monotonicNow() };
-    } else if (logged && msSince(logged.at) > OVER_MS) {
-      log.info({ host }, "a chain endpoint's state is as good as the others' again");
-      standing.logged = undefined;
-    }
-  }
-
-  function orderOf(each: Standing, withTransaction: boolean): number {
-    if (backsOff(each) || (withTransaction && isBackingOff(each.refusals))) return 3;
-    if (each.verifiedAt === undefined) return 2;
-    return faultOf(each) ? 1 : 0;
-  }
-  function inOrder(withTransaction = false): readonly Standing[] {
-    if (isOnly) return all;
-    return all.toSorted((a, b) => orderOf(a, withTransaction) - orderOf(b, withTransaction));
+  function inOrder(withTransaction = false): readonly Endpoint[] {
+    if (isOnly) return endpoints;
+    return endpoints.toSorted((a, b) => placeOf(a, withTransaction) - placeOf(b, withTransaction));
   }
 
   /**
@@ -188,123 +87,27 @@ export function createEndpointJudge(needs: {
    */
   function startAnewAfterSuspension(): void {
     if (!wasSuspended()) return;
-    for (const standing of all) {
-      standing.progress = createProgress(isOnly);
-      standing.heights = createHeightCheck();
-      standing.backoff = undefined;
-      standing.refusals = undefined;
-    }
-    best = { slot: 0, at: LONG_AGO };
-    belowSince = undefined;
+    failures.forget();
+    refusals.forget();
+    progress.forget();
+    newest.forgetBest();
     log.info("the clock jumped: the chain endpoints are judged anew");
   }
 
-  const callUnjudged: CallEndpoint = (...call) =>
-    needs.callEndpoint(...call).finally(startAnewAfterSuspension);
-
-  function fail(standing: Standing, cause: unknown): void {
-    const { endpoint, backoff, lastAt } = standing;
-    standing.verifiedAt = undefined;
-    lastAt.failure = monotonicNow();
-    if (!backoff && !isOnly) log.warn({ host: endpoint.host, err: cause }, FAILS);
-    standing.backoff = afterFailure(backoff, BACKOFF);
-  }
-
-  function learn(standing: Standing, genesisHash: string): void {
-    const preferred = all.find((each) => each.genesisHash !== undefined);
-    Object.assign(standing, { genesisHash, verifiedAt: monotonicNow() });
-    const isMorePreferred = !preferred || all.indexOf(standing) < all.indexOf(preferred);
-    if (isMorePreferred) rightHash = genesisHash;
-    else if (!all.some((each) => each.genesisHash === rightHash)) rightHash = preferred.genesisHash;
-    for (const each of all) {
-      const isForeign = each.genesisHash !== undefined && each.genesisHash !== rightHash;
-      if (isForeign && !each.isForeign) log.error({ host: each.endpoint.host }, IS_FOREIGN);
-      each.isForeign = isForeign;
-    }
-  }
-
-  function assertNotForeign({ endpoint: { host }, isForeign }: Standing): void {
-    if (isForeign) throw new RpcError("cluster", "getGenesisHash", host);
-  }
-
-  /** Reads the genesis hash. All callers share one read, which has its own deadline. */
-  function verify(standing: Standing): Promise<void> {
-    const { endpoint } = standing;
-    const read = (deadline: AbortSignal) => callUnjudged(endpoint, "getGenesisHash", [], deadline);
-    standing.verifying ??= withDeadline(rpcTimeoutMs, read)
-      .then((genesisHash) => {
-        learn(standing, genesisHash);
-      })
-      .finally(() => {
-        standing.verifying = undefined;
-      });
-    return standing.verifying;
-  }
-
-  async function readState({ endpoint, progress }: Standing): Promise<void> {
-    const params = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
-    const read = (deadline: AbortSignal) =>
-      callUnjudged(endpoint, "getMultipleAccounts", params, deadline);
-    progress.take(toState(await withDeadline(rpcTimeoutMs, read), params));
-  }
-
-  /** Whether the chain can have reached `slot` by now, given the best endpoint's last answer. */
-  const isReached = (slot: number) =>
-    best.slot === 0 || slot <= best.slot + ((msSince(best.at) + MAX_AGE_MS) / 1_000) * MOST_RATE;
-
-  /**
-   * Raises the newest slot to `slot` if the chain can have reached it. Any endpoint or replica may
-   * report `slot`.
-   */
-  function takeSlot(slot: number): void {
-    if (slot > newestSlot && isReached(slot)) newestSlot = slot;
+  function fail(endpoint: Endpoint, cause: unknown): void {
+    membership.doubt(endpoint);
+    failures.fail(endpoint, cause);
   }
 
   /** Records an answer's slot and clock. Returns whether the answer may be used. */
-  function accept(standing: Standing, state: State): boolean {
-    const { progress } = standing;
+  function accept(endpoint: Endpoint, state: State): boolean {
     const { slot } = state;
-    const isBest = inOrder()[0] === standing;
-    if (isBest && slot < newestSlot) belowSince ??= monotonicNow();
-    if (!progress.take(state) || faultOf(standing, true)) return false;
-    if (!isBest) takeSlot(slot);
-    else {
-      best = { slot, at: monotonicNow() };
-      const isLost =
-        belowSince !== undefined &&
-        msSince(belowSince) >= LOST_MS &&
-        progress.advancedAt() > belowSince;
-      if (isLost || slot >= newestSlot) {
-        newestSlot = slot;
-        belowSince = undefined;
-      }
-    }
+    const isBest = inOrder()[0] === endpoint;
+    if (isBest) newest.noteBest(slot);
+    if (!progress.take(endpoint, state)) return false;
+    if (isBest) newest.takeBest(slot, progress.advancedAt(endpoint));
+    else newest.take(slot);
     return true;
-  }
-
-  /**
-   * Makes a call, and reads the genesis hash of an unverified endpoint: before the call if the call
-   * sends a transaction, or if the cluster is unknown or wrong; otherwise at the same time.
-   */
-  async function callVerified<T>(
-    standing: Standing,
-    method: RpcMethod,
-    call: () => Promise<T>,
-    signal: AbortSignal,
-  ): Promise<T> {
-    const { endpoint, verifiedAt, genesisHash, isForeign } = standing;
-    const verified = verifiedAt === undefined ? untilAborted(verify(standing), signal) : undefined;
-    const isSend = method === "sendTransaction";
-    try {
-      if (isSend || genesisHash === undefined || isForeign) await verified;
-      assertNotForeign(standing);
-      const [result] = await Promise.all([call(), verified]);
-      // In the meantime, a more preferred endpoint may have changed which cluster is right.
-      assertNotForeign(standing);
-      return result;
-    } catch (cause) {
-      throw toRpcError(cause, method, endpoint.host);
-    }
   }
 
   return {
@@ -313,13 +116,12 @@ export function createEndpointJudge(needs: {
      * with the others.
      */
     isBest: (endpoint: Endpoint) =>
-      inOrder()[0] === of(endpoint) && orderOf(of(endpoint), false) === 0,
+      inOrder()[0] === endpoint && placeOf(endpoint, false) === PLACES.healthy,
 
     /** All endpoints: first the verified ones without a fault, in order of preference. */
     inOrder(withTransaction = false): readonly Endpoint[] {
-      if (isOnly) return endpoints;
-      all.forEach(logFault);
-      return inOrder(withTransaction).map(({ endpoint }) => endpoint);
+      if (!isOnly) progress.logFaults();
+      return inOrder(withTransaction);
     },
 
     /**
@@ -327,14 +129,14 @@ export function createEndpointJudge(needs: {
      * another endpoint works.
      */
     takers(): readonly Endpoint[] {
-      const takers = all.filter(({ refusals }) => !isBackingOff(refusals));
-      return (takers.every(backsOff) ? all : takers).map(({ endpoint }) => endpoint);
+      const takers = endpoints.filter((endpoint) => !refusals.isBackingOff(endpoint));
+      return takers.every(backsOff) ? endpoints : takers;
     },
 
-    backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
+    backsOff,
 
-    /** Whether the endpoint's state has a {@link Fault}, and a better endpoint answers. */
-    hasFault: (endpoint: Endpoint) => faultOf(of(endpoint)) !== undefined,
+    /** Whether the endpoint's state has a fault, and a better endpoint answers. */
+    hasFault: progress.isFaulty,
 
     /**
      * Records a call's error, or "slow". An error about the slot or the transaction causes no
@@ -342,40 +144,33 @@ export function createEndpointJudge(needs: {
      */
     failed(endpoint: Endpoint, reason: unknown): void {
       const isHealthy = isOfSlot(reason) || isRefusal(reason);
-      if (!isHealthy && (reason === "slow" || reason instanceof RpcError))
-        fail(of(endpoint), reason);
+      if (!isHealthy && (reason === "slow" || reason instanceof RpcError)) fail(endpoint, reason);
     },
 
     succeeded(endpoint: Endpoint): void {
-      const standing = of(endpoint);
-      if (standing.backoff) log.info({ host: endpoint.host }, "a chain endpoint works again");
-      standing.backoff = undefined;
+      if (failures.hasFailed(endpoint))
+        log.info({ host: endpoint.host }, "a chain endpoint works again");
+      failures.succeed(endpoint);
     },
 
     /** Records who took a transaction, and who refused it. */
     tookTransaction(takers: readonly Endpoint[], refusing: readonly Endpoint[]): void {
       if (takers.length === 0) return;
-      for (const endpoint of takers) of(endpoint).refusals = undefined;
-      for (const standing of refusing.map(of)) {
-        standing.lastAt.refusal = monotonicNow();
-        if (!standing.refusals) log.warn({ host: standing.endpoint.host }, REFUSES);
-        standing.refusals = afterFailure(standing.refusals, BACKOFF);
-      }
+      for (const endpoint of takers) refusals.succeed(endpoint);
+      for (const endpoint of refusing) refusals.fail(endpoint);
     },
 
     /** What has been wrong with an endpoint within the last minute, for the operator. */
     problems(): string[] {
       if (isOnly) return [];
-      return all.flatMap((standing) => {
-        const { endpoint, isForeign, logged, lastAt } = standing;
-        const texts = [
-          ...(isForeign ? [IS_FOREIGN] : []),
-          ...(msSince(lastAt.failure) <= OVER_MS ? [FAILS] : []),
-          ...(msSince(lastAt.refusal) <= OVER_MS ? [REFUSES] : []),
-          ...(logged ? [`${TEXTS[logged.fault]}: the others are used`] : []),
-        ];
-        return texts.map((text) => `${endpoint.host}: ${text}`);
-      });
+      return endpoints.flatMap((endpoint) =>
+        [
+          membership.isForeign(endpoint) && IS_FOREIGN,
+          msSince(failures.lastFailureAt(endpoint)) <= OVER_MS && FAILS,
+          msSince(refusals.lastFailureAt(endpoint)) <= OVER_MS && REFUSES,
+          progress.loggedFault(endpoint),
+        ].flatMap((text) => (text ? `${endpoint.host}: ${text}` : [])),
+      );
     },
 
     /**
@@ -384,98 +179,39 @@ export function createEndpointJudge(needs: {
      * which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
-      const standing = of(endpoint);
       const call = () => callUnjudged(endpoint, method, params, signal);
       let state: State;
       try {
-        const result = await (isOnly ? call() : callVerified(standing, method, call, signal));
+        const result = await (isOnly
+          ? call()
+          : membership.callVerified(endpoint, method, call, signal));
         if (!OF_NOW.includes(method)) return result;
         state = toState(result, params);
         const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
-        if (accept(standing, state) && state.slot >= minContextSlot) return result;
+        if (accept(endpoint, state) && state.slot >= minContextSlot) return result;
       } catch (error) {
         // A node that has not reached the required slot reports its own slot.
         if (error instanceof RpcError && error.slot !== undefined)
-          accept(standing, { slot: error.slot });
+          accept(endpoint, { slot: error.slot });
         throw error;
       }
       throw new RpcError("slot", method, endpoint.host, state);
     }) satisfies CallEndpoint,
 
-    /**
-     * The newest slot of all accepted answers; 0 before the first. If the best endpoint advances
-     * but stays below it for 10 s, that endpoint's slot replaces it: the higher slot was wrong, or no
-     * endpoint that reached it answers any more.
-     */
-    newestSlot: () => newestSlot,
-    takeSlot,
-    isReached,
+    /** The newest slot of all accepted answers; 0 before the first ({@link createNewestSlot}). */
+    newestSlot: newest.slot,
+    takeSlot: newest.take,
+    isReached: newest.isReached,
+    takeHeight: progress.takeHeight,
 
-    /**
-     * Records a block height that the endpoint reports. Returns false if the endpoint's own earlier
-     * heights make it impossible.
-     */
-    takeHeight: (endpoint: Endpoint, height: number): boolean => of(endpoint).heights.take(height),
-
-    /**
-     * Reads the state of endpoints that no call has used lately, and the genesis hash where that is
-     * due.
-     */
+    /** See {@link createEndpointChecks}. */
     check(): void {
-      if (isOnly) return;
-      for (const standing of all) {
-        const { progress, verifiedAt, backoff } = standing;
-        const isSilent = progress.silentMs() >= CHECK_AFTER_MS;
-        const isDue =
-          verifiedAt === undefined
-            ? isSilent || backoff !== undefined
-            : msSince(verifiedAt) >= VERIFY_AFTER_MS;
-        if (standing.isChecking || isBackingOff(backoff) || !(isSilent || isDue)) continue;
-        standing.isChecking = true;
-        void (isDue ? verify(standing) : Promise.resolve())
-          .then(() => {
-            assertNotForeign(standing);
-            return isSilent ? readState(standing) : undefined;
-          })
-          .catch((error: unknown) => {
-            fail(standing, error);
-          })
-          .finally(() => {
-            standing.isChecking = false;
-          });
-      }
+      if (!isOnly) checks.check();
     },
 
-    /**
-     * Reads each endpoint's cluster and state, before the first calls. Results are in order of
-     * preference.
-     */
-    readClusters: () =>
-      Promise.all(
-        all.map(async (standing): Promise<Cluster> => {
-          const { endpoint } = standing;
-          const state = readState(standing).catch((cause: unknown) => {
-            fail(standing, cause);
-          });
-          try {
-            await Promise.all([verify(standing), state]);
-            return { endpoint, genesisHash: standing.genesisHash };
-          } catch (cause) {
-            return { endpoint, error: toRpcError(cause, "getGenesisHash", endpoint.host) };
-          }
-        }),
-      ),
+    readClusters: checks.readClusters,
 
     /** The cluster's genesis hash; undefined until an endpoint has answered. */
-    genesisHash: () => rightHash,
+    genesisHash: membership.rightHash,
   };
-}
-
-/** Returns a result's slot and clock. Reads of accounts begin with the clock sysvar. */
-function toState(result: unknown, [keys]: readonly unknown[]): State {
-  if (typeof result === "number") return { slot: result };
-  const { context, value } = result as { context: { slot: number }; value: unknown };
-  const hasClock = Array.isArray(keys) && keys[0] === CLOCK_SYSVAR;
-  const clock = hasClock ? (value as ({ data: Buffer } | null)[])[0] : undefined;
-  return { slot: context.slot, clock: decodeClock(clock?.data) };
 }

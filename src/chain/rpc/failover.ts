@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "./deadline.ts";
 import type { EndpointJudge } from "./endpoint-judge.ts";
+import { hedge, type Verdict } from "./hedge.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 
@@ -27,6 +28,63 @@ const CATCH_UP_MS = [200, 400] as const;
  */
 const TRIES_AT_BEST = 6;
 
+type Judge = Pick<
+  EndpointJudge,
+  | "inOrder"
+  | "takers"
+  | "isBest"
+  | "backsOff"
+  | "failed"
+  | "succeeded"
+  | "tookTransaction"
+  | "check"
+>;
+
+/** Decides what the results and errors of one try mean, and tells the judge. */
+function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
+  const refusing: Endpoint[] = [];
+  /** The last result. Incomplete, unless it ended the call. */
+  let answer: { readonly result: T } | undefined;
+  /** The last failure. No other failure replaces a failure about the slot. */
+  let failure: Error | undefined;
+
+  return {
+    takeResult(endpoint: Endpoint, result: T): boolean {
+      judge.succeeded(endpoint);
+      answer = { result };
+      const isDone = call.isComplete(result);
+      if (call.withTransaction || (isDone && refusing.length > 0))
+        judge.tookTransaction([endpoint], refusing);
+      return isDone;
+    },
+
+    takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
+      judge.failed(endpoint, error);
+      if (isRefusal(error)) refusing.push(endpoint);
+      const waits = waitsForBest && isFirst && isOfSlot(error) && judge.isBest(endpoint);
+      // Keep a failure about the slot: the call is then retried, because the endpoint may soon
+      // catch up.
+      if (!isOfSlot(failure)) failure = error as Error;
+      return waits;
+    },
+
+    /** With a result at hand, an endpoint that backs off is not worth the wait. */
+    isWorthAsking: (candidate: Endpoint) => !(answer && judge.backsOff(candidate)),
+
+    /**
+     * With a result at hand, slow endpoints are not worth the wait. Nor after a failure about the
+     * slot: when the call is retried, the answer that was refused for its slot may be accepted.
+     */
+    isEnough: () => answer !== undefined || isOfSlot(failure),
+
+    /** Returns the result, or throws the failure. */
+    outcome(): T {
+      if (answer) return answer.result;
+      throw failure!;
+    },
+  } satisfies Verdict<T> & { outcome: () => T };
+}
+
 export type Failover = ReturnType<typeof createFailover>;
 
 /**
@@ -44,17 +102,7 @@ export type Failover = ReturnType<typeof createFailover>;
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
-  judge: Pick<
-    EndpointJudge,
-    | "inOrder"
-    | "takers"
-    | "isBest"
-    | "backsOff"
-    | "failed"
-    | "succeeded"
-    | "tookTransaction"
-    | "check"
-  >;
+  judge: Judge;
   rpcTimeoutMs: number;
 }) {
   const { endpoints, judge, rpcTimeoutMs } = needs;
@@ -68,103 +116,22 @@ export function createFailover(needs: {
     return [...others, avoided, ...backingOff];
   }
 
-  function tryAll<T>(
-    { attempt, isComplete, withTransaction, avoided }: Call<T>,
+  /** Tries all endpoints once. `waitsForBest`: only the best one, if only its slot is wrong. */
+  async function tryAll<T>(
+    call: Call<T>,
     deadline: AbortSignal,
     waitsForBest: boolean,
   ): Promise<T> {
-    const candidates = avoiding(avoided, judge.inOrder(withTransaction));
-    const refusing: Endpoint[] = [];
-    // Not AbortSignal.any, which would keep its sources from being garbage-collected.
-    const stop = new AbortController();
-    const open = new Set<Endpoint>();
-    const slow = new Set<Endpoint>();
-    let next = 0;
-    let isSettled = false;
-    let incomplete: { readonly result: T } | undefined;
-    /** The last failure. No other failure replaces a failure about the slot. */
-    let failure: Error | undefined;
-    const giveUp = () => {
-      stop.abort(deadline.reason);
-    };
-    if (deadline.aborted) giveUp();
-    else deadline.addEventListener("abort", giveUp, { once: true });
-
-    return new Promise<T>((resolve, reject) => {
-      function settle(): void {
-        isSettled = true;
-        deadline.removeEventListener("abort", giveUp);
-        if (open.size > 0) stop.abort();
-      }
-
-      function succeed(result: T, late: Iterable<Endpoint>): void {
-        for (const endpoint of late) if (open.has(endpoint)) judge.failed(endpoint, "slow");
-        settle();
-        resolve(result);
-      }
-
-      function start(): void {
-        const endpoint = candidates[next++]!;
-        open.add(endpoint);
-        const timer = setTimeout(() => {
-          slow.add(endpoint);
-          goOn();
-        }, rpcTimeoutMs * SLOW_AFTER);
-        attempt(endpoint, stop.signal)
-          .finally(() => {
-            clearTimeout(timer);
-            open.delete(endpoint);
-          })
-          .then(
-            (result) => {
-              if (isSettled) return;
-              judge.succeeded(endpoint);
-              const isDone = isComplete(result);
-              if (withTransaction || (isDone && refusing.length > 0))
-                judge.tookTransaction([endpoint], refusing);
-              if (isDone) {
-                // An endpoint that was tried earlier and has not answered yet is slow.
-                succeed(result, candidates.slice(0, candidates.indexOf(endpoint)));
-                return;
-              }
-              incomplete = { result };
-              goOn();
-            },
-            (reason: unknown) => {
-              if (isSettled) return;
-              judge.failed(endpoint, reason);
-              if (isRefusal(reason)) refusing.push(endpoint);
-              const waits =
-                waitsForBest && next === 1 && isOfSlot(reason) && judge.isBest(endpoint);
-              if (waits) next = candidates.length;
-              // Keep a failure about the slot: the call is then retried, because the endpoint may
-              // soon catch up.
-              if (!isOfSlot(failure)) failure = reason as Error;
-              goOn();
-            },
-          );
-      }
-
-      /** Asks the next endpoint, waits for the open attempts, or settles. */
-      function goOn(): void {
-        const candidate = stop.signal.aborted ? undefined : candidates[next];
-        // With a result at hand, an endpoint that backs off is not worth the wait.
-        if (candidate && !(incomplete && judge.backsOff(candidate))) start();
-        else if (incomplete && slow.isSupersetOf(open)) succeed(incomplete.result, slow);
-        else if (open.size === 0) {
-          settle();
-          reject(failure!);
-        } else if (isOfSlot(failure) && slow.isSupersetOf(open)) {
-          // Retry without waiting for slow endpoints: the answer that was refused for its slot may
-          // then be accepted.
-          for (const endpoint of open) judge.failed(endpoint, "slow");
-          settle();
-          reject(failure!);
-        }
-      }
-
-      start();
+    const verdict = createVerdict(call, judge, waitsForBest);
+    const late = await hedge({
+      candidates: avoiding(call.avoided, judge.inOrder(call.withTransaction)),
+      attempt: call.attempt,
+      slowMs: rpcTimeoutMs * SLOW_AFTER,
+      verdict,
+      deadline,
     });
+    for (const endpoint of late) judge.failed(endpoint, "slow");
+    return verdict.outcome();
   }
 
   /**

@@ -1,0 +1,88 @@
+import { FINALIZED } from "./commitment.ts";
+import { memoizeByEndpoint } from "./deadline.ts";
+import type { EndpointJudge } from "./endpoint-judge.ts";
+import type { Failover } from "./failover.ts";
+import type { Attempt } from "./rpc-endpoint.ts";
+import { RpcError } from "./rpc-error.ts";
+import type { RpcResult } from "./rpc-results.ts";
+import type { FinalizedBlock } from "./signature-status.ts";
+
+/** How long collects share one read of an endpoint's newest finalized block. */
+const FINALIZED_MAX_AGE_MS = 1_000;
+/**
+ * A new blockhash is valid for 150 blocks. The other 150 allow for a load balancer whose nodes
+ * differ in height.
+ */
+const MAX_VALID_BLOCKS = 300;
+
+/** Reads the newest slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
+export function createBlocks(needs: {
+  failover: Failover;
+  judge: Pick<EndpointJudge, "callEndpoint" | "takeHeight" | "newestSlot" | "isReached">;
+  rpcTimeoutMs: number;
+  finalizedMaxAgeMs?: number | undefined;
+}) {
+  const { failover, judge, rpcTimeoutMs, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
+  const { callEndpoint, takeHeight, newestSlot, isReached } = judge;
+
+  const readSlot: Attempt<number> = (endpoint, signal) =>
+    callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
+  /** Reads the newest finalized slot. Like other reads, fails if no endpoint has a current slot. */
+  const getSlot = () => failover.call(readSlot);
+
+  /** Throws {@link RpcError} `unreadable` for an impossible height. */
+  const readFinalizedBlock: Attempt<FinalizedBlock> = async (endpoint, signal) => {
+    const method = "getEpochInfo";
+    const block = await callEndpoint(endpoint, method, [FINALIZED], signal);
+    if (takeHeight(endpoint, block.blockHeight)) return block;
+    throw new RpcError("unreadable", method, endpoint.host);
+  };
+  const getFinalizedBlock = memoizeByEndpoint(
+    "getEpochInfo",
+    readFinalizedBlock,
+    finalizedMaxAgeMs,
+    rpcTimeoutMs,
+  );
+
+  return {
+    /** An endpoint's newest finalized block. All callers share one read for a second. */
+    getFinalizedBlock,
+
+    /**
+     * The newest blockhash, and the last block height at which it is valid: at most 300 above the
+     * node's height.
+     */
+    getLatestBlockhash: (): Promise<RpcResult<"getLatestBlockhash">["value"]> =>
+      failover.call(async (endpoint, signal) => {
+        const [{ blockHeight }, { value }] = await Promise.all([
+          getFinalizedBlock(endpoint, signal),
+          callEndpoint(endpoint, "getLatestBlockhash", [FINALIZED], signal),
+        ]);
+        const isTooHigh = (height: number) =>
+          value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
+        if (
+          isTooHigh(blockHeight) &&
+          isTooHigh((await readFinalizedBlock(endpoint, signal)).blockHeight)
+        )
+          throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
+        return value;
+      }),
+
+    getSlot,
+
+    /**
+     * The newest finalized slot that two endpoints have reached, or that one reports and the chain
+     * can have reached: the preferred endpoint may be behind. Like other reads, fails if no endpoint
+     * has a current slot.
+     */
+    async getNewestSlot(): Promise<number> {
+      const results = await failover.callEach(readSlot);
+      const reported = results.flatMap((result) =>
+        result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
+      );
+      // Another endpoint has reached all slots but the first.
+      const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
+      return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
+    },
+  };
+}

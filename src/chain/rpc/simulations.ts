@@ -1,0 +1,132 @@
+import { toLamports, type Lamports } from "../lamports.ts";
+import { FINALIZED } from "./commitment.ts";
+import { withDeadline } from "./deadline.ts";
+import type { Failover } from "./failover.ts";
+import { toMinContextSlot } from "./read-accounts.ts";
+import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
+import { RpcError, toRpcError } from "./rpc-error.ts";
+import type { Account, RpcResult } from "./rpc-results.ts";
+import type { TransactionError } from "./transaction-error.ts";
+
+const SIMULATION = {
+  ...FINALIZED,
+  encoding: "base64",
+  sigVerify: false,
+  replaceRecentBlockhash: true,
+};
+
+/** An account that does not exist. */
+const EMPTY = { lamports: toLamports(0), data: Buffer.alloc(0) };
+
+interface SimulationWanted {
+  /** The accounts to return. */
+  readonly addresses: readonly string[];
+  /** One of `addresses`. */
+  readonly feePayer: string;
+  /** With fewer lamports after the transaction, the fee payer counts as short. */
+  readonly leastLeft: bigint;
+  /** Whether the next endpoint must confirm this error of a simulation. */
+  readonly confirmsError: (err: TransactionError) => boolean;
+  /** The simulated state is at least as new. */
+  readonly minSlot: number;
+}
+
+type SimulatedAccount = Pick<Account, "lamports" | "data">;
+
+/** What the simulation of a transaction shows. */
+export type Simulation =
+  | { readonly err: TransactionError; readonly logs: readonly string[] }
+  | {
+      readonly err: null;
+      /** The endpoint that simulated the transaction. */
+      readonly endpoint: Endpoint;
+      readonly unitsConsumed: number;
+      /** By address, after the transaction. */
+      readonly accounts: ReadonlyMap<string, SimulatedAccount>;
+      /** The fee payer's lamports before the transaction; undefined if the node omits them. */
+      readonly payerBefore: Lamports | undefined;
+      /** The fee payer's lamports after the transaction. */
+      readonly left: Lamports;
+    };
+
+/** Simulates transactions. Throws {@link RpcError}. */
+export function createSimulations(needs: {
+  endpoints: readonly Endpoint[];
+  failover: Failover;
+  callEndpoint: CallEndpoint;
+  /** Calls an endpoint, whatever its state. */
+  callUnjudged: CallEndpoint;
+  rpcTimeoutMs: number;
+}) {
+  const { endpoints, failover, callEndpoint, callUnjudged, rpcTimeoutMs } = needs;
+
+  /** Throws {@link RpcError} `refused` if the node refuses the transaction. */
+  const simulateAt =
+    (
+      transaction: string,
+      options: object,
+      call = callEndpoint,
+    ): Attempt<RpcResult<"simulateTransaction">> =>
+    async (endpoint, signal) => {
+      const method = "simulateTransaction";
+      const result = await call(endpoint, method, [transaction, options], signal);
+      // Some nodes decode a transaction of a version that is not active, and fail its simulation.
+      if (result.value.err !== "UnsupportedVersion") return result;
+      throw new RpcError("refused", method, endpoint.host);
+    };
+
+  return {
+    /**
+     * Simulates a transaction (base64, signed or not) with a fresh blockhash. The next endpoint is
+     * asked too if one says that the fee payer is short, returns an error to confirm, or omits
+     * members of a successful simulation. Throws {@link RpcError} `refused` if every endpoint
+     * refuses the transaction.
+     */
+    simulateTransaction(transaction: string, wanted: SimulationWanted): Promise<Simulation> {
+      const { addresses, feePayer, leastLeft, confirmsError, minSlot } = wanted;
+      const options = {
+        ...SIMULATION,
+        ...toMinContextSlot(minSlot),
+        accounts: { encoding: "base64", addresses },
+      };
+      const simulate = simulateAt(transaction, options);
+      return failover.callWithTransaction(
+        async (endpoint, signal): Promise<Simulation> => {
+          const { value } = await simulate(endpoint, signal);
+          const { err, unitsConsumed, accounts, preBalances, logs } = value;
+          if (err !== null) return { err, logs: logs ?? [] };
+          const left = accounts?.[addresses.indexOf(feePayer)]?.lamports;
+          if (
+            left === undefined ||
+            accounts?.length !== addresses.length ||
+            !unitsConsumed ||
+            unitsConsumed < 0
+          )
+            throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
+          return {
+            ...{ err, endpoint, unitsConsumed, left },
+            accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? EMPTY])),
+            payerBefore: preBalances?.[0],
+          };
+        },
+        (result) => (result.err === null ? result.left >= leastLeft : !confirmsError(result.err)),
+      );
+    },
+
+    /**
+     * Simulates a transaction (base64) at each endpoint, whatever its state and its slot. Returns
+     * each endpoint's error, in order of preference; undefined if the endpoint simulates it.
+     */
+    simulateAtEach: (transaction: string): Promise<(RpcError | undefined)[]> =>
+      Promise.all(
+        endpoints.map((endpoint) =>
+          withDeadline(rpcTimeoutMs, (deadline) =>
+            simulateAt(transaction, SIMULATION, callUnjudged)(endpoint, deadline),
+          ).then(
+            () => undefined,
+            (cause: unknown) => toRpcError(cause, "simulateTransaction", endpoint.host),
+          ),
+        ),
+      ),
+  };
+}
