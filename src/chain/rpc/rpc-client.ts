@@ -46,11 +46,10 @@ export function createRpc(
     hasFault: judge.hasFault,
     judgeReads(readers, failures) {
       for (const [endpoint, error] of failures) judge.failed(endpoint, error);
-      const refusing = [...failures].filter(([, error]) => isRefusal(error));
-      judge.tookTransaction(
-        readers,
-        refusing.map(([endpoint]) => endpoint),
-      );
+      const refusals = [...failures].filter(([, error]) => isRefusal(error));
+      const refusing = refusals.map(([endpoint]) => endpoint);
+      // To return a transaction does not show that an endpoint takes one.
+      if (refusing.length > 0) judge.tookTransaction(readers, refusing);
     },
   });
   const simulations = createSimulations({
