@@ -52,6 +52,8 @@ const KNOWN_MS = 10_000;
  * When the best endpoint has been below the newest slot for this long, its slot becomes the newest.
  */
 const LOST_MS = 10_000;
+/** These failures in a row, each after a backoff, take at least 3.5 s. */
+const FAILURES_WHEN_DOWN = 4;
 /** A fault that has not been seen for this long is over. */
 const OVER_MS = 60_000;
 /**
@@ -304,6 +306,10 @@ export function createEndpointJudge(needs: {
     },
 
     backsOff: (endpoint: Endpoint) => backsOff(of(endpoint)),
+
+    /** Whether the endpoint is on another cluster, or has failed for some seconds. */
+    isDown: (endpoint: Endpoint) =>
+      of(endpoint).isForeign || of(endpoint).backoff.failuresInARow() >= FAILURES_WHEN_DOWN,
 
     /** Whether the endpoint's state has a {@link Fault}, and a better endpoint answers. */
     hasFault: (endpoint: Endpoint) => faultOf(of(endpoint)) !== undefined,

@@ -128,6 +128,7 @@ export function createRpc(
     getFinalizedBlock,
     isReached,
     hasFault: judge.hasFault,
+    isDown: judge.isDown,
   });
 
   return {
@@ -248,14 +249,16 @@ export function createRpc(
 
     /**
      * The newest finalized slot that two endpoints have reached, or that one reports and the chain
-     * can have reached: the preferred endpoint may be behind. Like other reads, fails if no endpoint
-     * has a current slot.
+     * can have reached: the preferred endpoint may be behind. Fails if only one endpoint answers
+     * while another is not down, or, like other reads, if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const reported = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
+      const up = endpoints.filter((endpoint) => !judge.isDown(endpoint));
+      if (reported.length < 2 && up.length > 1) throw new RpcError("slot", "getSlot", up[0]!.host);
       // Another endpoint has reached all slots but the first.
       const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
