@@ -5,7 +5,7 @@ import { claimExpiry, inventLandings } from "../support/doubles/invented-landing
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { addMs, monotonicNow } from "../../src/time/monotonic.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
@@ -87,6 +87,19 @@ describe.each(POSITIONS)("when the $position of three endpoints lies", ({ index 
     for (const { calls } of honest)
       for (const { params } of calls.filter(isMethod("getMultipleAccounts")))
         expect((params[1] as any).minContextSlot ?? 0).toBeLessThanOrEqual(newest);
+  });
+
+  it("a success that it invents is no answer while the others fail for a moment", async () => {
+    await start(index, { aloneMs: NEVER_MS });
+    liar.become(inventLandings(world.sandbox.chain, { gain: 777n * SOL }));
+    const answer = collect();
+    for (const { faults } of honest)
+      faults.add({
+        when: isMethod("getTransaction", "getSignatureStatuses"),
+        times: 2,
+        then: "reset",
+      });
+    expect((await answer).body).toMatchObject(ALL_FEES);
   });
 
   it("no second transaction is signed because it claims that the first one has expired", async () => {

@@ -18,6 +18,7 @@ export const SHORT_WAITS = {
   pollMs: 20,
   resendMs: 100,
   rereadMs: 20,
+  aloneMs: 100,
   finalizedMaxAgeMs: 50,
   balanceMaxAgeMs: 50,
   livePeriodMs: 50,

@@ -9,7 +9,13 @@ import {
 } from "../rpc/signature-status.ts";
 import type { StoredTransaction } from "./claims.ts";
 import { messageOf } from "./message/message.ts";
-import { monotonicNow, msBetween, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import {
+  addMs,
+  monotonicNow,
+  msBetween,
+  msSince,
+  type MonotonicTime,
+} from "../../time/monotonic.ts";
 import {
   decide,
   isSameOutcome,
@@ -32,6 +38,8 @@ export interface ConfirmationWaits {
   readonly resendMs?: number | undefined;
   /** The wait between two attempts to read a landed transaction. */
   readonly rereadMs?: number | undefined;
+  /** How long the other endpoints have to return a transaction that one endpoint returns. */
+  readonly aloneMs?: number | undefined;
   /**
    * How long endpoints may take to agree, after one of them first reports that the blockhash has
    * expired.
@@ -45,8 +53,7 @@ export interface ConfirmationWaits {
 export const POLL_MS = 400;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
-/** How long an endpoint with a transaction's final status may need to return the transaction. */
-const READ_MS = 2_000;
+const ALONE_MS = 3_000;
 const AGREE_MS = 20_000;
 /** For how many blocks a blockhash is valid. */
 const BLOCKHASH_BLOCKS = 150;
@@ -74,6 +81,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     pollMs = POLL_MS,
     resendMs = RESEND_MS,
     rereadMs = REREAD_MS,
+    aloneMs = ALONE_MS,
     agreeMs = AGREE_MS,
     longestLifeMs = LONGEST_LIFE_MS,
   } = needs;
@@ -122,26 +130,45 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   }
 
   /**
-   * Returns undefined unless the endpoints now agree that the transaction landed. `status`: what one
-   * of them reports.
+   * Returns a function that reads a transaction once, and decides. An endpoint that alone returns
+   * the transaction counts once the others have not done so in all reads of some seconds.
    */
-  async function readLanding(
-    transaction: StoredTransaction,
-    status: Pick<SignatureStatus, "err" | "slot">,
-  ): Promise<Landed | undefined> {
-    const isOnly = rpc.endpointCount === 1;
-    const reports = isOnly
-      ? [toFound(status, { mayReturn: true })]
-      : await readReports(transaction);
-    const decision = decide(reports);
-    return decision.kind === "landed" ? decision : undefined;
+  function createReader(transaction: StoredTransaction, { hasLanded }: { hasLanded: boolean }) {
+    let aloneSince: MonotonicTime | undefined;
+    return async () => {
+      const reports = await readReports(transaction);
+      const decision = decide(reports);
+      const alone = decide(reports, { isAloneOver: true, hasLanded });
+      if (hasAmounts(decision) || !hasAmounts(alone)) {
+        aloneSince = undefined;
+        return decision;
+      }
+      aloneSince ??= monotonicNow();
+      return msSince(aloneSince) >= aloneMs ? alone : decision;
+    };
+  }
+
+  /**
+   * Returns a function that returns undefined unless the endpoints now agree that the transaction
+   * landed. It receives what one of them reports.
+   */
+  function createLandingCheck(transaction: StoredTransaction) {
+    const read = createReader(transaction, { hasLanded: false });
+    return async (status: Pick<SignatureStatus, "err" | "slot">): Promise<Landed | undefined> => {
+      const isOnly = rpc.endpointCount === 1;
+      const decision = isOnly ? decide([toFound(status)]) : await read();
+      return decision.kind === "landed" ? decision : undefined;
+    };
   }
 
   /**
    * Returns a function that asks all endpoints for the outcome, and returns undefined while there
    * is none.
    */
-  function createOutcomeCheck(transaction: StoredTransaction) {
+  function createOutcomeCheck(
+    transaction: StoredTransaction,
+    checkLanding: ReturnType<typeof createLandingCheck>,
+  ) {
     const { base64, signature, lastValidBlockHeight } = transaction;
     const blockhash = messageOf(base64)?.recentBlockhash;
     /**
@@ -156,7 +183,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       const answers = await rpc.getExpiryReports({ signature, blockhash, lastValidBlockHeight });
       const reports = answers.map(({ report }) => report);
       const found = reports.find((report) => report.kind === "found");
-      const landed = found && (await readLanding(transaction, found));
+      const landed = found && (await checkLanding(found));
       if (landed) return landed;
 
       reports.forEach(({ kind }, i) => {
@@ -176,14 +203,15 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     transaction: StoredTransaction,
     { maybeSent }: { maybeSent: boolean },
   ): Promise<TransactionOutcome> {
-    const findOutcome = createOutcomeCheck(transaction);
+    const checkLanding = createLandingCheck(transaction);
+    const findOutcome = createOutcomeCheck(transaction, checkLanding);
     let landed: TransactionOutcome | undefined;
     let isChecking = false;
     let wake: (outcome: TransactionOutcome) => void = () => undefined;
     open.set(transaction.signature, (status) => {
       if (isChecking || landed) return;
       isChecking = true;
-      void readLanding(transaction, status).then((found) => {
+      void checkLanding(status).then((found) => {
         isChecking = false;
         if (!found) return;
         landed = found;
@@ -218,7 +246,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
       const options = { searchTransactionHistory: true };
       const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
-      return status?.isFinal ? readLanding(transaction, status) : undefined;
+      return status?.isFinal ? createLandingCheck(transaction)(status) : undefined;
     },
 
     /**
@@ -242,13 +270,12 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       outcome: Landed,
       timeoutMs: number,
     ): Promise<CountedTransaction | undefined> {
-      const startedAt = monotonicNow();
+      const read = createReader(transaction, { hasLanded: true });
+      const giveUpAt = addMs(monotonicNow(), timeoutMs);
       while (messageOf(transaction.base64)) {
-        const reports = await readReports(transaction);
-        const waitedMs = msSince(startedAt);
-        const decision = decide(reports, { isReadOver: waitedMs >= READ_MS });
+        const decision = await read();
         if (hasAmounts(decision) && isPossible(outcome, decision)) return decision.transaction;
-        if (waitedMs > timeoutMs) return undefined;
+        if (monotonicNow() > giveUpAt) return undefined;
       }
       return undefined;
     },

@@ -30,8 +30,12 @@ export type Decision =
 
 /** Which times are over; none by default. */
 interface Passed {
-  /** The time that an endpoint has to return a transaction which has certainly landed. */
-  readonly isReadOver?: boolean | undefined;
+  /**
+   * The time that other endpoints have to return a transaction that only one returns. Endpoints that
+   * do not know it have more time, until it has certainly landed.
+   */
+  readonly isAloneOver?: boolean | undefined;
+  readonly hasLanded?: boolean | undefined;
   /** The longest life of a blockhash. */
   readonly isLifeOver?: boolean | undefined;
   /** The time to agree, since an endpoint first reported that the blockhash has expired. */
@@ -45,14 +49,14 @@ const MIN_AGREEING = 2;
 
 /**
  * Decides what reports of different endpoints mean. One of several endpoints may lie, so it decides
- * nothing alone, but a silent endpoint has no vote. "Two" means one if one endpoint is configured.
- * The first row that applies decides:
+ * nothing alone, but an endpoint that is silent, or goes on failing, has no vote. "Two" means one
+ * if one endpoint is configured. The first row that applies decides:
  *
  * | Reports                                                     | Decision                      |
  * | ----------------------------------------------------------- | ----------------------------- |
  * | two return the same transaction                             | landed, with error and amounts |
- * | one returns it, each other is silent, or only has the same  |                               |
- * | final status and cannot return the transaction              | landed, with error and amounts |
+ * | one returns it, each other is silent, or, once the time is  |                               |
+ * | over, fails or only has the same final status               | landed, with error and amounts |
  * | two say that it landed, with one error and slot             | landed, with error            |
  * | two say that it landed, and differ                          | landed                        |
  * | two prove that it expired, at most one says that it landed, |                               |
@@ -60,10 +64,8 @@ const MIN_AGREEING = 2;
  * | any other reports, life and time to agree are over          | disputed                      |
  * | any other reports                                           | undecided                     |
  */
-export function decide(
-  reports: readonly TransactionReport[],
-  { isReadOver = false, isLifeOver = false, isAgreementOver = false }: Passed = {},
-): Decision {
+export function decide(reports: readonly TransactionReport[], passed: Passed = {}): Decision {
+  const { isAloneOver, hasLanded, isLifeOver, isAgreementOver } = passed;
   const quorum = Math.min(MIN_AGREEING, Math.max(1, reports.length));
   const count = (kind: TransactionReport["kind"]) =>
     reports.filter((report) => report.kind === kind).length;
@@ -79,8 +81,8 @@ export function decide(
   const agreeing = largestGroup(landings, outcomeOf);
   const cannotReturn = (report: TransactionReport) =>
     report.kind === "silent" ||
-    (report.kind === "found" && (!report.mayReturn || isReadOver)) ||
-    (report.kind === "unknown" && isReadOver);
+    (isAloneOver && ["failing", "found"].includes(report.kind)) ||
+    (isAloneOver && hasLanded && report.kind === "unknown");
   const isOnlyOne =
     read.length === 1 &&
     agreeing.length === landings.length &&

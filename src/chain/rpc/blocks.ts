@@ -2,7 +2,7 @@ import { FINALIZED } from "./commitment.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
 import type { EndpointJudge } from "./endpoint-judge.ts";
 import type { Failover } from "./failover.ts";
-import type { Attempt } from "./rpc-endpoint.ts";
+import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 import type { FinalizedBlock } from "./signature-status.ts";
@@ -17,8 +17,9 @@ const MAX_VALID_BLOCKS = 300;
 
 /** Reads the newest slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
 export function createBlocks(needs: {
+  endpoints: readonly Endpoint[];
   failover: Failover;
-  judge: Pick<EndpointJudge, "callEndpoint" | "takeHeight" | "newestSlot" | "isReached">;
+  judge: Pick<EndpointJudge, "callEndpoint" | "takeHeight" | "newestSlot" | "isReached" | "isDown">;
   rpcTimeoutMs: number;
   finalizedMaxAgeMs?: number | undefined;
 }) {
@@ -72,14 +73,16 @@ export function createBlocks(needs: {
 
     /**
      * The newest finalized slot that two endpoints have reached, or that one reports and the chain
-     * can have reached: the preferred endpoint may be behind. Like other reads, fails if no endpoint
-     * has a current slot.
+     * can have reached: the preferred endpoint may be behind. Fails if only one endpoint answers
+     * while another is not down, or, like other reads, if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const reported = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
+      const up = needs.endpoints.filter((endpoint) => !judge.isDown(endpoint));
+      if (reported.length < 2 && up.length > 1) throw new RpcError("slot", "getSlot", up[0]!.host);
       // Another endpoint has reached all slots but the first.
       const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();

@@ -11,6 +11,8 @@ interface Failures {
 }
 
 const BACKOFF = { firstMs: 500, longestMs: 30_000 };
+/** That of the fourth failure in a row, at least 3.5 s after the first. */
+const WAIT_WHEN_DOWN_MS = 4_000;
 
 export type EndpointBackoff = ReturnType<typeof createEndpointBackoff>;
 
@@ -51,6 +53,9 @@ export function createEndpointBackoff(needs: {
 
     /** Whether the other endpoints are tried first. */
     isBackingOff: (endpoint: Endpoint) => isBackingOff(of(endpoint).backoff),
+
+    /** Whether the endpoint has failed again and again for some seconds. */
+    isDown: (endpoint: Endpoint) => (of(endpoint).backoff?.waitMs ?? 0) >= WAIT_WHEN_DOWN_MS,
 
     lastFailureAt: (endpoint: Endpoint) => of(endpoint).lastAt,
 

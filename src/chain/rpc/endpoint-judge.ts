@@ -135,6 +135,9 @@ export function createEndpointJudge(needs: {
 
     backsOff,
 
+    /** Whether the endpoint is on another cluster, or has failed for some seconds. */
+    isDown: (endpoint: Endpoint) => membership.isForeign(endpoint) || failures.isDown(endpoint),
+
     /** Whether the endpoint's state has a fault, and a better endpoint answers. */
     hasFault: progress.isFaulty,
 

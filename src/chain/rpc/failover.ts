@@ -177,15 +177,19 @@ export function createFailover(needs: {
       ),
     );
 
-  const settleAt = <T>(
+  /** Like `callAll`, but an endpoint that backs off has a fifth of the timeout. */
+  const callSome = <T>(
     some: readonly Endpoint[],
     attempt: Attempt<T>,
-  ): Promise<PromiseSettledResult<T>[]> =>
+    toResult: (endpoint: Endpoint, error: unknown) => T,
+  ): Promise<T[]> =>
     Promise.all(
       some.map(async (endpoint) => {
         const maxMs = judge.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
-        const [result] = await callAll([endpoint], attempt, maxMs);
-        return result!;
+        const [settled] = await callAll([endpoint], attempt, maxMs);
+        return settled!.status === "fulfilled"
+          ? settled!.value
+          : toResult(endpoint, settled!.reason);
       }),
     );
 
@@ -213,16 +217,17 @@ export function createFailover(needs: {
 
     /**
      * Makes a call at the two best endpoints at once, and then at the others too, unless the two
-     * results are enough. An endpoint that backs off has a fifth of the timeout.
+     * results are enough. `toResult` converts an endpoint's error. Never rejects.
      */
     async callTwo<T>(
       attempt: Attempt<T>,
-      isEnough: (results: readonly PromiseSettledResult<T>[]) => boolean,
-    ): Promise<PromiseSettledResult<T>[]> {
+      toResult: (endpoint: Endpoint, error: unknown) => T,
+      isEnough: (results: readonly T[]) => boolean,
+    ): Promise<T[]> {
       const candidates = judge.inOrder();
-      const results = await settleAt(candidates.slice(0, 2), attempt);
+      const results = await callSome(candidates.slice(0, 2), attempt, toResult);
       if (candidates.length <= 2 || isEnough(results)) return results;
-      return [...results, ...(await settleAt(candidates.slice(2), attempt))];
+      return [...results, ...(await callSome(candidates.slice(2), attempt, toResult))];
     },
 
     /**

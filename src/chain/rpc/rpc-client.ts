@@ -37,13 +37,14 @@ export function createRpc(
   const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
   const reads = { failover, callEndpoint, isReached };
   const readAccounts = createReadAccounts(reads);
-  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, failover, judge });
+  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, judge });
   const statuses = createSignatureStatuses({
     ...needs,
     ...reads,
     getFinalizedBlock,
     readTransactionAt: createReadTransaction(reads),
     hasFault: judge.hasFault,
+    isDown: judge.isDown,
     judgeReads(readers, failures) {
       for (const [endpoint, error] of failures) judge.failed(endpoint, error);
       const refusals = [...failures].filter(([, error]) => isRefusal(error));

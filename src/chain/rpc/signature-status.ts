@@ -19,10 +19,12 @@ export interface SignatureStatus {
 /** What one endpoint reports about a signed transaction. */
 export type TransactionReport =
   /**
-   * The endpoint failed, is on another cluster, or does not know the transaction while its own
+   * The endpoint is down or on another cluster, or does not know the transaction while its own
    * state has a fault.
    */
   | { readonly kind: "silent" }
+  /** The endpoint failed just now, but may work again soon. */
+  | { readonly kind: "failing" }
   /** The endpoint does not know the transaction, and does not say whether it can still land. */
   | { readonly kind: "unknown" }
   /** The blockhash is still valid at the endpoint: the transaction may still land. */
@@ -31,16 +33,8 @@ export type TransactionReport =
   | { readonly kind: "past" }
   /** The endpoint proves that the transaction did not land and never can. */
   | { readonly kind: "absent" }
-  /**
-   * The endpoint has a final status, but does not return the transaction. `mayReturn`: it did not
-   * fail, so it may return the transaction soon.
-   */
-  | {
-      readonly kind: "found";
-      readonly err: TransactionError | null;
-      readonly slot: number;
-      readonly mayReturn: boolean;
-    }
+  /** The endpoint has a final status, but has not returned the transaction. */
+  | { readonly kind: "found"; readonly err: TransactionError | null; readonly slot: number }
   /** The endpoint returns the final transaction. */
   | { readonly kind: "read"; readonly transaction: LandedTransaction };
 
@@ -91,12 +85,20 @@ export function createSignatureStatuses(
     readTransactionAt: ReadTransactionAt;
     /** Whether an endpoint's state is worse than another's; see {@link createEndpointJudge}. */
     hasFault: (endpoint: Endpoint) => boolean;
+    isDown: (endpoint: Endpoint) => boolean;
     /** Records which endpoints returned a transaction, and which could not be asked for it. */
     judgeReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
   },
 ) {
-  const { failover, callEndpoint, getFinalizedBlock, isReached, readTransactionAt, hasFault } =
-    needs;
+  const {
+    failover,
+    callEndpoint,
+    getFinalizedBlock,
+    isReached,
+    readTransactionAt,
+    hasFault,
+    isDown,
+  } = needs;
   const { reportMs = REPORT_MS } = needs;
 
   async function readStatuses(
@@ -154,12 +156,10 @@ export function createSignatureStatuses(
       const readAt = readTransactionAt(signature, isRight);
       const readers: Endpoint[] = [];
       const failures = new Map<Endpoint, unknown>();
-      const results = await failover.callTwo(
-        async (endpoint, signal): Promise<TransactionReport> => {
-          let mayReturn = true;
+      const reports = await failover.callTwo<TransactionReport>(
+        async (endpoint, signal) => {
           const transaction = await readAt(endpoint, signal).catch((error: unknown) => {
             failures.set(endpoint, error);
-            mayReturn = false;
           });
           if (transaction) {
             readers.push(endpoint);
@@ -167,13 +167,14 @@ export function createSignatureStatuses(
           }
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
-          if (status?.isFinal) return toFound(status, { mayReturn });
+          if (status?.isFinal) return toFound(status);
           return hasFault(endpoint) ? { kind: "silent" } : { kind: "unknown" };
         },
-        (first) => isEnough(first.map(orSilent)),
+        (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
+        isEnough,
       );
       needs.judgeReads(readers, failures);
-      return results.map(orSilent);
+      return reports;
     },
 
     /**
@@ -216,7 +217,7 @@ export function createSignatureStatuses(
             readStatuses(endpoint, [signature], SEARCH, signal),
           ]);
           const [status] = statuses;
-          if (status?.isFinal) return say(toFound(status, { mayReturn: true }));
+          if (status?.isFinal) return say(toFound(status));
           if (status) return say({ kind: "unknown" });
           if (accepted.value) return valid();
           return say({ kind: slot >= absoluteSlot && !isWrongHeight ? "absent" : "past" });
@@ -234,13 +235,8 @@ export function createSignatureStatuses(
 const SEARCH: SearchOptions = { searchTransactionHistory: true };
 const SILENT_ABOUT_EXPIRY: ExpiryReport = { report: { kind: "silent" }, blockHeight: undefined };
 
-const orSilent = (result: PromiseSettledResult<TransactionReport>): TransactionReport =>
-  result.status === "fulfilled" ? result.value : { kind: "silent" };
-
 /** A final status, without the transaction. */
-export function toFound(
-  { err, slot }: Pick<SignatureStatus, "err" | "slot">,
-  { mayReturn }: { mayReturn: boolean },
-): TransactionReport {
-  return { kind: "found", err, slot, mayReturn };
-}
+export const toFound = ({
+  err,
+  slot,
+}: Pick<SignatureStatus, "err" | "slot">): TransactionReport => ({ kind: "found", err, slot });

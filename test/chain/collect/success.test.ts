@@ -164,6 +164,25 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     await still.close();
   });
 
+  it("gets no success either while only an endpoint that is behind reports a slot", async () => {
+    const { chain } = sandbox;
+    const old = chain.slot("finalized");
+    const behind = await startLyingEndpoint(sandbox);
+    behind.lie({ getSlot: () => old });
+    sandbox.rpc.faults.add({ when: isMethod("getSlot"), then: "reset" });
+    const rpcs = [behind, sandbox.rpc];
+    const collector = createSandboxCollector(sandbox, { rpcs });
+    const releases = rpcs.map((rpc) => hold(rpc, isMethod("getTransaction")));
+    const first = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getTransaction"))).toBe(true);
+    const second = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isMethod("getSlot"))).toBe(true);
+    for (const release of releases) release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    await behind.close();
+  });
+
   it("gets what has arrived since", async () => {
     const collector = createSandboxCollector(sandbox);
     const release = hold(sandbox.rpc, isMethod("getTransaction"));

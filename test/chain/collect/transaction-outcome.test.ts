@@ -24,10 +24,10 @@ const RICHER = read({
   balances: new Map([["a", { before: toLamports(1), after: toLamports(9) }]]),
 });
 const LATER = read({ slot: 240 });
-const FOUND = toFound({ err: null, slot: 100 }, { mayReturn: true });
-const UNREADABLE = toFound({ err: null, slot: 100 }, { mayReturn: false });
-const FOUND_FAILED = toFound({ err: "ProgramFailedToComplete", slot: 100 }, { mayReturn: true });
+const FOUND = toFound({ err: null, slot: 100 });
+const FOUND_FAILED = toFound({ err: "ProgramFailedToComplete", slot: 100 });
 const SILENT: TransactionReport = { kind: "silent" };
+const FAILING: TransactionReport = { kind: "failing" };
 const UNKNOWN: TransactionReport = { kind: "unknown" };
 const VALID: TransactionReport = { kind: "valid" };
 const PAST: TransactionReport = { kind: "past" };
@@ -50,9 +50,10 @@ describe.each([
   ["that two of three return, whatever the third says", [RICHER, READ, READ], CERTAIN],
   ["with another time of the block", [READ, read({ blockTime: undefined })], CERTAIN],
   ["while the others are silent", [SILENT, READ, SILENT], UNCERTAIN],
-  ["while the other fails to return it", [READ, UNREADABLE], UNCERTAIN],
+  ["while the others fail for a moment", [FAILING, READ, SILENT], UNDECIDED],
+  ["while the others go on failing", [FAILING, READ], UNCERTAIN, { isAloneOver: true }],
   ["while the other may still return it", [READ, FOUND], WITHOUT_AMOUNTS],
-  ["once the other had enough time to return it", [READ, FOUND], UNCERTAIN, { isReadOver: true }],
+  ["once the other had enough time to return it", [READ, FOUND], UNCERTAIN, { isAloneOver: true }],
   ["while the other returns other amounts", [READ, RICHER], WITHOUT_AMOUNTS],
   ["while the other returns another error", [READ, FAILED], DISPUTED_LANDING],
   ["while the other returns another slot", [READ, LATER, SILENT], DISPUTED_LANDING],
@@ -61,6 +62,13 @@ describe.each([
   ["of a final status of the only endpoint", [FOUND], WITHOUT_AMOUNTS],
   ["of a final status beside a silent endpoint", [FOUND, SILENT], UNDECIDED],
   ["that the other does not know", [READ, UNKNOWN], UNDECIDED],
+  ["that the other does not know for long", [READ, UNKNOWN], UNDECIDED, { isAloneOver: true }],
+  [
+    "that the other does not know, and that landed",
+    [READ, UNKNOWN],
+    UNCERTAIN,
+    { isAloneOver: true, hasLanded: true },
+  ],
   ["that two others do not know", [UNKNOWN, UNKNOWN, FAILED], UNDECIDED],
   ["that another does not know after the blockhash's life", [READ, ABSENT], DISPUTED, OVER],
   ["of two proofs of expiry", [ABSENT, ABSENT], expired(2)],
