@@ -46,7 +46,7 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     const { data, error, response } = await openClient().GET("/wallet/lookup", {
       params: { query },
     });
-    expectTypeOf(error).toEqualTypeOf<Schemas["Error"] | undefined>();
+    expectTypeOf(error).toEqualTypeOf<Schemas["ErrorBody"] | undefined>();
     expect(data).toBeUndefined();
     expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
   });
@@ -60,7 +60,7 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
 
     const { error } = await client.POST("/collect", { body: { socialId } });
     expectTypeOf(error).toEqualTypeOf<
-      Schemas["NothingToCollect"] | Schemas["CollectError"] | Schemas["Error"] | undefined
+      Schemas["NothingToCollect"] | Schemas["CollectError"] | Schemas["ErrorBody"] | undefined
     >();
     if (error?.error !== "NOTHING_TO_COLLECT") expect.fail(error?.error);
     expectTypeOf(error.success).toEqualTypeOf<false>();
