@@ -117,7 +117,7 @@ export function createGateway(
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: withRateLimit(createLookupHandler(prepare, format)),
+      GET: withRateLimit(createLookupHandler(prepare, format, config.basePath)),
     },
     "/collect": {
       operation: "collect",
@@ -161,9 +161,10 @@ export function createGateway(
     const paths = Object.entries(served).map(
       ([path, route]) => [config.basePath + path, route] as const,
     );
+    const { basePath } = config;
     return {
-      handle: createRouter({ ...needs, routes: new Map(paths) }),
-      writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
+      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
+      writeRefusal: createWriteRefusal({ ...needs, basePath, format }),
     };
   };
 

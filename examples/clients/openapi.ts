@@ -255,11 +255,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
+             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
+             *
+             *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
-             *
-             *     `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
              */
             400: {
                 headers: {

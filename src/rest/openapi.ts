@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { ContractError, quote } from "../contract/contract-error.ts";
+import { ContractError, errorWithPath, quote } from "../contract/contract-error.ts";
 import { codesOf, ERROR_CODES, type ContractOperation } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toErrorBody, type FailureMembers } from "../contract/http-messages.ts";
@@ -68,6 +68,7 @@ export function createOpenApiDocument(needs: {
     version: VERSION,
     server: basePath || "/",
     link: descriptionLink(basePath),
+    notFound: errorWithPath("NOT_FOUND", basePath).message,
     callers: needs.isOpenToAllPages
       ? "any web page may call it"
       : "only web pages of the origins that its operator lists may call it",
@@ -83,6 +84,7 @@ export function createOpenApiDocument(needs: {
   );
   const document = JSON.parse(text) as OpenApiDocument;
   addErrors(document.paths["/wallet/lookup"]!.get!, "lookup", { schema: "ErrorBody" }, [
+    errorWithPath("HANDLE_REQUIRED", basePath),
     invalidHandle(handleFormat, quote("@creator")),
     invalidMint("nonsense"),
     new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),

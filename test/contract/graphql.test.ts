@@ -239,6 +239,18 @@ describe("walletsById(socialIds)", () => {
   });
 });
 
+it("an empty `operationName` counts as absent, by GET and by POST", async () => {
+  const query = "query Named { rateLimit { limit } }";
+  const params = new URLSearchParams({ query, operationName: "" });
+  const answers = [
+    await world.request(`/graphql?${params.toString()}`),
+    await world.post("/graphql", { query, operationName: "" }),
+    await world.post("/graphql", { query, operationName: "" }),
+  ];
+  for (const { status, body } of answers)
+    expect([status, body.errors, body.data?.rateLimit.limit]).toEqual([200, undefined, 20]);
+});
+
 describe("upstream calls", () => {
   it("of 100 known ids are 4 to the chain, for one request of the rate limit", async () => {
     const ids = artists(100).map((handle) => world.account(handle).id);
