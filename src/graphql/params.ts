@@ -48,6 +48,11 @@ function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];
   for (const value of values) {
+    // GraphQL takes a number for an ID: `node` would return another account's wallet.
+    if (Number.isInteger(value) && !Number.isSafeInteger(value))
+      throw badRequest(
+        "A number in `variables` is so large that it has lost digits. Send ids as strings.",
+      );
     if (typeof value !== "object" || value === null) continue;
     const members: unknown[] = Object.values(value);
     if (members.length > MAX_MEMBERS && value !== variables && !Array.isArray(value))

@@ -1,5 +1,12 @@
 import { readFileSync } from "node:fs";
-import { isIntrospectionType, isObjectType, isSpecifiedScalarType, Kind, parse } from "graphql";
+import {
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  isSpecifiedScalarType,
+  Kind,
+  parse,
+} from "graphql";
 import { describe, expect, it } from "vitest";
 import { printSdl } from "../../src/schema/print-sdl.ts";
 import { schema } from "../../src/schema/schema.ts";
@@ -34,7 +41,10 @@ describe("the schema", () => {
   it("describes every type, field and argument", () => {
     const undescribed = types.flatMap((type) => [
       ...(type.description ? [] : [type.name]),
-      ...(isObjectType(type) ? Object.values(type.getFields()) : []).flatMap((field) => [
+      ...(isObjectType(type) || isInterfaceType(type)
+        ? Object.values(type.getFields())
+        : []
+      ).flatMap((field) => [
         ...(field.description ? [] : [`${type.name}.${field.name}`]),
         ...field.args
           .filter(({ description }) => !description)
@@ -58,6 +68,7 @@ describe("the schema", () => {
     expect(signatures).toEqual([
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
+      "node(id: ID!): Node",
       "wallets(handles: [String!]!): [Wallet]!",
       "walletsById(socialIds: [String!]!): [Wallet]!",
       "rateLimit(): RateLimit",
