@@ -142,7 +142,7 @@ builder.queryFields((t) => ({
     description:
       "The wallet of an id, for clients that read objects again by their ids: the same as `walletById`.",
     args: { id: t.arg.id({ required: true, description: SOCIAL_ID }) },
-    resolve: (_root, { id }, { useCases }) => useCases.walletById(String(id)),
+    resolve: (_root, { id }, { useCases }) => useCases.walletById(id),
   }),
   wallets: t.field({
     type: [WalletType],
