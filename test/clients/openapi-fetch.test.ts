@@ -51,6 +51,16 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
   });
 
+  it("gets a refusal with its code and seconds", async () => {
+    const client = openClient();
+    const query = { handle: "newcomer" };
+    const lookUp = () => client.GET("/wallet/lookup", { params: { query } });
+    for (let i = 0; i < 20; i++) await lookUp();
+    const { error, response } = await lookUp();
+    expect([response.status, error?.error]).toEqual([429, "RATE_LIMITED"]);
+    expect(response.headers.get("retry-after")).toMatch(/^[1-9]\d?$/);
+  });
+
   it("collects, and tells an empty vault from an error by its code", async () => {
     const client = openClient();
     const { socialId, balance } = (await world.lookup("artist001")).body;
