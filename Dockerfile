@@ -23,7 +23,6 @@ RUN npm pkg set gitHead="$COMMIT"
 LABEL org.opencontainers.image.revision=$COMMIT
 COPY src src
 COPY docs/errors.md docs/errors.md
-COPY openapi.json ./
 # The image's user `node`. A number, so that an orchestrator can verify that it is not root.
 USER 1000:1000
 

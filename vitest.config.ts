@@ -8,6 +8,7 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 );
 
 const SLOW = "test/**/*.slow.test.ts";
+const LONG = "test/**/*.long.test.ts";
 
 export default defineConfig({
   // Yoga and this project must share one copy of graphql, because it checks types with
@@ -16,10 +17,14 @@ export default defineConfig({
     alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve("graphql")) }],
   },
   test: {
-    // Each is a run of its own: `npm test` and `npm run test:slow`.
+    // Each is a run of its own: `npm test`, `npm run test:slow` and `npm run test:clients`.
     projects: [
-      { extends: true, test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW] } },
+      {
+        extends: true,
+        test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW, LONG] },
+      },
       { extends: true, test: { name: "slow", include: [SLOW] } },
+      { extends: true, test: { name: "long", include: [LONG] } },
     ],
     pool: "forks",
     maxWorkers: 6,

@@ -67,7 +67,7 @@ if (!existsSync(file)) {
 }
 const handles = readFileSync(file, "utf8").split("\n").filter(Boolean);
 const idsFile = `${file}.ids.json`;
-/** The ids by handle; null for a handle without an account. */
+/** The ids by handle; null for a handle that is invalid or has no account. */
 const ids: Record<string, string | null> = existsSync(idsFile)
   ? (JSON.parse(readFileSync(idsFile, "utf8")) as Record<string, string | null>)
   : {};
@@ -112,9 +112,10 @@ async function resolve(): Promise<void> {
     some.forEach((handle, i) => {
       const { socialId } = data?.wallets[i] ?? {};
       if (socialId) ids[handle] = socialId;
-      else if (FINAL_CODES.includes(failureAt(errors, i)?.extensions.code ?? "")) {
+      const failure = failureAt(errors, i);
+      if (failure && FINAL_CODES.includes(failure.extensions.code)) {
         ids[handle] = null;
-        console.log(`${handle}: there is no such account`);
+        console.log(`${handle}: ${failure.message}`);
       }
     });
     writeFileSync(idsFile, JSON.stringify(ids));

@@ -4,10 +4,8 @@ import { preset } from "@graphql-codegen/client-preset";
 import { codegen } from "@graphql-codegen/core";
 import { parse, printSchema, type GraphQLSchema } from "graphql";
 import openapiTypes, { astToString, COMMENT_HEADER } from "openapi-typescript";
-import { handleFormat } from "../src/contract/handle.ts";
-import { rateLimited } from "../src/http/rate-limit/rate-limit.ts";
-import { createOpenApiDocument } from "../src/rest/openapi.ts";
 import { schema } from "../src/schema/schema.ts";
+import { DEFAULT_DOCUMENT } from "./print-openapi.ts";
 
 const FOLDER = new URL("../examples/clients/", import.meta.url);
 
@@ -37,14 +35,6 @@ export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
 }
 
 if (import.meta.main) {
-  const rateLimit = { max: 20, windowSeconds: 60 };
-  const document = createOpenApiDocument({
-    basePath: "",
-    isOpenToAllPages: true,
-    handleFormat: handleFormat(false),
-    rateLimit,
-    rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
-  });
-  writeFileSync(new URL("openapi.ts", FOLDER), await restTypes(document));
+  writeFileSync(new URL("openapi.ts", FOLDER), await restTypes(DEFAULT_DOCUMENT));
   writeFileSync(new URL("graphql.ts", FOLDER), await graphqlTypes(schema));
 }

@@ -3,15 +3,15 @@ import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { answerError, JSON_TYPE } from "./contract/http-messages.ts";
+import { answerError } from "./contract/http-messages.ts";
 import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
 import { createIdentifyClient } from "./http/client-address.ts";
 import { createCors, withoutHeaders } from "./http/cors.ts";
 import { createHealth } from "./http/health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
+import { createOpenApiFile } from "./http/pages/openapi-file.ts";
 import { createPages } from "./http/pages/pages.ts";
-import { createStaticFile } from "./http/pages/static-file.ts";
 import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
 import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
 import { createWriteRefusal } from "./http/refusals.ts";
@@ -94,7 +94,7 @@ export function createGateway(
     rateLimit,
     rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
   });
-  const openApi = createStaticFile(JSON.stringify(openApiDocument), { "content-type": JSON_TYPE });
+  const openApi = createOpenApiFile(openApiDocument, config);
   const health = createHealth({
     rpc: chain.rpc,
     socialClient: social.client,
@@ -117,7 +117,7 @@ export function createGateway(
   const routes: Record<string, Route> = {
     "/wallet/lookup": {
       operation: "lookup",
-      GET: withRateLimit(createLookupHandler(prepare, format)),
+      GET: withRateLimit(createLookupHandler(prepare, format, config.basePath)),
     },
     "/collect": {
       operation: "collect",
@@ -133,7 +133,7 @@ export function createGateway(
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
-    "/openapi.json": { GET: openApi.handle },
+    "/openapi.json": { GET: openApi },
     ...pages.routes,
     ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
   };
@@ -161,9 +161,10 @@ export function createGateway(
     const paths = Object.entries(served).map(
       ([path, route]) => [config.basePath + path, route] as const,
     );
+    const { basePath } = config;
     return {
-      handle: createRouter({ ...needs, routes: new Map(paths) }),
-      writeRefusal: createWriteRefusal({ ...needs, basePath: config.basePath, format }),
+      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
+      writeRefusal: createWriteRefusal({ ...needs, basePath, format }),
     };
   };
 

@@ -31,7 +31,7 @@ const GRACE_MS = 1_000;
 const SECOND_SIGNAL_MS = 1_000;
 
 const OPTIONS = {
-  help: { type: "boolean" },
+  help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
   id: { type: "string" },
   "chain-port": { type: "string", default: "8899" },

@@ -136,8 +136,8 @@ export interface components {
             /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
             /**
-             * @description NOTHING_TO_COLLECT.
-             * @constant
+             * @description NOTHING_TO_COLLECT. (enum property replaced by openapi-typescript)
+             * @enum {string}
              */
             error: "NOTHING_TO_COLLECT";
             /** @description Explains `error` to a person. */
@@ -145,12 +145,13 @@ export interface components {
             /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. */
             lastCollect?: components["schemas"]["LastCollect"];
         };
-        Error: {
-            /**
-             * @description The stable code, for programs. Each response lists its codes.
-             * @enum {string}
-             */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        /**
+         * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
+         * @enum {string}
+         */
+        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        ErrorBody: {
+            error: components["schemas"]["ErrorCode"];
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
@@ -160,8 +161,13 @@ export interface components {
              * @constant
              */
             success: false;
-            error: components["schemas"]["Error"]["error"];
-            message: components["schemas"]["Error"]["message"];
+            /**
+             * @description discriminator enum property added by openapi-typescript
+             * @enum {string}
+             */
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+            /** @description What went wrong and what to do, for people. */
+            message: string;
         };
     };
     responses: {
@@ -173,7 +179,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ErrorBody"];
             };
         };
         /** @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the endpoints. */
@@ -184,7 +190,7 @@ export interface components {
                 [name: string]: unknown;
             };
             content: {
-                "application/json": components["schemas"]["Error"];
+                "application/json": components["schemas"]["ErrorBody"];
             };
         };
     };
@@ -249,11 +255,11 @@ export interface operations {
                 };
             };
             /**
-             * @description `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
+             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
+             *
+             *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
-             *
-             *     `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
              */
             400: {
                 headers: {
@@ -264,7 +270,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             403: components["responses"]["OriginNotAllowed"];
@@ -278,7 +284,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
@@ -294,7 +300,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /**
@@ -316,7 +322,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description `LOOKUP_FAILED`: The lookup failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator. */
@@ -329,7 +335,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /**
@@ -353,7 +359,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
         };
@@ -377,7 +383,7 @@ export interface operations {
                     /** @description The `socialId` from the lookup, not the handle: 1 to 20 decimal digits, not zero, at most 18446744073709551615. A string, because a JSON number cannot hold all digits. */
                     socialId: string;
                     /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
-                    mints?: string[] | null;
+                    mints?: string[];
                 };
             };
         };
@@ -427,7 +433,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["Error"];
+                    "application/json": components["schemas"]["ErrorBody"];
                 };
             };
             /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */

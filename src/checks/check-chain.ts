@@ -44,10 +44,10 @@ export async function checkChain(needs: {
 }): Promise<Finding[]> {
   const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
-    ["ESCROW_PROGRAM_ID", config.escrowProgramId],
-    ["LAUNCHPAD_PROGRAM_ID", config.launchpadProgramId],
-    ["LAUNCHPAD_AMM_PROGRAM_ID", config.launchpadAmmProgramId],
-    ["LAUNCHPAD_FEES_PROGRAM_ID", config.launchpadFeesProgramId],
+    ["escrow", config.escrowProgramId],
+    ["launch platform's", config.launchpadProgramId],
+    ["launch platform's AMM", config.launchpadAmmProgramId],
+    ["launch platform's fee-sharing", config.launchpadFeesProgramId],
   ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const ids = programs.map(([, id]) => id);
@@ -90,21 +90,22 @@ export async function checkChain(needs: {
     { isDeployed, deploySlot }: Program,
   ): Finding {
     const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
-    if (isDeployed) return good(name, `${id} is deployed${when}`);
+    const isEscrow = id === config.escrowProgramId;
+    // The operator chooses the escrow program, but for the launch platform's only the cluster.
+    const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
+    if (isDeployed) return good(variable, `the ${name} program ${id} is deployed${when}`);
     const isPublic = CLUSTERS.has(genesisHash);
     const problem = `there is no program ${id} on ${cluster}`;
-    if (name !== "ESCROW_PROGRAM_ID")
-      return bad(
-        "SOLANA_RPC_URL",
-        `${problem}, so the launch platform is not there: use another cluster`,
-        {
-          isFatal: isPublic,
-        },
-      );
+    if (!isEscrow)
+      return bad(variable, `${problem}, so the launch platform is not there: use another cluster`, {
+        isFatal: isPublic,
+      });
     // On a public cluster the id is wrong. On a private cluster the program may be deployed later.
     return isPublic
-      ? bad(name, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, { isFatal: true })
-      : bad(name, `${problem}: check the id, or deploy it`);
+      ? bad(variable, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, {
+          isFatal: true,
+        })
+      : bad(variable, `${problem}: check the id, or deploy it`);
   }
 
   function checkFeePayer(lamports: Lamports): Finding {

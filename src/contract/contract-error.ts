@@ -55,6 +55,14 @@ export class ContractError extends Error {
   }
 }
 
+/** An error whose message names a path of the service, which is below `basePath`. */
+export function errorWithPath(
+  code: "HANDLE_REQUIRED" | "NOT_FOUND",
+  basePath: string,
+): ContractError {
+  return new ContractError(code, { message: rowOf(code).message.replace(" /", ` ${basePath}/`) });
+}
+
 const MAX_QUOTED_CHARACTERS = 40;
 
 /**
@@ -70,7 +78,15 @@ export function quote(value: unknown): string {
         ? "an object"
         : `a ${typeof value}`;
   }
-  return JSON.stringify(cut(value));
+  return JSON.stringify(cut(value)).replaceAll(UNPRINTABLE, escape);
+}
+
+/** Control and format characters, which terminals obey, or which change the order of a text. */
+const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
+
+function escape(character: string): string {
+  const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
+  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
 }
 
 function cut(text: string): string {

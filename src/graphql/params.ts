@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../contract/http-messages.ts";
-import { parseJson } from "../contract/parse-json.ts";
+import { encodingOf, parseJson, parseJsonBody } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
 import { badRequest } from "./errors.ts";
 
@@ -16,19 +16,29 @@ const MAX_MEMBERS = 5;
  * Reads the parameters from the URL or the body. A body may be an array. Rejects with GraphQLError
  * BAD_REQUEST.
  */
-export async function readParams({ method, query, readBody }: HttpRequest): Promise<object> {
+export async function readParams({
+  method,
+  headers,
+  query,
+  readBody,
+}: HttpRequest): Promise<object> {
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large")
     throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, {
       status: 413,
     });
-  const value = parseJson(decoder.decode(body));
-  if (typeof value === "object" && value !== null) return withinLimits(value);
-  throw badRequest("The body must be a JSON object, in UTF-8 and not compressed.");
+  const value = parseJsonBody(body);
+  if (typeof value === "object" && value !== null) return withinLimits(withoutEmptyName(value));
+  const encoding = encodingOf(body, headers["content-encoding"]);
+  const received = encoding ? ` Received ${encoding}.` : "";
+  throw badRequest(`The body must be a JSON object, in UTF-8 and not compressed.${received}`);
 }
 
-const decoder = new TextDecoder();
+/** An empty name of an operation counts as absent, as in a GET. */
+function withoutEmptyName<T extends { readonly operationName?: unknown }>(params: T): T {
+  return params.operationName === "" ? { ...params, operationName: undefined } : params;
+}
 
 /**
  * Limits `variables`. Invalid ones could take seconds, because GraphQL prints an object once per
@@ -38,6 +48,11 @@ function withinLimits(params: { readonly variables?: unknown }): object {
   const { variables } = params;
   const values = [variables];
   for (const value of values) {
+    // GraphQL takes a number for an ID: `node` would return another account's wallet.
+    if (Number.isInteger(value) && !Number.isSafeInteger(value))
+      throw badRequest(
+        "A number in `variables` is so large that it has lost digits. Send ids as strings.",
+      );
     if (typeof value !== "object" || value === null) continue;
     const members: unknown[] = Object.values(value);
     if (members.length > MAX_MEMBERS && value !== variables && !Array.isArray(value))

@@ -12,6 +12,10 @@ export function acceptsEvents(accept: string | undefined): boolean {
   return preferredType(accept, [EVENT_STREAM]) !== undefined;
 }
 
+/** Apollo's own link asks for a multipart response. */
+const MUST_ACCEPT_EVENTS =
+  "`Accept` must allow text/event-stream: a subscription is a stream of server-sent events. Apollo Client needs a link that uses graphql-sse; in urql, set `fetchSubscriptions`.";
+
 /** The context that Yoga receives with a request. */
 export interface ServerContext extends Context {
   /** The request's parameters, or why the request is invalid. */
@@ -35,13 +39,7 @@ export function answerSubscriptions(
     },
     onSubscribe({ args, setSubscribeFn }) {
       const { scope, accepts } = args.contextValue as ServerContext;
-      if (!accepts.events)
-        throw badRequest(
-          "`Accept` must allow text/event-stream: a subscription is a stream of events.",
-          {
-            status: 406,
-          },
-        );
+      if (!accepts.events) throw badRequest(MUST_ACCEPT_EVENTS, { status: 406 });
       setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {

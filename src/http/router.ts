@@ -1,6 +1,6 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { sendNodeResponse } from "@whatwg-node/server";
-import { ContractError } from "../contract/contract-error.ts";
+import { ContractError, errorWithPath } from "../contract/contract-error.ts";
 import { answerError, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import { withoutHeaders } from "./cors.ts";
 import type { Operation } from "./metrics.ts";
@@ -50,7 +50,7 @@ export function withRateLimit(handler: Handler): Handler {
  * response has.
  */
 export function createRouter(
-  needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route> },
+  needs: RequestScopeNeeds & { routes: ReadonlyMap<string, Route>; basePath: string },
 ): HandleNode {
   const privateNeeds = { ...needs, cors: withoutHeaders(needs.cors) };
 
@@ -61,7 +61,7 @@ export function createRouter(
     route: Route | undefined,
   ): Promise<Answer> {
     try {
-      if (!route) throw new ContractError("NOT_FOUND");
+      if (!route) throw errorWithPath("NOT_FOUND", needs.basePath);
       const { method } = request;
       if (method === "OPTIONS") return preflight(route, scope);
       const handler = method === "GET" || method === "POST" ? route[method] : undefined;

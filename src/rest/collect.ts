@@ -1,4 +1,3 @@
-import { isUtf8 } from "node:buffer";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
 import {
@@ -10,7 +9,7 @@ import {
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { parseJson } from "../contract/parse-json.ts";
+import { encodingOf, parseJsonBody } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
@@ -51,7 +50,7 @@ export function createCollectHandler(
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const { socialId, mints } = readMembers(body);
+    const { socialId, mints } = readMembers(body, request.headers["content-encoding"]);
 
     const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
@@ -76,12 +75,15 @@ export function bodyTooLarge(): ContractError {
  * Reads the id and the mints. Refuses a JSON number as id: a number above 2^53 has already lost
  * digits.
  */
-function readMembers(body: Buffer): { socialId: string; mints: readonly string[] } {
-  const text = new TextDecoder().decode(body);
-  const value = isUtf8(body) ? parseJson(text) : undefined;
+function readMembers(
+  body: Buffer,
+  contentEncoding: string | undefined,
+): { socialId: string; mints: readonly string[] } {
+  const value = parseJsonBody(body);
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    const received = encodingOf(body, contentEncoding) ?? quote(body.toString());
     throw new ContractError("INVALID_SOCIAL_ID", {
-      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${quote(text)}.`,
+      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${received}.`,
     });
   }
   const { socialId, mint, mints: listed } = value as Readonly<Record<string, unknown>>;

@@ -1,4 +1,4 @@
-import { ContractError } from "../contract/contract-error.ts";
+import { errorWithPath } from "../contract/contract-error.ts";
 import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
@@ -47,13 +47,15 @@ const PLAIN_QUERY = /^handle=(\w*)$/;
 export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
+  basePath: string,
 ): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
   const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(
     LOOKUP_OPERATION,
   );
   return async ({ query }, scope) => {
     const plain = PLAIN_QUERY.exec(query)?.[1];
-    const named = plain === undefined ? readQuery(query, format) : { handle: plain, mints: [] };
+    const named =
+      plain === undefined ? readQuery(query, format, basePath) : { handle: plain, mints: [] };
     const { wallet } = await run(named, scope);
     const { profile } = wallet;
     // Turn null into undefined, which JSON.stringify omits.
@@ -66,13 +68,14 @@ export function createLookupHandler(
 function readQuery(
   query: string,
   format: HandleFormat,
+  basePath: string,
 ): { handle: string; mints: readonly string[] } {
   const given = new URLSearchParams(query);
   const [handle, ...others] = given.getAll("handle");
-  if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
+  if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-  // Accept `mints` too, because a collect uses this name.
-  const mints = [...given.getAll("mint"), ...given.getAll("mints")];
+  // Accept `mints` too, because a collect uses this name. Forms send empty parameters.
+  const mints = [...given.getAll("mint"), ...given.getAll("mints")].filter(Boolean);
   // Check the mints first: the operation would check them only after it has looked up the handle.
   if (format.pattern.test(handle)) toMints(mints);
   return { handle, mints };

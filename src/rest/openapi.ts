@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import { ContractError, quote } from "../contract/contract-error.ts";
-import { codesOf, type ContractOperation } from "../contract/error-codes.ts";
+import { ContractError, errorWithPath, quote } from "../contract/contract-error.ts";
+import { codesOf, ERROR_CODES, type ContractOperation } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toErrorBody, type FailureMembers } from "../contract/http-messages.ts";
 import { invalidMint } from "../contract/mint.ts";
@@ -11,6 +11,7 @@ import { bodyTooLarge, COLLECT_FAILURE, MAX_BODY_BYTES } from "./collect.ts";
 /** The parts of an OpenAPI 3.1 document that the service reads. Each path has one method. */
 export interface OpenApiDocument {
   readonly info: { readonly description: string };
+  readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, RestOperation>>>>;
 }
 
@@ -28,14 +29,16 @@ interface RestResponse {
   readonly description: string;
   readonly headers: object;
   readonly content?: {
-    readonly "application/json": {
-      readonly schema: object;
-      readonly examples: Readonly<Record<string, { readonly value: object }>>;
-    };
+    readonly "application/json": JsonContent;
   };
 }
 
-const TEMPLATE = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
+interface JsonContent {
+  readonly schema: { readonly $ref?: string; readonly [member: string]: unknown };
+  readonly examples: Readonly<Record<string, { readonly value: { readonly error?: string } }>>;
+}
+
+const TEMPLATE = readFileSync(new URL("openapi.template.json", import.meta.url), "utf8");
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const COUNTED = {
@@ -50,8 +53,8 @@ export function descriptionLink(basePath: string): string {
 }
 
 /**
- * Fills in the settings (`${name}`) of `openapi.json`. Adds each endpoint's errors from the table
- * of error codes.
+ * Fills in the settings (`${name}`) of `openapi.template.json`. Adds each endpoint's errors from the
+ * table of error codes. The URL of the server is relative: {@link withServer} replaces it.
  */
 export function createOpenApiDocument(needs: {
   basePath: string;
@@ -65,6 +68,7 @@ export function createOpenApiDocument(needs: {
     version: VERSION,
     server: basePath || "/",
     link: descriptionLink(basePath),
+    notFound: errorWithPath("NOT_FOUND", basePath).message,
     callers: needs.isOpenToAllPages
       ? "any web page may call it"
       : "only web pages of the origins that its operator lists may call it",
@@ -79,7 +83,8 @@ export function createOpenApiDocument(needs: {
     JSON.stringify(String(settings[name])).slice(1, -1),
   );
   const document = JSON.parse(text) as OpenApiDocument;
-  addErrors(document.paths["/wallet/lookup"]!.get!, "lookup", { schema: "Error" }, [
+  addErrors(document.paths["/wallet/lookup"]!.get!, "lookup", { schema: "ErrorBody" }, [
+    errorWithPath("HANDLE_REQUIRED", basePath),
     invalidHandle(handleFormat, quote("@creator")),
     invalidMint("nonsense"),
     new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
@@ -107,6 +112,10 @@ export function createOpenApiDocument(needs: {
     ],
   );
   return document;
+}
+
+export function withServer(document: OpenApiDocument, url: string): OpenApiDocument {
+  return { ...document, servers: [{ url }] };
 }
 
 /**
@@ -144,12 +153,27 @@ function addErrors(
       headers: { ...COUNTED, ...headerRef("Link"), ...retryAfter(errors) },
       content: {
         "application/json": {
-          schema: content ? { oneOf: [content.schema, schema] } : schema,
+          schema: content ? oneOf(content, schema) : schema,
           examples: { ...content?.examples, ...Object.fromEntries(bodies) },
         },
       },
     };
   }
+}
+
+/**
+ * Either of two failures. The discriminator lets generated clients tell them apart by their codes.
+ * It lists all codes: openapi-typescript makes of it the type of `error`.
+ */
+function oneOf(
+  { schema, examples }: JsonContent,
+  other: JsonContent["schema"],
+): JsonContent["schema"] {
+  const described = Object.values(examples).map(({ value }) => value.error);
+  const mapping: Record<string, string | undefined> = {};
+  for (const code in ERROR_CODES)
+    mapping[code] = described.includes(code) ? schema.$ref : other.$ref;
+  return { oneOf: [schema, other], discriminator: { propertyName: "error", mapping } };
 }
 
 function retryAfter(errors: readonly ContractError[]): object {

@@ -27,6 +27,6 @@ Look up ${example.handle}, collect, and add new fees to the vault:
 
   curl '${gatewayUrl}/wallet/lookup?handle=${example.handle}'
   curl -X POST ${gatewayUrl}/collect -d '${JSON.stringify({ socialId: example.id })}'
-  curl ${gatewayUrl}/sandbox/fees -H 'content-type: application/json' -d '${JSON.stringify(fees)}'
+  curl ${gatewayUrl}/sandbox/fees -d '${JSON.stringify(fees)}'
 `;
 }

@@ -1,14 +1,14 @@
 import { z } from "zod";
 import { ContractError, quote } from "../contract/contract-error.ts";
-import { answerJson, isJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
+import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
-import { parseJson } from "../contract/parse-json.ts";
+import { parseJsonBody } from "../contract/parse-json.ts";
 import { FEE_SOURCES, type Trade } from "./trading.ts";
 
 const Body = z.object({ socialId: z.unknown().optional(), source: z.enum(FEE_SOURCES) });
 
 const MAX_BODY_BYTES = 1024;
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}, with Content-Type: application/json; \`source\` is one of ${FEE_SOURCES.join(", ")}.`;
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}.`;
 
 /**
  * `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox
@@ -17,8 +17,7 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
 export function createFeesHandler(trade: Trade): (request: HttpRequest) => Promise<Answer> {
   return async (request) => {
     const body = await request.readBody(MAX_BODY_BYTES);
-    const isRead = body !== "too large" && isJson(request.headers["content-type"]);
-    const { data } = Body.safeParse(isRead ? parseJson(new TextDecoder().decode(body)) : undefined);
+    const { data } = Body.safeParse(body === "too large" ? undefined : parseJsonBody(body));
     // No error code of the contract fits, and the contract does not know this route.
     if (!data) return answerJson(400, { error: "BAD_REQUEST", message: EXPECTED });
     const { socialId, source } = data;

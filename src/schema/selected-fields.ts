@@ -16,7 +16,8 @@ export function fragmentsOf(document: DocumentNode): Map<string, FragmentDefinit
 
 /**
  * The fields of selection sets, in order. Fragments are expanded in place, each once, because
- * GraphQL merges repeated fields.
+ * GraphQL merges repeated fields. Type conditions are ignored: each interface of the schema has one
+ * type, so in a valid document all hold.
  */
 export function fieldsOf(
   fragments: ReadonlyMap<string, FragmentDefinitionNode>,

@@ -34,12 +34,21 @@ import { TransferConnectionType } from "./transfer.ts";
 
 export const MINTS = `The mints of coins whose waiting fees count, in base58. At most ${MAX_MINTS} here, ${MAX_MINTS_PER_WALLET} for one wallet and ${MAX_MINTS_PER_OPERATION} per operation; others are INVALID_MINT.`;
 
-export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
-  description: "The wallet of a social-network account.",
+const NodeType = builder.interfaceRef<Wallet>("Node").implement({
+  description:
+    "An object that a client can read again by its id, as Relay requires. Only wallets are nodes.",
   fields: (t) => ({
     id: t.exposeID("socialId", {
       description: "Identifies the wallet in a client's cache: the same as `socialId`.",
     }),
+  }),
+  resolveType: () => "Wallet",
+});
+
+export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
+  description: "The wallet of a social-network account.",
+  interfaces: [NodeType],
+  fields: (t) => ({
     handle: t.string({
       nullable: true,
       description: "The account's handle, in the network's spelling.",
@@ -125,6 +134,15 @@ builder.queryFields((t) => ({
     description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`. At most ${MAX_WALLETS} wallets per operation.`,
     args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
     resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
+  }),
+  node: t.field({
+    type: NodeType,
+    nullable: true,
+    ...withCost({ wallets: 1 }),
+    description:
+      "The wallet of an id, for clients that read objects again by their ids: the same as `walletById`.",
+    args: { id: t.arg.id({ required: true, description: SOCIAL_ID }) },
+    resolve: (_root, { id }, { useCases }) => useCases.walletById(id),
   }),
   wallets: t.field({
     type: [WalletType],

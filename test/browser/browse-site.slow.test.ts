@@ -48,6 +48,20 @@ describeWithBrowser("the pages for programs", (visit) => {
       return page;
     }
 
+    it("sends requests to its own origin, also if PUBLIC_URL is another", async () => {
+      const published = await startWorld({ PUBLIC_URL: "https://tributary.example" });
+      try {
+        const page = await visit(`${published.url}/docs`);
+        await page.getByPlaceholder("handle").fill("creator");
+        await page.getByRole("button", { name: "Execute" }).first().click();
+        const answer = page.locator(".live-responses-table .response").first();
+        await answer.getByText(published.account("creator").address).waitFor();
+        expect(page.offences).toEqual([]);
+      } finally {
+        await published.close();
+      }
+    });
+
     it("shows text in angle brackets", async () => {
       const page = await openAll();
       const descriptions = page.locator(".response-col_description .renderedMarkdown");

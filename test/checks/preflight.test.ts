@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { inCamelCase, readConfig, type Config } from "../../src/config.ts";
@@ -52,8 +53,19 @@ describe("a start", () => {
     const { start, output, api } = createGatewayWith();
     await start();
     expect(output()).toMatch(/SOLANA_RPC_URL: \S+ is on mainnet-beta/);
-    for (const name of PROGRAMS)
-      expect(output()).toMatch(new RegExp(`${name}: \\w+ is deployed, last in slot \\d+"`));
+    for (const program of [
+      "ESCROW_PROGRAM_ID: the escrow program",
+      "SOLANA_RPC_URL: the launch platform's program",
+      "SOLANA_RPC_URL: the launch platform's AMM program",
+      "SOLANA_RPC_URL: the launch platform's fee-sharing program",
+    ])
+      expect(output()).toMatch(new RegExp(`${program} \\w+ is deployed, last in slot \\d+"`));
+    const documented = ["README.md", "docs/operating.md"].flatMap((file) => [
+      ...readFileSync(new URL(`../../${file}`, import.meta.url), "utf8").matchAll(/^\| ?`(\w+)`/gm),
+    ]);
+    const names = documented.map(([, name]) => name);
+    for (const [, name] of output().matchAll(/\b([A-Z]+(?:_[A-Z]+)+)\b/g))
+      expect(names).toContain(name);
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
     expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
     expect((await inject(api.handle, "/readyz")).status).toBe(200);

@@ -141,6 +141,24 @@ it("urql gets the code of a stream that is refused", async () => {
   for (const { unsubscribe } of open) unsubscribe();
 });
 
+it("Apollo Client's own link gets an error that names the link to use", async () => {
+  const client = new ApolloClient({
+    link: new HttpLink({ uri: `${world.url}/graphql`, headers: from("192.0.2.7") }),
+    cache: new InMemoryCache(),
+  });
+  const { promise, resolve } = Promise.withResolvers<unknown>();
+  const watching = client
+    .subscribe({ query: gql(WATCH), variables: { handle: "artist007" } })
+    .subscribe({
+      next: ({ error }) => {
+        resolve(error);
+      },
+      error: resolve,
+    });
+  expect(await promise).toMatchObject({ message: expect.stringContaining("graphql-sse") });
+  watching.unsubscribe();
+});
+
 it("Apollo Client gets streams through graphql-sse, updates its cache with them, and pages through a history", async () => {
   setFees("artist006", 10n ** 9n);
   const { chain } = world.sandbox;

@@ -46,9 +46,19 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     const { data, error, response } = await openClient().GET("/wallet/lookup", {
       params: { query },
     });
-    expectTypeOf(error).toEqualTypeOf<Schemas["Error"] | undefined>();
+    expectTypeOf(error).toEqualTypeOf<Schemas["ErrorBody"] | undefined>();
     expect(data).toBeUndefined();
     expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
+  });
+
+  it("gets a refusal with its code and seconds", async () => {
+    const client = openClient();
+    const query = { handle: "newcomer" };
+    const lookUp = () => client.GET("/wallet/lookup", { params: { query } });
+    for (let i = 0; i < 20; i++) await lookUp();
+    const { error, response } = await lookUp();
+    expect([response.status, error?.error]).toEqual([429, "RATE_LIMITED"]);
+    expect(response.headers.get("retry-after")).toMatch(/^[1-9]\d?$/);
   });
 
   it("collects, and tells an empty vault from an error by its code", async () => {
@@ -60,7 +70,7 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
 
     const { error } = await client.POST("/collect", { body: { socialId } });
     expectTypeOf(error).toEqualTypeOf<
-      Schemas["NothingToCollect"] | Schemas["CollectError"] | Schemas["Error"] | undefined
+      Schemas["NothingToCollect"] | Schemas["CollectError"] | Schemas["ErrorBody"] | undefined
     >();
     if (error?.error !== "NOTHING_TO_COLLECT") expect.fail(error?.error);
     expectTypeOf(error.success).toEqualTypeOf<false>();

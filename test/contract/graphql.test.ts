@@ -172,6 +172,64 @@ describe("walletById(socialId)", () => {
   });
 });
 
+describe("node(id)", () => {
+  it("is the wallet of `walletById`, at its price", async () => {
+    const { id } = world.account("creator");
+    const fields = "id handle balance { vault }";
+    const { body } = await world.graphql(
+      `query ($id: ID!) { node(id: $id) { __typename id ...W ... on Node { id } }
+         walletById(socialId: "${id}") { ${fields} } rateLimit { cost } }
+       fragment W on Wallet { ${fields} }`,
+      { id },
+    );
+    expect(body).toEqual({
+      data: {
+        node: { __typename: "Wallet", ...body.data.walletById },
+        walletById: { id, handle: "creator", balance: { vault: "3.1000" } },
+        rateLimit: { cost: 1 },
+      },
+    });
+    const { body: costly } = await world.graphql(
+      `{ ${artists(101)
+        .map((_, i) => `n${i}: node(id: "${i + 1}") { id }`)
+        .join(" ")} }`,
+    );
+    expect(costly.errors[0].message).toContain("Too many wallets: 101 requested");
+  });
+
+  it("is null with INVALID_SOCIAL_ID for an id that is no social id", async () => {
+    const { body } = await world.graphql('{ node(id: "x") { id } }');
+    expect(body.data).toEqual({ node: null });
+    expect(body.errors).toMatchObject([
+      { path: ["node"], extensions: { code: "INVALID_SOCIAL_ID" } },
+    ]);
+  });
+
+  it("refuses a JSON number that has lost digits, and takes one that has all, or a literal", async () => {
+    const query = "query ($id: ID!) { node(id: $id) { id } }";
+    const lossy = await world.graphql(query, { id: 2 ** 60 });
+    expect([lossy.status, lossy.body.data]).toEqual([400, undefined]);
+    expect(lossy.body.errors[0].message).toContain("Send ids as strings.");
+    expect((await world.graphql(query, { id: 42 })).body.data.node.id).toBe("42");
+    const { body } = await world.graphql("{ node(id: 18446744073709551615) { id } }");
+    expect(body.data.node.id).toBe("18446744073709551615");
+  });
+
+  it("has merged fields compared across fragments on the interface and on the wallet", async () => {
+    const select = (a: string, b: string) =>
+      world.graphql(
+        `{ node(id: "7") { ... on Node { ... on Wallet { ${a} } } ...W } } fragment W on Wallet { ... on Node { ... on Wallet { ${b} } } }`,
+      );
+    const equal = await select("balance { vault }", "balance { pda }");
+    expect(equal.body.data.node).toEqual({ balance: { vault: "0.0000", pda: "0.0000" } });
+    const { body } = await select("x: address", "x: socialId");
+    expect([body.data, body.errors[0].message]).toEqual([
+      undefined,
+      expect.stringContaining('Fields with the response name "x" conflict'),
+    ]);
+  });
+});
+
 describe("wallets(handles)", () => {
   it("returns wallets in the requested order, with an error at the index of each that fails", async () => {
     const { body } = await world.graphql(
@@ -237,6 +295,18 @@ describe("walletsById(socialIds)", () => {
       "Too many wallets: 101 requested, the maximum is 100 per operation.",
     ]);
   });
+});
+
+it("an empty `operationName` counts as absent, by GET and by POST", async () => {
+  const query = "query Named { rateLimit { limit } }";
+  const params = new URLSearchParams({ query, operationName: "" });
+  const answers = [
+    await world.request(`/graphql?${params.toString()}`),
+    await world.post("/graphql", { query, operationName: "" }),
+    await world.post("/graphql", { query, operationName: "" }),
+  ];
+  for (const { status, body } of answers)
+    expect([status, body.errors, body.data?.rateLimit.limit]).toEqual([200, undefined, 20]);
 });
 
 describe("upstream calls", () => {
@@ -432,7 +502,7 @@ describe("the endpoint", () => {
       },
     );
     expect(number.body.errors[0]).toMatchObject({
-      message: expect.stringContaining('Variable "$id" got invalid value'),
+      message: expect.stringContaining("Send ids as strings."),
       extensions: { code: "BAD_REQUEST" },
     });
     const missing = await world.graphql(

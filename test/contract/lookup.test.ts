@@ -404,6 +404,26 @@ describe("BASE_PATH", () => {
       await based.close();
     }
   });
+
+  it("is part of the paths that messages name, and that the OpenAPI document quotes", async () => {
+    const based = await startWorld({ BASE_PATH: "/api/v1" });
+    try {
+      const messageOf = async (path: string) => (await based.request(path)).body.message as string;
+      const notFound = await messageOf("/nowhere");
+      expect(notFound).toContain("GET /api/v1/openapi.json describes");
+      const required = await messageOf("/wallet/lookup");
+      expect(required).toContain("Use /api/v1/wallet/lookup?handle=<name>.");
+      const { paths, components } = (await based.request("/openapi.json")).body;
+      const exampleOf = ({ content }: any, code: string) =>
+        content["application/json"].examples[code].value.message;
+      expect([
+        exampleOf(components.responses.NotFound, "NOT_FOUND"),
+        exampleOf(paths["/wallet/lookup"].get.responses[400], "HANDLE_REQUIRED"),
+      ]).toEqual([notFound, required]);
+    } finally {
+      await based.close();
+    }
+  });
 });
 
 describe("health", () => {

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -14,12 +15,15 @@ import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-cod
 import { schema } from "../../src/schema/schema.ts";
 import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
+import { sendRaw } from "../support/raw-request.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 /** With a rate-limit window longer than any test run. */
 const ENV = { BASE_PATH: "/api", RATE_LIMIT_MAX: "1", RATE_LIMIT_WINDOW_SECONDS: 3_600 };
 
 let world: World;
+/** A service with a public URL. */
+let published: World;
 /** The document as served. */
 let document: any;
 /** The document with its references resolved. */
@@ -28,6 +32,7 @@ let validation: unknown;
 const validator = new Validator();
 beforeAll(async () => {
   world = await startWorld(ENV);
+  published = await startWorld({ PUBLIC_URL: "https://tributary.example/base/" });
   document = (await world.request("/openapi.json")).body;
   validation = await validator.validate(structuredClone(document));
   resolved = validator.resolveRefs();
@@ -36,9 +41,20 @@ afterEach(() => {
   world.sandbox.social.faults.clear();
   world.sandbox.rpc.faults.clear();
 });
-afterAll(() => world.close());
+afterAll(() => Promise.all([world.close(), published.close()]));
+
+/** Reads the document of a service by the name `host`. */
+async function readBy(host: string, { url }: World) {
+  const path = `${new URL(url).pathname.replace(/\/$/, "")}/openapi.json`;
+  const { body } = await sendRaw(
+    url,
+    `GET ${path} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n\r\n`,
+  );
+  return JSON.parse(body);
+}
 
 const ajv = addFormats.default(new Ajv2020({ strictRequired: true, allErrors: true }));
+ajv.addKeyword("discriminator");
 
 /** The schema violations of a value. Members that the schema does not list are violations. */
 function problemsOf(value: unknown, schema: object) {
@@ -125,14 +141,14 @@ describe("/openapi.json", () => {
   });
 
   it("revalidates by ETag, and is compressed", async () => {
-    const { headers, body } = await world.request("/openapi.json");
-    expect(body).toEqual(document);
+    const { headers, body } = await published.request("/openapi.json");
+    expect(body.components.schemas).toEqual(document.components.schemas);
     expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual([
       "no-cache",
       "gzip",
     ]);
     const etag = headers.get("etag")!;
-    const again = await world.request("/openapi.json", { headers: { "if-none-match": etag } });
+    const again = await published.request("/openapi.json", { headers: { "if-none-match": etag } });
     expect([again.status, again.body]).toEqual([304, ""]);
   });
 
@@ -170,7 +186,8 @@ describe("/openapi.json", () => {
       "Coin",
       "CollectError",
       "CollectResult",
-      "Error",
+      "ErrorBody",
+      "ErrorCode",
       "LastCollect",
       "NothingToCollect",
       "Profile",
@@ -187,20 +204,21 @@ describe("/openapi.json", () => {
         ]),
       ),
     );
-    const errors = names
-      .filter(([, schemas]) => schemas.join().endsWith("Error"))
-      .map(([key]) => key);
+    const errors = names.filter(([, schemas]) => /Error/.test(schemas.join())).map(([key]) => key);
     expect(Object.fromEntries(names)).toEqual({
       ...Object.fromEntries(
-        errors.map((key) => [key, [/collect (?!403|405)/.test(key) ? "CollectError" : "Error"]]),
+        errors.map((key) => [
+          key,
+          [/collect (?!403|405)/.test(key) ? "CollectError" : "ErrorBody"],
+        ]),
       ),
       "/wallet/lookup 200": ["Wallet"],
       "/collect 200": ["CollectResult"],
       "/collect 400": ["NothingToCollect", "CollectError"],
     });
-    const { Wallet, Error } = document.components.schemas;
+    const { Wallet, ErrorCode } = document.components.schemas;
     expect(Wallet.properties.balance.$ref).toBe("#/components/schemas/Balance");
-    expect([...Error.properties.error.enum, "NOTHING_TO_COLLECT"].sort()).toEqual(
+    expect([...ErrorCode.enum, "NOTHING_TO_COLLECT"].sort()).toEqual(
       Object.keys(ERROR_CODES).sort(),
     );
   });
@@ -223,8 +241,60 @@ describe("/openapi.json", () => {
       expect(problemsOf(example, schema)).toEqual([]);
   });
 
-  it("names the server, and its input schemas accept what the service accepts", async () => {
-    expect(document.servers).toEqual([{ url: "/api" }]);
+  it("has only what generators of other languages understand: references to whole components, one type each, unions with a discriminator, no lookaround, no name of a built-in type", () => {
+    const walk = (value: any): any[] =>
+      value && typeof value === "object" ? [value, ...Object.values(value).flatMap(walk)] : [];
+    const nodes = walk(document);
+    expect(nodes.filter(({ type }) => Array.isArray(type))).toEqual([]);
+    for (const { $ref } of nodes.filter(({ $ref }) => typeof $ref === "string"))
+      expect($ref).toMatch(/^#\/components\/\w+\/[\w-]+$/);
+    for (const { pattern } of nodes.filter(({ pattern }) => typeof pattern === "string"))
+      expect(pattern).not.toContain("(?");
+    expect(Object.keys(document.components.schemas)).not.toContain("Error");
+    const [union, ...others] = nodes.filter(({ oneOf }) => oneOf);
+    expect([union.discriminator.propertyName, others]).toEqual(["error", []]);
+    const schemaOf = (code: string) =>
+      code === "NOTHING_TO_COLLECT" ? "NothingToCollect" : "CollectError";
+    expect(union.discriminator.mapping).toEqual(
+      Object.fromEntries(
+        Object.keys(ERROR_CODES).map((code) => [code, `#/components/schemas/${schemaOf(code)}`]),
+      ),
+    );
+  });
+
+  it("is openapi.json at the top of the repository (`npm run schema` updates it)", async () => {
+    const committed = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
+    const plain = await startWorld();
+    try {
+      expect(JSON.parse(committed)).toEqual(await readBy("localhost:4000", plain));
+    } finally {
+      await plain.close();
+    }
+  });
+
+  it.each([
+    ["localhost:4000", "http://localhost:4000/api"],
+    ["LOCALHOST", "http://LOCALHOST/api"],
+    ["192.0.2.7:4000", "http://192.0.2.7:4000/api"],
+    ["[2001:db8::1]:4000", "http://[2001:db8::1]:4000/api"],
+    ["tributary.example", "/api"],
+    ["localhost.evil.example", "/api"],
+    ["999.0.0.1", "/api"],
+    ["[2001:db8::1%25lo]:4000", "/api"],
+    ["evil.example/192.0.2.7", "/api"],
+    ["192.0.2.7:4000@evil.example", "/api"],
+  ])("for the host %s, names the server %s", async (host, url) => {
+    expect((await readBy(host, world)).servers).toEqual([{ url }]);
+  });
+
+  it("names PUBLIC_URL as the server, whatever the host is", async () => {
+    for (const host of ["localhost:4000", "other.example"]) {
+      const { servers } = await readBy(host, published);
+      expect([host, servers]).toEqual([host, [{ url: "https://tributary.example/base" }]]);
+    }
+  });
+
+  it("has input schemas that accept what the service accepts", async () => {
     const [{ schema }] = document.paths["/wallet/lookup"].get.parameters;
     for (const handle of [
       "creator",
@@ -242,7 +312,10 @@ describe("/openapi.json", () => {
       ]);
     }
     const { content } = document.paths["/collect"].post.requestBody;
-    for (const socialId of ["1", "", "x", "-1", "1".repeat(21), 1, null, ["1"]]) {
+    for (const socialId of [
+      ...["1", "", "x", "-1", "0", "00", "007", "0".repeat(20), "1".repeat(20), "1".repeat(21)],
+      ...[1, null, ["1"]],
+    ]) {
       const body = JSON.stringify({ socialId });
       const answer = await world.request("/collect", { method: "POST", body });
       const problems = problemsOf({ socialId }, content["application/json"].schema);
@@ -276,13 +349,15 @@ describe("/openapi.json", () => {
       for (const { content } of Object.values<any>(responses))
         for (const { value } of Object.values<any>(content["application/json"].examples))
           if (/^(ORIGIN|METHOD|NOT_FOUND)/.test(value.error))
-            expect(value.message).toBe(rowOf(value.error as ErrorCode).message);
+            expect(value.message.replace("/api/", "/")).toBe(
+              rowOf(value.error as ErrorCode).message,
+            );
   });
 
   it("describes members as REST has them: none that is never null says when, and a lookup has no `mints`", () => {
     const { schemas } = document.components;
     for (const [name, { properties }] of Object.entries<any>(schemas))
-      for (const [member, { anyOf, description }] of Object.entries<any>(properties))
+      for (const [member, { anyOf, description }] of Object.entries<any>(properties ?? {}))
         if (!anyOf && !("$ref" in properties[member]))
           expect([name, member, description]).toEqual([
             name,
@@ -299,7 +374,7 @@ describe("/openapi.json", () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
       const { servers, paths } = (await wide.request("/openapi.json")).body;
-      expect(servers).toEqual([{ url: "/" }]);
+      expect(servers).toEqual([{ url: wide.url }]);
       const { parameters, responses } = paths["/wallet/lookup"].get;
       expect(problemsOf("with_underscore", parameters[0].schema)).toEqual([]);
       expect(responses[400].description).toContain("1-15 alphanumeric characters or underscores");

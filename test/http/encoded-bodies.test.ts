@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendRaw } from "../support/raw-request.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -17,24 +17,45 @@ const post = (path: string, body: Buffer, headers: Record<string, string> = {}) 
     body: new Uint8Array(body),
   });
 
-describe.each([
-  ["gzip", gzipSync(TEXT), { "content-encoding": "gzip" }],
-  ["UTF-16", Buffer.from(TEXT, "utf16le"), {}],
-  ["UTF-16 with a byte order mark", Buffer.from(`\ufeff${TEXT}`, "utf16le"), {}],
-])("a body in %s", (_name, bytes, headers) => {
-  const cause = "in UTF-8 and not compressed.";
+const utf16 = Buffer.from(TEXT, "utf16le");
+const GZIP = "a compressed body (gzip)";
+const UTF_16 = "a body in UTF-16";
 
-  it("is INVALID_SOCIAL_ID for collect, with the expected encoding", async () => {
+describe.each([
+  ["gzip", gzipSync(TEXT), { "content-encoding": "gzip" }, GZIP],
+  ["gzip, unannounced", gzipSync(TEXT), {}, GZIP],
+  ["Brotli", brotliCompressSync(TEXT), { "content-encoding": "br" }, "a compressed body (br)"],
+  ["UTF-16", utf16, {}, UTF_16],
+  ["big-endian UTF-16", Buffer.from(utf16).swap16(), {}, UTF_16],
+  ["UTF-16 with a byte order mark", Buffer.from(`\ufeff${TEXT}`, "utf16le"), {}, UTF_16],
+  ["Latin-1", Buffer.from('{"socialId":"é"}', "latin1"), {}, "bytes that are not UTF-8"],
+])("a body in %s", (_name, bytes, headers, received) => {
+  const expected = "in UTF-8 and not compressed";
+  const cause = expect.stringContaining(`${expected}. Received ${received}.`);
+
+  it("is INVALID_SOCIAL_ID for collect, which says what it received and what it expects", async () => {
     const { status, body } = await post("/collect", bytes, headers);
-    expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
-    expect(body.message).toContain(cause);
+    expect([status, body]).toEqual([
+      400,
+      { success: false, error: "INVALID_SOCIAL_ID", message: cause },
+    ]);
   });
 
-  it("is BAD_REQUEST for GraphQL, with the expected encoding", async () => {
+  it("is BAD_REQUEST for GraphQL, which says what it received and what it expects", async () => {
     const { status, body } = await post("/graphql", bytes, headers);
-    const error = { message: expect.stringContaining(cause), extensions: { code: "BAD_REQUEST" } };
+    const error = { message: cause, extensions: { code: "BAD_REQUEST" } };
     expect([status, body]).toEqual([400, { errors: [error] }]);
   });
+});
+
+it("a message quotes no control characters, and none that changes how text is shown", async () => {
+  const hidden = "\u0000\u001b[2J\u007f\u0085\u202e\u2028\u200b";
+  const { body } = await world.post("/collect", { socialId: `é${hidden}x` });
+  expect(body.message).toContain('"é\\u0000\\u001b[2J\\u007f\\u0085\\u202e\\u2028\\u200bx"');
+  const { body: unread } = await post("/collect", Buffer.from(hidden));
+  const { body: handle } = await world.lookup(hidden);
+  for (const { message } of [unread, handle])
+    expect(message).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u);
 });
 
 it("a collect with mints: null is one without mints", async () => {

@@ -167,18 +167,21 @@ describe("the arguments of npm start", () => {
     expect(program.output()).toBe(`${manifest.version}\n`);
   });
 
-  it("--help lists the commands, and every variable with its default", async () => {
-    const program = startProgram({ NODE_ENV: "nonsense" }, undefined, ["--help"]);
-    expect(await program.exitCode()).toBe(0);
-    for (const command of ["npm start", "npm run sandbox", "npm run doctor"]) {
-      expect(program.output()).toContain(command);
-    }
-    const names = [...program.output().matchAll(/^ {2}([A-Z_]+) /gm)].map(([, name]) => name);
-    expect(names).toEqual(VARIABLE_NAMES);
-    expect(program.output()).toMatch(/^ {2}PORT +4000$/m);
-    expect(program.output()).toMatch(/^ {2}SOCIAL_API_TOKEN +required$/m);
-    expect(program.output()).toMatch(/^ {2}REDIS_URL +unset$/m);
-  });
+  it.each(["--help", "-h"])(
+    "%s lists the commands, and every variable with its default",
+    async (option) => {
+      const program = startProgram({ NODE_ENV: "nonsense" }, undefined, [option]);
+      expect(await program.exitCode()).toBe(0);
+      for (const command of ["npm start", "npm run sandbox", "npm run doctor"]) {
+        expect(program.output()).toContain(command);
+      }
+      const names = [...program.output().matchAll(/^ {2}([A-Z_]+) /gm)].map(([, name]) => name);
+      expect(names).toEqual(VARIABLE_NAMES);
+      expect(program.output()).toMatch(/^ {2}PORT +4000$/m);
+      expect(program.output()).toMatch(/^ {2}SOCIAL_API_TOKEN +required$/m);
+      expect(program.output()).toMatch(/^ {2}REDIS_URL +unset$/m);
+    },
+  );
 
   it("that are unknown are refused", async () => {
     const program = runMain({ PORT: "0" }, ["--port=4000"]);

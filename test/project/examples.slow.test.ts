@@ -1,4 +1,4 @@
-import { execFile, execFileSync, spawnSync } from "node:child_process";
+import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import {
@@ -110,6 +110,8 @@ describe("the examples", () => {
 
     const first = await index();
     expect(first.output).toContain("Round 1: 102 of 104 creators");
+    expect(first.output).toMatch(/^nobodyatall: The account does not exist/m);
+    expect(first.output).toMatch(/^no handle: The handle must be 1-15 alphanumeric characters/m);
     const collected = [...first.output.matchAll(/^(\w+): collected (\S+) SOL: \S+$/gm)];
     expect(collected.map(([, handle, sol]) => [handle, sol])).toContainEqual([
       "artist003",
@@ -211,6 +213,35 @@ describe("the examples", () => {
       const handle = `artist03${COMMANDS.indexOf(command)}`;
       const { output } = await run(world, command, handle);
       expect(output).toMatch(/^Collected: .*\n(.*\n)*In the vault, from the cache: 0\.0000 SOL$/m);
+    },
+  );
+
+  it.each(["watch-apollo-client", "watch-urql"])(
+    "clients/%s.ts: shows each change of a balance, and an error",
+    async (name) => {
+      const file = `examples/clients/${name}.ts`;
+      const handle = name === "watch-urql" ? "artist041" : "artist042";
+      const child = spawn(process.execPath, [file, world.url, handle], { cwd: ROOT });
+      onTestFinished(() => void child.kill());
+      let output = "";
+      child.stdout.on("data", (text) => (output += String(text)));
+      const { chain } = world.sandbox;
+      const setVault = (sol: bigint) => {
+        const lamports = chain.rentExemptMinimum(0) + sol * 1_000_000_000n;
+        chain.setBalance(world.account(handle).creatorVault, lamports);
+      };
+      const { vault } = (await world.lookup(handle)).body.balance;
+      await expect.poll(() => output, { timeout: 60_000 }).toContain(`In the vault: ${vault} SOL`);
+      for (const sol of [77n, 78n]) {
+        setVault(sol);
+        await expect
+          .poll(() => output, { timeout: 60_000 })
+          .toContain(`In the vault: ${sol}.0000 SOL`);
+      }
+      const unknown = await shell(`node ${file} ${world.url} nobodyatall`);
+      expect(unknown.output).toContain("nobodyatall: ");
+      expect(unknown.output).toContain("does not exist");
+      expect(unknown.exitCode).toBe(1);
     },
   );
 

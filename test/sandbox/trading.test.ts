@@ -146,7 +146,7 @@ describe("POST /sandbox/fees", () => {
     }
   });
 
-  it("refuses bodies that are not JSON with a source, and other content types", async () => {
+  it("refuses bodies that are not JSON with a source", async () => {
     const good = { socialId: world.account("creator").id, source: "VAULT" };
     const before = await walletOf("creator");
     for (const [body, headers] of [
@@ -158,8 +158,6 @@ describe("POST /sandbox/fees", () => {
       [JSON.stringify({ ...good, source: "toString" }), JSON_TYPE],
       [JSON.stringify({ socialId: good.socialId }), JSON_TYPE],
       [JSON.stringify({ ...good, padding: "x".repeat(1024) }), JSON_TYPE],
-      [JSON.stringify(good), { "content-type": "text/plain" }],
-      [JSON.stringify(good), { "content-type": "application/x-www-form-urlencoded" }],
     ] as const) {
       const answer = await send(body, headers);
       expect([answer.status, answer.body]).toEqual([
@@ -168,6 +166,12 @@ describe("POST /sandbox/fees", () => {
       ]);
     }
     expect(await walletOf("creator")).toEqual(before);
+  });
+
+  it("needs no Content-Type, as /collect needs none", async () => {
+    const body = JSON.stringify({ socialId: world.account("creator").id, source: "VAULT" });
+    for (const type of ["text/plain", "application/x-www-form-urlencoded"])
+      expect((await send(body, { "content-type": type })).status).toBe(200);
   });
 
   it("counts against the caller's rate limit", async () => {

@@ -1,22 +1,50 @@
 import { readFileSync } from "node:fs";
-import { isIntrospectionType, isObjectType, isSpecifiedScalarType, printSchema } from "graphql";
+import {
+  isInterfaceType,
+  isIntrospectionType,
+  isObjectType,
+  isSpecifiedScalarType,
+  Kind,
+  parse,
+} from "graphql";
 import { describe, expect, it } from "vitest";
+import { printSdl } from "../../src/schema/print-sdl.ts";
 import { schema } from "../../src/schema/schema.ts";
+import { startWorld } from "../support/world.ts";
 
 const types = Object.values(schema.getTypeMap()).filter(
   (type) => !isIntrospectionType(type) && !isSpecifiedScalarType(type),
 );
 
 describe("the schema", () => {
+  it("has a description by introspection but not in its SDL: parsers of other languages refuse one", async () => {
+    const world = await startWorld();
+    try {
+      const { body: sdl } = await world.request("/schema.graphql");
+      expect(sdl).toMatch(/^(type|enum|interface|scalar|input|"{3})/);
+      const { definitions } = parse(sdl);
+      expect(definitions.filter(({ kind }) => kind === Kind.SCHEMA_DEFINITION)).toEqual([]);
+      const { data } = (await world.graphql("{ __schema { description } }")).body;
+      expect(data.__schema.description).toContain("**Limits**");
+      const committed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");
+      expect(sdl).toBe(committed);
+    } finally {
+      await world.close();
+    }
+  });
+
   it("matches schema.graphql (run `npm run schema` after a change)", () => {
     const printed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");
-    expect(printed).toBe(`${printSchema(schema)}\n`);
+    expect(printed).toBe(printSdl(schema));
   });
 
   it("describes every type, field and argument", () => {
     const undescribed = types.flatMap((type) => [
       ...(type.description ? [] : [type.name]),
-      ...(isObjectType(type) ? Object.values(type.getFields()) : []).flatMap((field) => [
+      ...(isObjectType(type) || isInterfaceType(type)
+        ? Object.values(type.getFields())
+        : []
+      ).flatMap((field) => [
         ...(field.description ? [] : [`${type.name}.${field.name}`]),
         ...field.args
           .filter(({ description }) => !description)
@@ -40,6 +68,7 @@ describe("the schema", () => {
     expect(signatures).toEqual([
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
+      "node(id: ID!): Node",
       "wallets(handles: [String!]!): [Wallet]!",
       "walletsById(socialIds: [String!]!): [Wallet]!",
       "rateLimit(): RateLimit",

@@ -1,5 +1,6 @@
 import {
   getNamedType,
+  isInterfaceType,
   isObjectType,
   Kind,
   OperationTypeNode,
@@ -7,6 +8,8 @@ import {
   type DocumentNode,
   type FieldNode,
   type FragmentSpreadNode,
+  type GraphQLInterfaceType,
+  type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
   type InlineFragmentNode,
@@ -90,7 +93,8 @@ export interface OperationSize {
 
 /**
  * The document and the variables may be invalid: an unknown field only counts as a field. Walks a
- * fragment once.
+ * fragment once, whatever type it is spread in: a fragment on an interface counts the interface's
+ * fields, and what it spreads on an object type counts that type's.
  */
 export function measureOperation(
   schema: GraphQLSchema,
@@ -129,7 +133,7 @@ export function measureOperation(
     measured.set(name, NOTHING);
     const fragment = fragments.get(name);
     const counts = fragment
-      ? measureSet(fragment.selectionSet, objectType(fragment.typeCondition.name.value))
+      ? measureSet(fragment.selectionSet, fieldsType(fragment.typeCondition.name.value))
       : NOTHING;
     measured.set(name, counts);
     return counts;
@@ -137,22 +141,18 @@ export function measureOperation(
 
   function measureSpread(
     spread: FragmentSpreadNode | InlineFragmentNode,
-    parent: GraphQLObjectType | undefined,
+    parent: FieldsType | undefined,
   ): Readonly<Measured> {
     if (spread.kind === Kind.FRAGMENT_SPREAD) return measureFragment(spread.name.value);
     const condition = spread.typeCondition?.name.value;
-    return measureSet(spread.selectionSet, condition ? objectType(condition) : parent);
+    return measureSet(spread.selectionSet, condition ? fieldsType(condition) : parent);
   }
 
-  function objectType(name: string): GraphQLObjectType | undefined {
-    const type = schema.getType(name);
-    return isObjectType(type) ? type : undefined;
+  function fieldsType(name: string): FieldsType | undefined {
+    return toFieldsType(schema.getType(name));
   }
 
-  function measureSet(
-    { selections }: SelectionSetNode,
-    parent: GraphQLObjectType | undefined,
-  ): Measured {
+  function measureSet({ selections }: SelectionSetNode, parent: FieldsType | undefined): Measured {
     const total = { ...NOTHING };
     let hasTypename = false;
     for (const selection of selections) {
@@ -169,12 +169,12 @@ export function measureOperation(
     return total;
   }
 
-  function addField(total: Measured, node: FieldNode, parent: GraphQLObjectType | undefined): void {
+  function addField(total: Measured, node: FieldNode, parent: FieldsType | undefined): void {
     const name = node.name.value;
     const field = parent?.getFields()[name];
     const type = field && getNamedType(field.type);
     const counts = node.selectionSet
-      ? measureSet(node.selectionSet, isObjectType(type) ? type : undefined)
+      ? measureSet(node.selectionSet, toFieldsType(type))
       : { ...NOTHING };
     counts.depth++;
     counts.rootFields = 1;
@@ -214,6 +214,13 @@ export function measureOperation(
       ? Math.ceil(counts.accounts / ACCOUNTS_PER_REQUEST)
       : counts.collects + counts.listedCollects;
   return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
+}
+
+/** The types that have fields. */
+type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
+
+function toFieldsType(type: GraphQLNamedType | undefined): FieldsType | undefined {
+  return isObjectType(type) || isInterfaceType(type) ? type : undefined;
 }
 
 /** Whether a value of the document is a variable, or has one in a list or an object. */

@@ -1,7 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
-import { printSchema } from "graphql";
 import { descriptionLink } from "../../rest/openapi.ts";
+import { printSdl } from "../../schema/print-sdl.ts";
 import { memoize } from "../../store/memoize.ts";
 import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage, escapeHtml } from "./home.ts";
@@ -129,7 +129,7 @@ export function createPages(
     isSandbox: needs.sandboxAccounts.length > 0,
   });
   const files: Record<string, StaticFile> = {
-    "/schema.graphql": toFile("schema.graphql", `${printSchema(needs.schema)}\n`),
+    "/schema.graphql": toFile("schema.graphql", printSdl(needs.schema)),
     "/llms.txt": toFile("llms.txt", createLlmsText(needs)),
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };

@@ -45,6 +45,25 @@ it.each([
   expect(costOf(document)).toBe(cost);
 });
 
+it("`node` costs what `walletById` costs, in fragments on its interface and on its type", () => {
+  const MINTS = JSON.stringify(Array.from({ length: 10 }, (_, i) => `m${i}`));
+  const fields = `balance(mints: ${MINTS}) { vault } history(first: 60) { nodes { kind } } more: coins(mints: ["n"]) { mint }`;
+  const byId = `{ walletById(socialId: "1") { id ${fields} } }`;
+  const countsOf = (text: string) => {
+    const document = parse(text);
+    const { counts, requests } = measureOperation(schema, document, getOperationAST(document)!);
+    return { ...counts, spreads: 0, requests };
+  };
+  expect(countsOf(byId).requests).toBe(4);
+  for (const text of [
+    `{ node(id: "1") { id ... on Wallet { ${fields} } } }`,
+    `{ node(id: "1") { ... on Node { id ... on Wallet { ${fields} } } } }`,
+    `{ ... on Query { node(id: "1") { ...N } } } fragment N on Node { id ...W } fragment W on Wallet { ...{ ${fields} } }`,
+    `{ walletById(socialId: "1") { ... on Node { id ... on Wallet { ${fields} } } } }`,
+  ])
+    expect(countsOf(text)).toEqual(countsOf(byId));
+});
+
 it.each([
   [100, 0, 0, 1],
   [1, 1, 97, 1],

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import {
   buildSchema,
+  assertInterfaceType,
   isAbstractType,
+  isInterfaceType,
   OverlappingFieldsCanBeMergedRule,
   parse,
   validate,
@@ -11,7 +13,9 @@ import { sameResponseNameRule } from "../../../src/graphql/limits/same-response-
 import { schema } from "../../../src/schema/schema.ts";
 
 const SMALL = buildSchema(
-  "input I { x: Int y: Int } type Query { a(v: I, w: Int): Query b(w: Int): Query c: Int }",
+  `input I { x: Int y: Int }
+   interface N { a(v: I, w: Int): N c: Int }
+   type Query implements N { a(v: I, w: Int): N b(w: Int): Query c: Int }`,
 );
 const RULE = sameResponseNameRule(2_000);
 
@@ -40,13 +44,15 @@ const { set } = fc.letrec<{ set: string; selection: string }>((tie) => ({
       arbitrary: tie("set").map((nested) => `x: a(w: 1, v: { y: 2, x: 1 }) ${nested}`),
     },
     { weight: 10, arbitrary: tie("set").map((nested) => `... on Query ${nested}`) },
+    { weight: 10, arbitrary: tie("set").map((nested) => `... on N ${nested}`) },
   ),
 }));
 /** Without cycles of fragments, and without unused ones: other rules refuse them. */
-const documents = fc.tuple(set, set, set).map(([query, f, g]) => {
+const type = fc.constantFrom("Query", "N");
+const documents = fc.tuple(set, set, set, type, type).map(([query, f, g, ofF, ofG]) => {
   const [inF, inG] = [f.replaceAll("...F", "c"), g.replaceAll(/\.\.\.[FG]/g, "c")];
   const used = "query Used { f: a { ...F } g: a { ...G } }";
-  return parse(`query Q ${query} ${used} fragment F on Query ${inF} fragment G on Query ${inG}`);
+  return parse(`query Q ${query} ${used} fragment F on ${ofF} ${inF} fragment G on ${ofG} ${inG}`);
 });
 
 it("accepts and refuses the same documents as graphql-js's rule", () => {
@@ -80,6 +86,11 @@ it("ends for fragments that spread themselves", () => {
   expect(validate(SMALL, document, [RULE])).toEqual([]);
 });
 
-it("the schema has no interfaces and no unions, which the rule does not support", () => {
-  expect(Object.values(schema.getTypeMap()).filter(isAbstractType)).toEqual([]);
+it("each abstract type of the schema is an interface with one type, which has the same types of fields: the rule supports no other", () => {
+  for (const type of Object.values(schema.getTypeMap()).filter(isAbstractType)) {
+    const [implementation, ...others] = schema.getPossibleTypes(type);
+    expect([isInterfaceType(type), others]).toEqual([true, []]);
+    for (const { name, type: fieldType } of Object.values(assertInterfaceType(type).getFields()))
+      expect(String(implementation!.getFields()[name]!.type)).toBe(String(fieldType));
+  }
 });

@@ -101,7 +101,7 @@ function fill(shape: typeof wallet extends fc.Arbitrary<infer Shape> ? Shape : n
 
 const KINDS = [
   ...["wallets", "walletsById", "wallets", "walletsById", "wallet", "walletById"],
-  ...["rateLimit", "collect", "collectMany", "introspection", "subscription"],
+  ...["node", "rateLimit", "collect", "collectMany", "introspection", "subscription"],
 ] as const;
 
 const shapes = fc.record({
@@ -152,6 +152,11 @@ export const costlyRequests: fc.Arbitrary<CostlyRequest> = shapes.map((shape) =>
     walletsById: repeated(`${alias(0)}walletsById(socialIds: ${list}) ${selection}`),
     wallet: times(roots, (i) => `${alias(i)}wallet(handle: ${one}) ${selection}`),
     walletById: times(roots, (i) => `${alias(i)}walletById(socialId: ${one}) ${selection}`),
+    node: times(
+      roots,
+      (i) =>
+        `${alias(i)}node(id: ${one}) { ... on Node { ${shape.isRepeated ? "id" : "__typename"} ... on Wallet ${selection} } }`,
+    ),
     rateLimit: times(roots, (i) => `${alias(i)}rateLimit { limit remaining cost }`),
     collect: times(
       roots,
@@ -166,7 +171,7 @@ export const costlyRequests: fc.Arbitrary<CostlyRequest> = shapes.map((shape) =>
   const body = texts[kind];
   const used = [
     ...(body.includes("$a") ? ["$a: [String!]!"] : []),
-    ...(body.includes("$b") ? ["$b: String!"] : []),
+    ...(body.includes("$b") ? [kind === "node" ? "$b: ID!" : "$b: String!"] : []),
   ];
   const head = used.length > 0 ? `(${used.join(", ")})` : "";
   const definitions = times(operations, (i) => `${type} Q${i}${head} { ${body} }`);

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import {
   getNamedType,
+  type GraphQLInterfaceType,
   type GraphQLObjectType,
+  isInterfaceType,
   isObjectType,
   type GraphQLArgument,
   type GraphQLField,
@@ -51,6 +53,7 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   handles: { type: "[String!]!", valid: fc.array(fc.constantFrom(...HANDLES), { maxLength: 5 }) },
   mints: { type: "[String!]!", valid: mints },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
+  id: { type: "ID!", valid: fc.constantFrom<unknown>(...IDS, 7, 2 ** 64) },
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   collects: {
     type: "[CollectInput!]!",
@@ -65,6 +68,10 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   after: { type: "String", valid: fc.constantFrom(null, "1".repeat(64), "", "0") },
   flag: { type: "Boolean!", valid: fc.boolean() },
 };
+
+type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
+const hasFields = (type: unknown) => isObjectType(type) || isInterfaceType(type);
+
 const OTHER_TYPES = ["String", "Int!", "[String]", "Lamports", "Wallet!", "Nothing!"];
 
 const rarely = <T>(usual: fc.Arbitrary<T>, rare: fc.Arbitrary<T>) =>
@@ -124,7 +131,7 @@ function createSelections() {
       fc.constant(""),
       fc.constantFrom("a", "b", "__c").map((name) => `${name}_${one.name}: `),
       // Only on leaves, whose fields merge without conflict more often.
-      fc.constantFrom(...(isObjectType(type) ? [""] : ["then: ", "constructor: ", "__proto__: "])),
+      fc.constantFrom(...(hasFields(type) ? [""] : ["then: ", "constructor: ", "__proto__: "])),
     );
     const args =
       one.args.length === 0
@@ -133,7 +140,7 @@ function createSelections() {
             .tuple(...one.args.map(argument))
             .map((given) => (given.join("") ? `(${given.join(", ")})` : ""));
     const below = rarely(
-      isObjectType(type) ? selection(type, depth + 1) : fc.constant(""),
+      hasFields(type) ? selection(type, depth + 1) : fc.constant(""),
       fc.constantFrom("", " { __typename }", " {}", " { nothing }"),
     );
     return fc
@@ -141,9 +148,15 @@ function createSelections() {
       .map((parts) => parts[0] + one.name + parts.slice(1).join(""));
   }
 
-  function selection(type: GraphQLObjectType, depth: number): fc.Arbitrary<string> {
+  function selection(type: FieldsType, depth: number): fc.Arbitrary<string> {
     const fields = Object.values(type.getFields()).map((one) => field(one, depth));
-    const own = [...fields, fc.constantFrom("__typename", "a___typename: __typename")];
+    const own = [
+      ...fields,
+      fc.constantFrom("__typename", "a___typename: __typename"),
+      ...(isInterfaceType(type)
+        ? [fc.constantFrom("...OnWallet", "... on Wallet { address }", "...OnQuery")]
+        : type.getInterfaces().map(({ name }) => fc.constant(`... on ${name} { __typename id }`))),
+    ];
     const nested =
       depth > 3
         ? []
@@ -207,7 +220,7 @@ function toDocument({
 export function operations(schema: GraphQLSchema): fc.Arbitrary<Posted> {
   const selection = createSelections();
   const objects = Object.values(schema.getTypeMap()).filter(
-    (type): type is GraphQLObjectType => isObjectType(type) && !type.name.startsWith("__"),
+    (type): type is FieldsType => hasFields(type) && !type.name.startsWith("__"),
   );
   const fragments = fc.record(
     Object.fromEntries(objects.map((type) => [type.name, selection(type, 3)])),

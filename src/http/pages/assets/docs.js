@@ -14,7 +14,7 @@ const ui = SwaggerUIBundle({
   syntaxHighlight: false,
   // The default would send the document to an external validator.
   validatorUrl: null,
-  plugins: [collapsibleHeaders, startOfOperation, collapsibleInfo, execution],
+  plugins: [ownServer, collapsibleHeaders, startOfOperation, collapsibleInfo, execution],
   onComplete() {
     if (!location.hash) open("lookUpWallet");
   },
@@ -60,6 +60,17 @@ function collapsibleInfo({ React, getComponent, getSystem }) {
       ),
     );
   return { wrapComponents: { InfoContainer: withMore } };
+}
+
+/** Sends requests to the page's own origin, whatever the document says. */
+function ownServer() {
+  const withOwnServer = (original) => (document) =>
+    original({ ...document, servers: [{ url: baseUrl() }] });
+  return { statePlugins: { spec: { wrapActions: { updateJsonSpec: withOwnServer } } } };
+}
+
+function baseUrl() {
+  return new URL(".", location.href).href.slice(0, -1);
 }
 
 function onDemand({ React, getComponent }, summary, source) {
@@ -110,8 +121,7 @@ function toCurl({ pathMethod: [path], operation }) {
   const query = parameters
     .map((parameter) => [parameter.get("name"), parameter.get("example")])
     .toJS();
-  const base = new URL(".", location.href).href.slice(0, -1);
-  return `curl '${base}${path}?${new URLSearchParams(query)}'`;
+  return `curl '${baseUrl()}${path}?${new URLSearchParams(query)}'`;
 }
 
 /** Shows a response's headers, which nearly all responses share, only on demand. */
