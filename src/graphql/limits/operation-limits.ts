@@ -36,10 +36,10 @@ const MAX_DIRECTIVES = 200;
 
 /**
  * The fields of an operation: 100 wallets with every field but `history` and `coins`, which have
- * limits of their own, and a quarter more.
+ * limits of their own, and a tenth more.
  */
 export const MAX_FIELDS = Math.ceil(
-  1.25 * MAX_WALLETS * (1 + fieldsBelow(schema.getType("Wallet") as GraphQLObjectType)),
+  1.1 * MAX_WALLETS * (1 + fieldsBelow(schema.getType("Wallet") as GraphQLObjectType)),
 );
 
 /** Counts an object type's fields, and the fields of their types. */
