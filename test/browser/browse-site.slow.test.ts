@@ -65,7 +65,7 @@ describeWithBrowser("the pages for programs", (visit) => {
     it("shows text in angle brackets", async () => {
       const page = await openAll();
       const descriptions = page.locator(".response-col_description .renderedMarkdown");
-      await descriptions.getByText("Use /wallet/lookup?handle=<name>.").waitFor();
+      await descriptions.getByText("Use /some/base/wallet/lookup?handle=<name>.").waitFor();
       expect(page.offences).toEqual([]);
     });
 

@@ -67,9 +67,9 @@ export async function startBareChain(balances: Map<string, bigint>) {
       }),
     getSlot: () => slot,
     getEpochInfo: () => ({ blockHeight: slot, absoluteSlot: slot }),
-    simulateTransaction: ([base64, options]: [string, { accounts: { addresses: string[] } }]) => {
+    simulateTransaction: ([base64, options]: [string, { accounts?: { addresses: string[] } }]) => {
       const { keys, after } = execute(decode(base64));
-      const accounts = options.accounts.addresses.map((address) =>
+      const accounts = options.accounts?.addresses.map((address) =>
         toAccount(after[keys.indexOf(address)]),
       );
       return inContext({ err: null, logs: [], unitsConsumed: 5_000, accounts });
