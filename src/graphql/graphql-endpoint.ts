@@ -193,8 +193,8 @@ export function createGraphQLEndpoint(needs: {
   }
 
   /**
-   * Runs an operation of a cached document; undefined if the request is in any way not valid. Throws
-   * RATE_LIMITED or SERVICE_BUSY.
+   * Runs an operation of a cached document; undefined if the request is in any way not valid.
+   * Throws RATE_LIMITED or SERVICE_BUSY.
    */
   async function answerCached(
     { method }: HttpRequest,

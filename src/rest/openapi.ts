@@ -53,8 +53,8 @@ export function descriptionLink(basePath: string): string {
 }
 
 /**
- * Fills in the settings (`${name}`) of `openapi.template.json`. Adds each endpoint's errors from the
- * table of error codes. The URL of the server is relative: {@link withServer} replaces it.
+ * Fills in the settings (`${name}`) of `openapi.template.json`. Adds each endpoint's errors from
+ * the table of error codes. The URL of the server is relative: {@link withServer} replaces it.
  */
 export function createOpenApiDocument(needs: {
   basePath: string;

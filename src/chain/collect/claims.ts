@@ -208,7 +208,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   return {
     /**
      * Takes the claim of this address. If another collect must finish first, calls `onWait`, then
-     * waits; if that collect has signed nothing, until `endsAt` at the latest. Throws {@link CollectError} `distribution-in-flight`, `lease-not-acquired` or
+     * waits; if that collect has signed nothing, until `endsAt` at the latest. Throws {@link
+     * CollectError} `distribution-in-flight`, `lease-not-acquired` or
      * `stored-transaction-unreadable`.
      */
     async take(

@@ -116,9 +116,9 @@ export function createReadOutcome(needs: {
 
   /**
    * Settles the account's claim with the outcome. Uses `outcome.err` only if the transaction itself
-   * cannot be read. Without an error that the endpoints agree on, nothing backs off. Returns `failed-together` if a transaction of several accounts failed: any
-   * account may be the reason. Throws {@link CollectError} `fee-payer-short`, `failed-on-chain` or
-   * `landed-unreadable`.
+   * cannot be read. Without an error that the endpoints agree on, nothing backs off. Returns
+   * `failed-together` if a transaction of several accounts failed: any account may be the reason.
+   * Throws {@link CollectError} `fee-payer-short`, `failed-on-chain` or `landed-unreadable`.
    */
   return async (
     all: LandedForAccount,

@@ -25,9 +25,9 @@ interface LandingProof {
  * the caller's result.
  *
  * A transaction is the caller's result if it landed after the caller asked. This is proven if the
- * collect itself signed the transaction after the caller asked, or if the newest credible slot, read
- * after the caller asked, was below the transaction's. Redis proves nothing: it can return another
- * replica's transaction long after that transaction landed.
+ * collect itself signed the transaction after the caller asked, or if the newest credible slot,
+ * read after the caller asked, was below the transaction's. Redis proves nothing: it can return
+ * another replica's transaction long after that transaction landed.
  *
  * In doubt, for example if no slot can be read, the answer is `nothing`: with a false success,
  * callers would count one collect twice. The caller then sees the transaction as the account's last

@@ -31,8 +31,8 @@ export type Decision =
 /** Which times are over; none by default. */
 interface Passed {
   /**
-   * The time that other endpoints have to return a transaction that only one returns. Endpoints that
-   * do not know it have more time, until it has certainly landed.
+   * The time that other endpoints have to return a transaction that only one returns. Endpoints
+   * that do not know it have more time, until it has certainly landed.
    */
   readonly isAloneOver?: boolean | undefined;
   readonly hasLanded?: boolean | undefined;

@@ -66,10 +66,11 @@ export type History = ReturnType<typeof createHistory>;
 
 /**
  * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized
- * transactions, because these never change, unless only one of several endpoints has them. All histories together make at most
- * `historyCallsPerHour` calls in any hour, over all replicas while Redis is up. An address block
- * may use an eighth of the calls, and all trusted callers together half. A read of a list counts
- * once for each endpoint that is asked; a read of a transaction counts once.
+ * transactions, because these never change, unless only one of several endpoints has them. All
+ * histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while
+ * Redis is up. An address block may use an eighth of the calls, and all trusted callers together
+ * half. A read of a list counts once for each endpoint that is asked; a read of a transaction
+ * counts once.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;

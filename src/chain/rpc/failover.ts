@@ -92,9 +92,10 @@ export type Failover = ReturnType<typeof createFailover>;
  * endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout
  * also goes to the next endpoint; the first complete result counts, and the other attempts are
  * aborted. No error of one endpoint is final: the call goes on to the next. When every endpoint has
- * failed, the call waits briefly and tries all once more; if they are only behind, it repeats this until the timeout. The best
- * endpoint has about 1.2 s to catch up before the next one is asked. Otherwise an endpoint that
- * claims a high slot would receive the reads of every account that was just collected.
+ * failed, the call waits briefly and tries all once more; if they are only behind, it repeats this
+ * until the timeout. The best endpoint has about 1.2 s to catch up before the next one is asked.
+ * Otherwise an endpoint that claims a high slot would receive the reads of every account that was
+ * just collected.
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for

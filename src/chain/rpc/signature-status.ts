@@ -179,17 +179,17 @@ export function createSignatureStatuses(
 
     /**
      * Asks each configured endpoint separately whether a transaction can still land; never rejects.
-     * An endpoint whose own state has a fault cannot say that it can.
-     * `blockhash` is undefined if the transaction's bytes cannot be decoded: no node accepts such
-     * bytes.
+     * An endpoint whose own state has a fault cannot say that it can. `blockhash` is undefined if
+     * the transaction's bytes cannot be decoded: no node accepts such bytes.
      *
      * An endpoint reports `absent` when it meets three conditions, which together prove that the
      * transaction did not land and never can. First, its finalized block height is past the last
-     * height at which the blockhash is valid, so no later block can include the transaction. Second, the endpoint
-     * no longer accepts the blockhash: the last valid height comes from another endpoint, which may
-     * lie. Third, the endpoint's search of the whole history, in that finalized slot or later,
-     * finds no status. An impossibly high last valid height proves nothing, but must not keep an
-     * account locked: an endpoint that does not accept the blockhash then reports `past`.
+     * height at which the blockhash is valid, so no later block can include the transaction.
+     * Second, the endpoint no longer accepts the blockhash: the last valid height comes from
+     * another endpoint, which may lie. Third, the endpoint's search of the whole history, in that
+     * finalized slot or later, finds no status. An impossibly high last valid height proves
+     * nothing, but must not keep an account locked: an endpoint that does not accept the blockhash
+     * then reports `past`.
      */
     async getExpiryReports(transaction: {
       readonly signature: string;

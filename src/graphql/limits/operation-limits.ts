@@ -73,8 +73,8 @@ const LIMITS: readonly {
 ];
 
 /**
- * Counts the tokens of a document's text. Throws GraphQLError BAD_REQUEST above a limit, or a syntax
- * error. Nothing else looks at a text before.
+ * Counts the tokens of a document's text. Throws GraphQLError BAD_REQUEST above a limit, or a
+ * syntax error. Nothing else looks at a text before.
  */
 export function countTokens(text: string): number {
   const lexer = new Lexer(new Source(text));

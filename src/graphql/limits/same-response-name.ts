@@ -13,11 +13,11 @@ import { fieldsOf, fragmentsOf } from "../../schema/selected-fields.ts";
 /**
  * Requires that fields with one response name are the same field with the same arguments. Replaces
  * graphql-js's OverlappingFieldsCanBeMergedRule, which compares all pairs: 54,000 for 330 fields.
- * Comparing each with the first is enough, also in fragments on an interface, because each interface
- * of the schema has one type, whose fields have the interface's types: no two parents of merged
- * fields exclude each other, and the same field has the same type. The schema has no unions. Stops
- * after `maxFields` fields: an operation with more exceeds a limit or has a cycle of fragments.
- * Other checks refuse both.
+ * Comparing each with the first is enough, also in fragments on an interface, because each
+ * interface of the schema has one type, whose fields have the interface's types: no two parents of
+ * merged fields exclude each other, and the same field has the same type. The schema has no unions.
+ * Stops after `maxFields` fields: an operation with more exceeds a limit or has a cycle of
+ * fragments. Other checks refuse both.
  */
 export function sameResponseNameRule(maxFields: number) {
   return (context: ValidationContext): ASTVisitor => {

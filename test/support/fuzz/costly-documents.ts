@@ -119,7 +119,9 @@ const shapes = fc.record({
   filler: fc.constantFrom(0, 0, 0, 40_000),
 });
 
-/** Requests with one or ten operations, filled with names, literals, fragments, lines or variables. */
+/**
+ * Requests with one or ten operations, filled with names, literals, fragments, lines or variables.
+ */
 export const costlyRequests: fc.Arbitrary<CostlyRequest> = shapes.map((shape) => {
   const { kind, count, operations } = shape;
   const handle = HANDLES[shape.value % HANDLES.length]!;
