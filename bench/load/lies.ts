@@ -38,11 +38,20 @@ const SLOTS_BEHIND = [5, 60];
 /** How many slots a ratchet gains with each answer. */
 const SLOTS_GAINED = 7;
 
+/** Enough to make the heights of other endpoints look impossible. */
+const BLOCKS_BELOW = 700;
+const SIMULATED_LAMPORTS = 1_000_000_000;
+
 /** What an invented transaction moves, and a wrong balance of the fee payer has too much. */
 const MANY_LAMPORTS = 777_000_000_000n;
 
 /** Few enough that a replica cannot reject them as impossible. */
 const SLOTS_AHEAD = 400;
+
+interface Simulation {
+  readonly unitsConsumed: number;
+  readonly preBalances: readonly number[];
+}
 
 const base58 = getBase58Decoder();
 const newBlockhash = () => base58.decode(randomBytes(32));
@@ -176,6 +185,31 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     },
   });
 
+  const lowerHeights: ToMethods = (honest) => ({
+    ...honest,
+    getEpochInfo(params) {
+      const truth = honest.getEpochInfo!(params) as { blockHeight: number };
+      return { ...truth, blockHeight: Math.max(0, truth.blockHeight - BLOCKS_BELOW) };
+    },
+    getLatestBlockhash(params) {
+      const truth = honest.getLatestBlockhash!(params) as {
+        value: { lastValidBlockHeight: number };
+      };
+      const lastValidBlockHeight = Math.max(0, truth.value.lastValidBlockHeight - BLOCKS_BELOW);
+      return { ...truth, value: { ...truth.value, lastValidBlockHeight } };
+    },
+  });
+
+  const changeSimulations =
+    (change: (value: Simulation) => object): ToMethods =>
+    (honest) => ({
+      ...honest,
+      simulateTransaction(params) {
+        const truth = honest.simulateTransaction!(params) as { value: Simulation };
+        return { ...truth, value: change(truth.value) };
+      },
+    });
+
   return [
     {
       name: "failed transactions invented",
@@ -242,9 +276,22 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       name: "no transaction is found",
       methods: (honest: Methods) => ({ ...honest, getTransaction: () => null }),
     },
-    ...[-32602, -32005, -32016].map((code) => ({
+    ...[-32602, -32005, -32016, -32700, -32002, -32015].map((code) => ({
       name: `error ${code} for every call`,
       methods: failWith(code),
     })),
+    { name: `heights ${BLOCKS_BELOW} too low`, methods: lowerHeights },
+    {
+      name: "a rich fee payer and one compute unit in simulations",
+      methods: changeSimulations(({ preBalances: [payer, ...others], ...value }) => ({
+        ...value,
+        unitsConsumed: 1,
+        preBalances: [Number(payer) + SIMULATED_LAMPORTS, ...others],
+      })),
+    },
+    {
+      name: "no accounts in simulations",
+      methods: changeSimulations((value) => ({ ...value, accounts: null })),
+    },
   ];
 }
