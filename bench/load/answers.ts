@@ -81,6 +81,11 @@ const RESULT = z.object({
 export type CollectResult = z.infer<typeof RESULT>;
 export const COLLECTS = z.object({ one: RESULT.nullable(), other: RESULT.nullable() }).nullable();
 export const MANY_COLLECTS = z.object({ collectMany: z.array(RESULT.nullable()) });
+const TRANSFER = z.object({ kind: z.string(), lamports: z.string(), signature: z.string() });
+export type Transfer = z.infer<typeof TRANSFER>;
+export const HISTORY = z.object({
+  walletById: z.object({ history: z.object({ nodes: z.array(TRANSFER) }).nullable() }).nullable(),
+});
 export const GRAPHQL = z.strictObject({
   data: z.unknown().optional(),
   errors: z

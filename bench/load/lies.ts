@@ -45,8 +45,15 @@ const SIMULATED_LAMPORTS = 1_000_000_000;
 /** What an invented transaction moves, and a wrong balance of the fee payer has too much. */
 const MANY_LAMPORTS = 777_000_000_000n;
 
+/** The first byte of each invented signature. */
+const INVENTED = 255;
+
 /** Few enough that a replica cannot reject them as impossible. */
 const SLOTS_AHEAD = 400;
+
+interface RpcTransaction {
+  readonly transaction: object;
+}
 
 interface Simulation {
   readonly unitsConsumed: number;
@@ -55,6 +62,7 @@ interface Simulation {
 
 const base58 = getBase58Decoder();
 const newBlockhash = () => base58.decode(randomBytes(32));
+const inventSignature = () => base58.decode(Buffer.concat([Buffer.of(INVENTED), randomBytes(63)]));
 
 /** A node that accepts transactions, but drops them. */
 export const dropTransactions: ToMethods = (honest) => ({
@@ -210,6 +218,35 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       },
     });
 
+  /**
+   * Lists a transaction that there is not. `returns`: whether it is a copy of a true one; otherwise
+   * the node does not return it.
+   */
+  function inventEntries({ returns }: { returns: boolean }): ToMethods {
+    /** The copied transactions by the invented signature. */
+    const copied = new Map<string, string>();
+    return (honest) => ({
+      ...honest,
+      getSignaturesForAddress(params) {
+        const truth = honest.getSignaturesForAddress!(params) as { signature: string }[];
+        const [newest] = truth;
+        const [, { limit }] = params as [string, { limit: number }];
+        if (!newest) return truth;
+        const signature = inventSignature();
+        if (returns) copied.set(signature, newest.signature);
+        return [{ ...newest, signature }, ...truth].slice(0, limit);
+      },
+      getTransaction(params) {
+        const [signature, ...config] = params as [string, ...unknown[]];
+        const original = copied.get(signature) ?? signature;
+        const truth = honest.getTransaction!([original, ...config]) as RpcTransaction | null;
+        return (
+          truth && { ...truth, transaction: { ...truth.transaction, signatures: [signature] } }
+        );
+      },
+    });
+  }
+
   return [
     {
       name: "failed transactions invented",
@@ -221,6 +258,8 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     },
     { name: "every blockhash expired", methods: claimExpiry(SLOTS_AHEAD) },
     { name: "a fee payer that paid far more", methods: overstateCosts },
+    { name: "history entries invented", methods: inventEntries({ returns: true }) },
+    { name: "history entries that no node has", methods: inventEntries({ returns: false }) },
     {
       name: "a stale node that drops transactions",
       methods: (honest) =>

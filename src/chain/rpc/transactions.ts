@@ -109,9 +109,9 @@ export function createTransactions(needs: {
     /**
      * Lists up to `limit` transactions that name an address, newest first, starting after the
      * transaction `before`. `list` is undefined if no endpoint knows `before`. Skips endpoints
-     * below `minSlot`. Merges a list shorter than `limit` with the other endpoints' lists, because
-     * some nodes keep only the last days; see {@link agree}. `calls`: how many calls were made for
-     * lists.
+     * below `minSlot`. Merges the lists of two endpoints, because one could invent transactions, and
+     * of all endpoints if a list is shorter than `limit`, because some nodes keep only the last
+     * days; see {@link agree}. `calls`: how many calls were made for lists.
      */
     async listTransactions(
       address: string,
@@ -156,7 +156,7 @@ export function createTransactions(needs: {
           lists.set(endpoint, listed);
           list = agree(lists, limit);
         },
-        () => list.filter(({ onlyAt }) => onlyAt === undefined).length === limit,
+        () => lists.size > 1 && list.filter(({ onlyAt }) => onlyAt === undefined).length === limit,
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return { list: isCursorUnknown ? undefined : list, calls };
