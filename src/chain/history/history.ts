@@ -40,8 +40,8 @@ const MIN_READ_AT_ONCE = 10;
 const MAX_CACHED = 50_000;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
-/** The calls of two pages. */
-const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
+/** The calls of two pages, each with a list of two endpoints. */
+const FEW_CALLS = 2 * (2 + MIN_LOOKED_AT);
 /**
  * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow
  * about ten calls a second. A full queue takes about 25 s at 0.2 s per call; address blocks take
