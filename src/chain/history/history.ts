@@ -66,11 +66,11 @@ export type History = ReturnType<typeof createHistory>;
 
 /**
  * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized
- * transactions, because these never change, unless only one of several endpoints has them. All
+ * transactions, because these never change, unless only one of several endpoints returns them. All
  * histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while
  * Redis is up. An address block may use an eighth of the calls, and all trusted callers together
- * half. A read of a list counts once for each endpoint that is asked; a read of a transaction
- * counts once.
+ * half. A read of a list counts once for each endpoint that is asked. A read of a transaction, at
+ * two endpoints, counts once: each provider has its own limit.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
@@ -139,7 +139,7 @@ export function createHistory(needs: {
       }
 
       async function readTransfer(listed: ListedTransaction) {
-        const { signature, hasFailed, onlyAt } = listed;
+        const { signature, hasFailed, isDoubtful } = listed;
         if (hasFailed) return undefined;
         const key = `${signature} ${address}`;
         const cached = cache.get(key);
@@ -147,14 +147,14 @@ export function createHistory(needs: {
         const readPaid = async () => {
           for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
             await pay(reader);
-            const found = await rpc.readTransaction(listed, address);
+            const found = await rpc.readTransaction(signature, address);
             if (found) {
               const transfer = toTransfer(found.transaction, signature, account);
               if (found.isCertain) cache.set(key, { transfer });
               return transfer;
             }
             // One endpoint could invent signatures: they cost one read each, and fail nothing.
-            if (onlyAt) return undefined;
+            if (isDoubtful) return undefined;
             if (readsLeft > 1) await sleep(rereadMs);
           }
           throw new RpcError("unreadable", "getTransaction", "every endpoint");
