@@ -50,7 +50,7 @@ const EQUAL_ARGUMENTS = join(10, (i) => {
 );
 const NESTED_FRAGMENTS = `${join(10, (i) => `query Q${i} { ...F0 }`)} ${join(590, (i) => `fragment F${i} on Query { __typename ...F${i + 1} }`)} fragment F590 on Query { __typename }`;
 /** Of accounts that the network does not have. */
-const MANY_ERRORS = `{ ${"a".repeat(128)}: walletsById(socialIds: [${join(100, (i) => `"${2n ** 63n + BigInt(i)}"`)}]) { ${join(19, (i) => `h${i}: handle`)} } }`;
+const MANY_ERRORS = `{ ${"a".repeat(128)}: walletsById(socialIds: [${join(100, (i) => `"${2n ** 63n + BigInt(i)}"`)}]) { ${join(22, (i) => `h${i}: handle`)} } }`;
 
 const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
   walletsById(socialIds: [${join(100, (i) => `"${i + 1}"`)}]) {
@@ -58,6 +58,9 @@ const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
   }
 }`;
 const KNOWN_MINT = newMint();
+
+const DERIVATIONS =
+  "query ($ids: [String!]!) { walletsById(socialIds: $ids) { address derivation { program seeds bump } } }";
 
 const HUNDRED_COINS = `query (${join(100, (i) => `$v${i}: [String!]!`)}) {
   ${join(100, (i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $v${i}) { waiting } }`)}
@@ -75,6 +78,13 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
     name: `100 new ${kind}`,
     send: postNew(() => ({ query, variables: newVariables() })),
   })),
+  {
+    name: "The derivations of 100 new ids",
+    send: postNew(() => ({
+      query: DERIVATIONS,
+      variables: { ids: Object.values(HUNDRED_QUERIES.ids.newVariables()) },
+    })),
+  },
   { name: "`variables` with 9,000 unknown members", send: collectMany([members(9_000, () => 1)]) },
   {
     name: "Invalid `variables` of 90 kB",
@@ -89,7 +99,7 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
     send: postNew(() => ({ operationName: "Q0", query: NESTED_FRAGMENTS })),
   },
   {
-    name: "1,900 errors, with the longest alias",
+    name: "2,200 errors, with the longest alias",
     send: postNew(() => ({ query: MANY_ERRORS })),
   },
   {

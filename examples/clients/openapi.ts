@@ -86,6 +86,15 @@ export interface components {
             /** @description Why collects do not move the fees; null if they do. */
             reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM" | "PAUSED" | "BELOW_SHARING_MINIMUM" | "SHAREHOLDER_BLOCKED") | null;
         };
+        /** @description How an address is derived: it is the program-derived address of these seeds. Derive it yourself before you launch a token, with a `program` and a first seed that you have stored: they are the same for all accounts, and never change. */
+        Derivation: {
+            /** @description The program to which the address belongs, in base58. */
+            program: string;
+            /** @description The seeds in order, as text in UTF-8. The second one is `socialId`. */
+            seeds: string[];
+            /** @description The last seed, a byte: the highest that gives an address off the curve. */
+            bump: number;
+        };
         Wallet: {
             /** @description The account's handle, in the network's spelling. */
             handle: string;
@@ -93,6 +102,8 @@ export interface components {
             socialId: string;
             /** @description The address to set as the creator of a token on the launch platform, in base58. */
             address: string;
+            /** @description How `address` is derived, so that you can check it. */
+            derivation: components["schemas"]["Derivation"];
             /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
             /** @description What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles. */

@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import type { AccountAddresses, AddressesOf } from "../chain/addresses.ts";
+import type { AddressesOf, DerivedAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
@@ -22,7 +22,7 @@ import type { RequestScope } from "./request-scope.ts";
 export interface Wallet {
   readonly socialId: string;
   readonly account: SocialAccount | undefined;
-  readonly addresses: AccountAddresses;
+  readonly addresses: DerivedAddresses;
 }
 
 /** The mints that a field names, in base58; absent or null: none. */

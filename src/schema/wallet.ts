@@ -17,8 +17,9 @@ import {
 } from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
-import { listCodes } from "./error-code.ts";
 import { CoinType } from "./coin.ts";
+import { DerivationType } from "./derivation.ts";
+import { listCodes } from "./error-code.ts";
 import {
   costOf,
   DEFAULT_TRANSFERS,
@@ -69,6 +70,11 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       resolve: ({ addresses }) => addresses.address,
       description:
         "The address to set as the creator of a token on the launch platform, in base58.",
+    }),
+    derivation: t.field({
+      type: DerivationType,
+      description: "How `address` is derived, so that you can check it.",
+      resolve: ({ addresses }) => addresses.derivation,
     }),
     balance: t.field({
       type: BalanceType,
