@@ -242,7 +242,7 @@ export interface operations {
                  */
                 handle: string;
                 /**
-                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait.
+                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait. GraphQL's `Wallet.coinsSeen` finds coins that were swept lately.
                  * @example []
                  */
                 mint?: string[];

@@ -159,6 +159,15 @@ export function createUseCases(needs: {
       return found;
     },
 
+    /**
+     * Returns the mints of coins that were swept or distributed lately. Rejects with LOOKUP_FAILED
+     * or SERVICE_BUSY.
+     */
+    readCoinsSeen: ({ addresses }: Wallet, scope: RequestScope): Promise<string[]> =>
+      history.readCoinsSeen(addresses, scope).catch((error: unknown) => {
+        throw toLookupContractError(error);
+      }),
+
     collectFees,
 
     /**

@@ -34,8 +34,8 @@ const MAX_STRING_LENGTH = 256;
 const MAX_DEPTH = 20;
 const MAX_DIRECTIVES = 200;
 
-/** Fields of a wallet that have limits of their own. */
-const LIMITED = ["history", "coins"];
+/** Fields of a wallet that have limits or costs of their own. */
+const LIMITED = ["history", "coins", "coinsSeen"];
 
 /**
  * The fields of an operation: 100 wallets with every field but the {@link LIMITED}. Each field can
