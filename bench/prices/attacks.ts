@@ -250,6 +250,16 @@ const CHAIN_ATTACKS: readonly Attack[] = [
     },
   },
   {
+    name: "A collect of 10 new mints below its minimum",
+    send({ send }) {
+      return send(
+        "/collect",
+        {},
+        { socialId: CREATOR, mints: times(10, newMint), minimum: "1000" },
+      );
+    },
+  },
+  {
     name: "A collect of coins that all fail its simulation",
     prepare: failSimulations,
     send({ send, sandbox }) {

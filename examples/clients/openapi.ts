@@ -160,7 +160,7 @@ export interface components {
          * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
          * @enum {string}
          */
-        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
         ErrorBody: {
             error: components["schemas"]["ErrorCode"];
             /** @description What went wrong and what to do, for people. */
@@ -176,7 +176,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
@@ -395,6 +395,11 @@ export interface operations {
                     socialId: string;
                     /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
                     mints?: string[];
+                    /**
+                     * @description The least that the collect is to move for the account: SOL with at most nine digits after the point. If it would move less, the answer is `NOTHING_TO_COLLECT`: no transaction is sent, and `message` says what waits. A collect of the same account that is in flight is joined, whatever it moves.
+                     * @example 0.5
+                     */
+                    minimum?: string;
                 };
             };
         };
@@ -417,6 +422,8 @@ export interface operations {
              *     `INVALID_SOCIAL_ID`: `socialId` must be a string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". A lookup returns it.
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
+             *
+             *     `INVALID_MINIMUM`: `minimum` must be a string of SOL with at most 9 digits after the point, such as "0.5". Received "0,5".
              */
             400: {
                 headers: {

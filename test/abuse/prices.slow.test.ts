@@ -34,6 +34,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "A stream of a wallet with 10 new mints, until its first event": 10,
   "A history of 30 crafted transactions (counts as 2)": 45,
   "The coins of 60 crafted transactions (counts as 3)": 70,
+  "A collect of 10 new mints below its minimum": 10,
   "A collect of coins that all fail its simulation": 28,
   "One-byte chunks, unknown path": 20,
   "One-byte chunks, wrong method": 20,
