@@ -26,6 +26,11 @@ export const WALLET = z.strictObject({
   balance: BALANCE,
 });
 export const LOOKUP = WALLET.extend({
+  derivation: z.strictObject({
+    program: z.string(),
+    seeds: z.array(z.string()).length(2),
+    bump: z.int().min(1).max(255),
+  }),
   balance: BALANCE.extend({ withdrawable: sol }),
   /** A field that the network omits is absent. */
   profile: z.strictObject({

@@ -117,6 +117,32 @@ describeWithBrowser("the page of a creator", (visit) => {
     await name.getByText("Graduate").waitFor();
   });
 
+  it("offers the coins that the account's last transactions swept, once the field for a mint has the focus", async () => {
+    const { id, coins } = world.account("prolific");
+    const mints = coins.slice(0, 2).map(({ mint }) => mint);
+    await world.collect(id, {}, mints);
+    world.sandbox.chain.advanceSlots(1);
+    const page = await visit(`${world.url}/?handle=prolific`);
+    await page.getByText("Live").waitFor();
+    const { coins: region } = partsOf(page);
+    const offers = region.getByRole("button", { name: /^Add coin / });
+    expect(await offers.count()).toBe(0);
+    await page.getByLabel("Count the fees that wait on a coin").focus();
+    await eventually(async () => {
+      expect(await offers.count()).toBe(2);
+    });
+    expect(await violationsOn(page)).toEqual([]);
+    const [first] = mints;
+    await region.getByRole("button", { name: `Add coin ${first!.slice(0, 4)}` }).click();
+    await region.getByRole("button", { name: `Remove coin ${first!.slice(0, 4)}` }).waitFor();
+    expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([first]);
+    expect(await offers.count()).toBe(1);
+    await page.goto(`${world.url}/?handle=newcomer`);
+    await page.getByText("Live").waitFor();
+    expect(await offers.count()).toBe(0);
+    expect(page.offences).toEqual([]);
+  });
+
   it("copies the address, and a link that survives a rename", async () => {
     const { coins, address, id } = world.account("launcher");
     const mint = coins[0]!.mint;

@@ -1,6 +1,6 @@
 import { readWallet, watchWallet } from "./api.js";
 import { setLoading, showDoubt, showFigures, showIdentity, showLoading } from "./card.js";
-import { showCoins, showCoinsLoading } from "./coins.js";
+import { showCoins, showCoinsLoading, startOffers } from "./coins.js";
 import { offerCollect, resetCollect, startCollect } from "./collect.js";
 import { byId, copies, countDown, say, sleep } from "./dom.js";
 import { addCollected, showHistoryLoading, updateHistory } from "./history.js";
@@ -229,5 +229,6 @@ const shareUrl = () => toPageUrl({ socialId: view.wallet.socialId, mints: view.t
 copies(byId("share"), shareUrl);
 copies(byId("copy-address"), () => byId("address").textContent);
 startCollect(showCollected);
+startOffers(() => view, addCoin);
 startSandbox(() => view?.wallet?.socialId, addCoin);
 open(readParameters(new URLSearchParams(location.search)));
