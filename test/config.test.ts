@@ -67,7 +67,7 @@ describe("the variables", () => {
       socialCacheSeconds: 300,
       socialReadsPerHour: 10_000,
       rpcTimeoutMs: 5000,
-      collectTimeoutMs: 60_000,
+      collectTimeoutMs: 50_000,
       minCollectLamports: 100_000n,
       maxPriorityFeeLamports: 50_000n,
       feeBudgetLamportsPerHour: 50_000_000n,

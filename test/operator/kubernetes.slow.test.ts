@@ -185,9 +185,7 @@ describe("the Kubernetes manifests", () => {
   it("give a stopping pod enough time", () => {
     const sleep = Number(container.lifecycle.preStop.exec.command[1]);
     const { collectTimeoutMs } = readConfig(sandbox.env);
-    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
-      sleep + collectTimeoutMs / 1000 + 15,
-    );
+    expect(pod.spec.terminationGracePeriodSeconds).toBe(sleep + collectTimeoutMs / 1_000 + 15);
   });
 });
 
