@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { describeFailure } from "./commands/describe-failure.ts";
-import { loadEnvFile } from "./commands/env-file.ts";
+import { loadEnvFile, type EnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
@@ -40,11 +40,8 @@ const OPTIONS = {
 
 /** What a command needs from the process. Tests pass their own. */
 interface Host {
-  /**
-   * Reads the environment variables and the working directory's .env file. Returns warnings about
-   * the file's lines.
-   */
-  readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
+  /** Reads the environment variables and the working directory's .env file. */
+  readEnv(): { readonly env: Environment; readonly file: EnvFile };
   print(text: string): void;
   printError(...values: unknown[]): void;
   /** Default: standard output. */
@@ -59,8 +56,8 @@ interface Host {
 
 export const THIS_PROCESS: Host = {
   readEnv() {
-    const warnings = loadEnvFile(".env");
-    return { env: process.env, warnings };
+    const file = loadEnvFile(".env");
+    return { env: process.env, file };
   },
   print: console.log,
   printError: console.error,
@@ -88,7 +85,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    hints = [...read.warnings, ...warnAboutUnknown(env)];
+    hints = [...read.file.warnings, ...warnAboutUnknown(env, read.file.names)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
     if (command === undefined) return await serve(env, host, warnings);
