@@ -249,6 +249,19 @@ describe("an invalid variable", () => {
     );
   });
 
+  it("can be a missing PUBLIC_URL, without which production cannot tell its own pages", () => {
+    const production = { ...complete, NODE_ENV: "production", CORS_ORIGINS: "https://app.example" };
+    expect(messageFor(production)).toContain(
+      "- PUBLIC_URL: missing. With CORS_ORIGINS, production",
+    );
+    for (const change of [
+      { PUBLIC_URL: "https://tributary.example" },
+      { CORS_ORIGINS: "*" },
+      { NODE_ENV: "development" },
+    ])
+      expect(readConfig({ ...production, ...change }).port).toBe(4000);
+  });
+
   it("is named in one message with all others", () => {
     const message = messageFor({ SOCIAL_API_URL: "x", PORT: "x" });
     for (const name of [
