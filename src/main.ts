@@ -117,8 +117,7 @@ async function runDoctor(
 ): Promise<number> {
   const config = readConfig(env);
   const { examine } = await import("./commands/doctor.ts");
-  const { text, atFault } = await examine(config, warnings, id);
-  print(text);
+  const atFault = await examine(config, warnings, print, id);
   return atFault.length > 0 ? 1 : 0;
 }
 

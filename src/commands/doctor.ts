@@ -45,14 +45,26 @@ const LOW_QUOTA = 5;
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
- * Checks a configuration against its upstreams without spending anything. Returns the lines to
- * print and the variables at fault. With `id`, the lines also show the address of this social id.
+ * Checks a configuration against its upstreams without spending anything. Prints each finding as
+ * soon as it is known. Returns the variables at fault. With `id`, also prints the address of this
+ * social id.
  */
 export async function examine(
   config: Config,
   warnings: readonly string[],
+  print: (line: string) => void,
   id?: string,
-): Promise<{ text: string; atFault: string[] }> {
+): Promise<string[]> {
+  const atFault = new Set<string>();
+  let isSuspicious = warnings.length > 0;
+  function report({ state, variable, text }: Finding): void {
+    print(`${LABELS[state]}  ${variable}: ${text}`);
+    if (state === "bad") atFault.add(variable);
+    if (state === "poor") isSuspicious = true;
+  }
+  for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
+  [...showTrust(config), ...showAddress(config, id)].forEach(report);
+
   const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
   const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
   const log = createLogger("silent");
@@ -69,32 +81,35 @@ export async function examine(
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
-  const [network, chain, redis] = await Promise.all([
-    checkSocialNetwork(client, socialApiUrl),
-    checkChain({ config, rpc, examineEndpoint: endpoints.examine }),
-    checkRedis(config),
+  async function checkNetwork(): Promise<void> {
+    report(await checkSocialNetwork(client, socialApiUrl));
+    checkQuota(quota.left()).forEach(report);
+  }
+  await Promise.all([
+    checkNetwork(),
+    checkChain({ config, rpc, report, examineEndpoint: endpoints.examine }).then(() => {
+      endpoints.distance().forEach(report);
+    }),
+    checkRedis(config).then(report),
   ]);
-  const findings = [
-    network,
-    ...checkQuota(quota.left()),
-    ...chain,
-    ...endpoints.distance(),
-    redis,
-    ...showAddress(config, id),
-  ];
-  const atFault = [
-    ...new Set(findings.filter(({ state }) => state === "bad").map(({ variable }) => variable)),
-  ];
-  const lines = [
-    ...warnings.map((warning) => `${LABELS.poor}  ${warning}`),
-    ...findings.map(({ state, variable, text }) => `${LABELS[state]}  ${variable}: ${text}`),
-  ];
-  const isSuspicious = lines.some((line) => line.startsWith(LABELS.poor));
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
-  const last = atFault.length > 0 ? `At fault: ${atFault.join(", ")}` : nothing;
-  return { text: [...lines, last].join("\n"), atFault };
+  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
+  return [...atFault];
+}
+
+/** Shows whom the service trusts, because a wrong range gives strangers any address or no limit. */
+function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
+  const proxies =
+    trustProxy.length > 0
+      ? `X-Forwarded-For is trusted from ${trustProxy.join(", ")}, so these must be your proxies only`
+      : "not set: X-Forwarded-For is trusted from nobody, and the address of each connection counts";
+  const callers = `no rate limit applies to ${trustedCallers.join(", ")}`;
+  return [
+    good("TRUST_PROXY", proxies),
+    ...(trustedCallers.length > 0 ? [good("TRUSTED_CALLERS", callers)] : []),
+  ];
 }
 
 function checkQuota(left: { remaining: number; limit: number } | undefined): Finding[] {

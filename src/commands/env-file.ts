@@ -1,6 +1,7 @@
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
+import { isReadableByAll } from "./risky-variables.ts";
 
 /**
  * An assignment as Node's parser reads it. A quoted value may end on a later line; others end with
@@ -42,9 +43,18 @@ export function loadEnvFile(path: string): EnvFile {
   if (problems.length > 0) throw new ConfigError(problems);
   const variables = Object.entries(parseEnv(text));
   for (const [name, value] of variables) process.env[name] ??= value;
+  const key = variables.find(([name]) => name === "FEE_PAYER_KEYPAIR")?.[1];
+  const isKeyExposed = key && !existsSync(key) && isReadableByAll(path);
   return {
     names: new Set(variables.map(([name]) => name)),
-    warnings: warnings.map((warning) => `${path}, ${warning}`),
+    warnings: [
+      ...warnings.map((warning) => `${path}, ${warning}`),
+      ...(isKeyExposed
+        ? [
+            `${path} has the fee payer's key, and every user of this machine can read it: run chmod 600 ${path}`,
+          ]
+        : []),
+    ],
   };
 }
 

@@ -1,8 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
 import { Keypair } from "@solana/web3.js";
-import { expect, it } from "vitest";
+import { expect, it, onTestFinished } from "vitest";
 import { checkLines, loadEnvFile } from "../../src/commands/env-file.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -42,6 +42,25 @@ it("a name in .env that resembles a variable's is a warning, however short", asy
   expect(
     [...program.output().matchAll(/(\w+) is not a variable/g)].map(([, name]) => name),
   ).toEqual(["HOSTS"]);
+});
+
+it("a .env with the fee payer's key that every user can read is a warning", () => {
+  const file = join(temporaryFolder(), ".env");
+  onTestFinished(() => {
+    delete process.env.FEE_PAYER_KEYPAIR;
+  });
+  const warningsOf = (key: string, mode: number) => {
+    writeFileSync(file, `FEE_PAYER_KEYPAIR=${key}\n`);
+    chmodSync(file, mode);
+    return loadEnvFile(file).warnings;
+  };
+  const key = JSON.stringify([...Keypair.generate().secretKey]);
+  expect(warningsOf(key, 0o644)).toEqual([
+    `${file} has the fee payer's key, and every user of this machine can read it: run chmod 600 ${file}`,
+  ]);
+  expect(warningsOf(key, 0o600)).toEqual([]);
+  // The path of a key, not a key.
+  expect(warningsOf(file, 0o644)).toEqual([]);
 });
 
 it("a folder named .env ends the start with one line", async () => {

@@ -77,7 +77,7 @@ it("an older Node ends with the version that the service needs", async () => {
   );
   expect(await program.exitCode()).toBe(1);
   expect(program.output()).toBe(
-    "Tributary needs Node 24 or later, and this is Node 22.23.1. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.\n",
+    "Tributary needs Node 24 or later, and this is Node 22.23.1. Install Node 24, or the project's own: npm ci --include=dev, without --ignore-scripts.\n",
   );
 });
 
