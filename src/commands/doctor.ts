@@ -39,6 +39,11 @@ const LEAST_REDIS_VERSION = 7;
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
+/** What the network charges for an account. Source: its price list. */
+const DOLLARS_PER_ACCOUNT = 0.01;
+/** Credit for fewer accounts is low. */
+const FEW_ACCOUNTS = 1_000;
+
 /** A quota is low if a fifth of it or less is left. */
 const LOW_QUOTA = 5;
 
@@ -82,8 +87,10 @@ export async function examine(
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
   async function checkNetwork(): Promise<void> {
-    report(await checkSocialNetwork(client, socialApiUrl));
+    const finding = await checkSocialNetwork(client, socialApiUrl);
+    report(finding);
     checkQuota(quota.left()).forEach(report);
+    if (finding.state !== "bad") report(checkCredit(await client.credit()));
   }
   await Promise.all([
     checkNetwork(),
@@ -117,6 +124,19 @@ function checkQuota(left: { remaining: number; limit: number } | undefined): Fin
   const text = `the network allows ${left.remaining} more calls of ${left.limit} until its next reset`;
   const state = left.remaining > left.limit / LOW_QUOTA ? good : poor;
   return [state("SOCIAL_API_TOKEN", text)];
+}
+
+function checkCredit(dollars: number | undefined): Finding {
+  if (dollars === undefined)
+    return good(
+      "SOCIAL_API_TOKEN",
+      "the network does not say how much credit is left: see its developer console",
+    );
+  const accounts = Math.max(0, Math.floor(dollars / DOLLARS_PER_ACCOUNT));
+  const text = `the network's credit is $${dollars.toFixed(2)}, enough to look up ${accounts} accounts`;
+  return accounts < FEW_ACCOUNTS
+    ? poor("SOCIAL_API_TOKEN", `${text}: add credit in the network's developer console`)
+    : good("SOCIAL_API_TOKEN", text);
 }
 
 function showAddress(config: Config, id: string | undefined): Finding[] {

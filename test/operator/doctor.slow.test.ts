@@ -63,6 +63,7 @@ describe("npm run doctor", () => {
       "ok     REDIS_URL",
       "ok     SOCIAL_API_TOKEN",
       "ok     SOCIAL_API_TOKEN",
+      "ok     SOCIAL_API_TOKEN",
       "ok     SOLANA_RPC_URL",
       "ok     SOLANA_RPC_URL",
       "ok     SOLANA_RPC_URL",
@@ -101,6 +102,29 @@ describe("npm run doctor", () => {
     ]);
     expect(exitCode).toBe(1);
     expect(lines.join("\n")).not.toMatch(/a-secret|that-is-wrong| at .*\.ts/);
+  });
+
+  it.each([
+    [
+      { data: { free_balance: 0, prepaid_balance: 250, total_balance: 250 } },
+      "ok     SOCIAL_API_TOKEN: the network's credit is $250.00, enough to look up 25000 accounts",
+    ],
+    [
+      { data: { free_balance: 0, prepaid_balance: -1.5, total_balance: 0 } },
+      "check  SOCIAL_API_TOKEN: the network's credit is $0.00, enough to look up 0 accounts: add credit",
+    ],
+    [
+      { title: "Not Found", status: 404 },
+      "ok     SOCIAL_API_TOKEN: the network does not say how much credit is left",
+    ],
+  ])("shows the network's credit: %j", async (body, start) => {
+    sandbox.social.faults.add({
+      when: ({ path }) => path === "/2/usage/credits",
+      then: { status: "status" in body ? 404 : 200, body: JSON.stringify(body) },
+    });
+    const { exitCode, lines } = await doctor();
+    expect(lines.filter((line) => line.startsWith(start))).toHaveLength(1);
+    expect(exitCode).toBe(0);
   });
 
   it("prints each check as it ends", async () => {
