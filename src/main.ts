@@ -13,8 +13,8 @@ import {
   wantsSandbox,
   type Environment,
 } from "./config.ts";
-import { listen } from "./http/server.ts";
-import { createLogger, type DestinationStream } from "./observability/log.ts";
+import { listen, type Responder } from "./http/server.ts";
+import { createLogger, type DestinationStream, type Logger } from "./observability/log.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
 
@@ -170,6 +170,21 @@ function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 0 && port <= 65_535;
 }
 
+/** Listens at 0.0.0.0 instead of `::` where the system has no IPv6. */
+async function listenOnAll(
+  responder: Responder,
+  at: { host: string; port: number },
+  log: Logger,
+): ReturnType<typeof listen> {
+  try {
+    return await listen(responder, at);
+  } catch (error) {
+    if (at.host !== "::" || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    log.warn("HOST: this machine has no IPv6, so the service listens at 0.0.0.0 instead of ::");
+    return listen(responder, { ...at, host: "0.0.0.0" });
+  }
+}
+
 /** Runs the service until it is stopped, or its start fails. */
 async function serve(
   env: Environment,
@@ -193,14 +208,13 @@ async function serve(
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const server = open(await listen(gateway.api, config));
-  const { host, adminPort } = config;
+  const { adminPort } = config;
+  const listenAt = async (responder: Responder, port: number) =>
+    open(await listenOnAll(responder, { host: config.host, port }, log));
+  const server = await listenAt(gateway.api, config.port);
   // Stays open until the process exits, so that /readyz and the metrics show the progress of a
   // shutdown.
-  const admin =
-    adminPort === undefined
-      ? undefined
-      : open(await listen(gateway.admin, { host, port: adminPort }));
+  const admin = adminPort === undefined ? undefined : await listenAt(gateway.admin, adminPort);
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: MonotonicTime | undefined;

@@ -81,6 +81,22 @@ it("an older Node ends with the version that the service needs", async () => {
   );
 });
 
+it("HOST=:: is 0.0.0.0 on a machine without IPv6, and the log says so", async () => {
+  // What Node's binding answers there.
+  const withoutIpv6 =
+    'import { constants } from "node:os"; process.binding("tcp_wrap").TCP.prototype.bind6 = () => -constants.errno.EAFNOSUPPORT';
+  const program = spawnNode(
+    ["--import", `data:text/javascript,${encodeURIComponent(withoutIpv6)}`, MAIN],
+    { HOST: "::", SANDBOX: "true", PORT: "0", ADMIN_PORT: "0" },
+  );
+  const url = await program.address(/Gateway +(http\S+)/);
+  expect(new URL(url).hostname).toBe("0.0.0.0");
+  expect((await fetch(`${url}/livez`)).status).toBe(200);
+  expect(program.output()).toContain("HOST: this machine has no IPv6");
+  program.stop();
+  expect(await program.exitCode()).toBe(0);
+});
+
 it("production does not start in a process that can make code from strings", async () => {
   const production = { NODE_ENV: "production", PORT: "0" };
   const program = spawnNode([MAIN], production);
