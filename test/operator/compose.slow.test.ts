@@ -73,6 +73,23 @@ describe("the compose files", () => {
     }
   });
 
+  it("give Redis, the balancer and the gateways a read-only file system, and no capabilities", () => {
+    for (const { services } of [compose, sandboxCompose]) {
+      const { redis, balancer } = services;
+      for (const service of [redis, balancer, ...gatewaysOf({ services })]) {
+        const { read_only, cap_drop, security_opt } = service;
+        expect({ read_only, cap_drop, security_opt }).toEqual({
+          read_only: true,
+          cap_drop: ["ALL"],
+          security_opt: ["no-new-privileges:true"],
+        });
+      }
+      expect(redis.user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+      // What the file in Caddy's image has.
+      expect([redis.cap_add, balancer.cap_add]).toEqual([undefined, ["NET_BIND_SERVICE"]]);
+    }
+  });
+
   it("name existing files, build targets, build arguments and replicas", () => {
     for (const { services } of [compose, sandboxCompose]) {
       for (const { volumes = [], build } of Object.values<any>(services)) {
