@@ -125,14 +125,16 @@ async function runDoctor(
  * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
  */
 async function importSandbox() {
+  // Its error has no code if the binary of this platform is missing.
+  const vm = await import("litesvm").catch(() => undefined);
   try {
-    return await import("./sandbox/sandbox.ts");
+    if (vm) return await import("./sandbox/sandbox.ts");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ConfigError([
-      "the sandbox's packages are not installed; run npm ci without --omit=optional",
-    ]);
   }
+  throw new ConfigError([
+    `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
+  ]);
 }
 
 /**

@@ -81,6 +81,15 @@ it("an older Node ends with the version that the service needs", async () => {
   );
 });
 
+it("a sandbox without its binary for this platform says so as it does without its packages", async () => {
+  // Where the package looks for its binary.
+  const program = spawnNode([MAIN], { PORT: "0", NAPI_RS_NATIVE_LIBRARY_PATH: "/nowhere" });
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toBe(
+    `Tributary cannot start:\n  - the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}\n`,
+  );
+});
+
 it("HOST=:: is 0.0.0.0 on a machine without IPv6, and the log says so", async () => {
   // What Node's binding answers there.
   const withoutIpv6 =
