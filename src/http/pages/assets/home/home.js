@@ -128,6 +128,13 @@ function showBalance({ target }, { socialId, balance, coins }) {
 
 /** Shows why there is no account to show. Tries again by itself after an error that passes. */
 async function showNotice(of, error) {
+  const { handle, mints, mayBeId } = of.target;
+  if (error.code === "SOCIAL_NOT_FOUND" && mayBeId) {
+    const target = { socialId: handle, mints };
+    history.replaceState(null, "", toPageUrl(target));
+    open(target);
+    return;
+  }
   const { kind, title, text, action, waitSeconds } = describeLookup(error, of.target);
   byId("creator").hidden = true;
   byId("notice").hidden = false;
@@ -185,8 +192,8 @@ function removeCoin(mint) {
 byId("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
   const target = readAccount(byId("handle").value);
-  if (target?.handle === "") return;
-  if (target) visit(target);
+  if (target?.handle === "") byId("handle").focus();
+  else if (target) visit(target);
   else
     byId("handle-problem").textContent =
       "This is no profile. Paste an address such as https://x.com/creator, or enter a handle.";
