@@ -103,11 +103,7 @@ export const COLLECT_FAILURES = {
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     answer: (shortage) =>
-      budgetRefusal(
-        shortage,
-        shortage.isSmall ? "fee budget for small collects" : "fee budget",
-        "collect",
-      ),
+      budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */

@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
 import type { AccountAddresses } from "./addresses.ts";
-import { createBatcher } from "./batcher.ts";
+import type { Caller } from "../fairness/caller.ts";
+import type { Batches, ChainPlan } from "../fairness/chain-plan.ts";
+import { createBatcher, type Ask } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/stale-balances.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "./launchpad/coin-fees.ts";
@@ -36,17 +38,16 @@ export interface WalletState {
 
 /**
  * Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot
- * be read.
+ * be read. `caller`: who looks the wallets up; absent, the reads belong to the owner of the running
+ * code.
  */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
-  signal?: AbortSignal,
+  caller?: Caller,
 ) => Promise<(WalletState | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** The most wallets in a batch: without coins, they fill three calls. */
-const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** The most batches in flight: a batch that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
@@ -66,8 +67,9 @@ const MAX_WAIT_MS = 20;
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
+  chainPlan: ChainPlan;
 }): ReadWallets {
-  const { rpc, floors } = needs;
+  const { rpc, floors, chainPlan } = needs;
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
@@ -78,8 +80,7 @@ export function createReadWallets(needs: {
     };
   }
 
-  const { load } = createBatcher<WalletWithCoins, WalletState>({
-    ask: (wallets, answer) =>
+  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
       rpc.readAccounts({
         groups: wallets.map(toKeys),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
@@ -102,14 +103,31 @@ export function createReadWallets(needs: {
           answer(i, decode(wallet, found));
           return "taken";
         },
-      }),
-    idOf: identityOf,
-    maxKeys: MAX_WALLETS,
-    maxCalls: MAX_BATCHES,
-    maxWaitMs: MAX_WAIT_MS,
-  });
+      });
+  const createReads = (batches?: Batches) =>
+    createBatcher<WalletWithCoins, WalletState>({
+      ask,
+      idOf: identityOf,
+      maxKeys: MAX_KEYS_PER_CALL,
+      sizeOf: accountsOf,
+      maxCalls: MAX_BATCHES,
+      maxWaitMs: MAX_WAIT_MS,
+      batches,
+    });
+  const lookups = createReads(chainPlan.batchesOf("lookups"));
+  const collects = createReads(chainPlan.batchesOf("collects"));
+  /** For live reads, which have taken their turn. */
+  const streams = createReads();
 
-  return load;
+  return (wallets, caller) => {
+    if (caller) {
+      const { addressBlock, signal } = caller;
+      return lookups.load(wallets, { blocks: [addressBlock], signal });
+    }
+    const owner = chainPlan.owner();
+    const blocks = [...(owner?.parts.keys() ?? [])];
+    return (owner?.use === "streams" ? streams : collects).load(wallets, { blocks });
+  };
 }
 
 /** Returns the first wallets, as many as one call can read, but at least one. */
@@ -117,12 +135,15 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   const taken: Wallet[] = [];
   let accounts = 0;
   for (const wallet of wallets) {
-    accounts += ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * wallet.coins.length;
+    accounts += accountsOf(wallet);
     if (taken.length > 0 && accounts > MAX_KEYS_PER_CALL) break;
     taken.push(wallet);
   }
   return taken;
 }
+
+const accountsOf = ({ coins }: WalletWithCoins) =>
+  ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * coins.length;
 
 function toKeys({ account, coins }: WalletWithCoins): string[] {
   const own = [account.creatorVault, account.ammVault, account.address];

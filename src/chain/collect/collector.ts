@@ -1,9 +1,11 @@
 import type { Logger } from "../../observability/log.ts";
+import type { ChainPlan } from "../../fairness/chain-plan.ts";
 import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
 import { CollectError, mayHaveMoved } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
+import { NoRoomError } from "../rpc/rpc-error.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
 import {
@@ -61,8 +63,13 @@ export type Collector = ReturnType<typeof createCollector>;
  * flight has its own deadline and continues after all callers have left. When too many collects are
  * in flight, others wait in a queue that treats all address blocks equally.
  */
-export function createCollector(needs: CollectNeeds) {
-  const { backoff, metrics, collectTimeoutMs } = needs;
+export function createCollector(
+  needs: CollectNeeds & {
+    /** Runs a collect, whose calls to the chain belong to the address block of its first caller. */
+    ownCalls: ChainPlan["own"];
+  },
+) {
+  const { backoff, metrics, collectTimeoutMs, ownCalls } = needs;
   const startCollect = createStartCollect(needs);
   const addTask = createSemaphore<CollectOutcome>({
     maxRunning: MAX_IN_FLIGHT,
@@ -87,12 +94,17 @@ export function createCollector(needs: CollectNeeds) {
         metrics.ended(outcome.kind);
         return outcome;
       } catch (error) {
-        metrics.ended(error instanceof CollectError ? error.result : "COLLECT_FAILED");
+        const isRefused = error instanceof NoRoomError;
+        const result = error instanceof CollectError ? error.result : "COLLECT_FAILED";
+        metrics.ended(isRefused ? "refused" : result);
         throw error;
       }
     }
     const collect: AccountCollect = {
-      task: addTask(run, () => collects.delete(address)),
+      task: addTask(
+        () => ownCalls({ use: "collects", parts: new Map([[addressBlock, 1]]) }, run),
+        () => collects.delete(address),
+      ),
       inFlight: undefined,
       visitorBlock,
       coins: new Map(),

@@ -1,0 +1,269 @@
+import { AsyncLocalStorage } from "node:async_hooks";
+import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { createLruCache } from "../store/lru-cache.ts";
+import type { BudgetMetrics } from "./budget-metrics.ts";
+import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
+
+/** Each use's floor: the fraction of the plan that no other use can take. */
+const FLOORS = { lookups: 3 / 8, collects: 3 / 8, histories: 7 / 32, streams: 1 / 32 };
+export type Use = keyof typeof FLOORS;
+const USES = Object.keys(FLOORS) as Use[];
+/** The fraction of the plan for an IPv4 /24, an IPv6 /48, or an IPv6 /32. */
+const BLOCK_SHARE = 1 / 4;
+/** For all trusted callers together. */
+const TRUSTED_SHARE = 1 / 2;
+/** The fraction of a second's calls that may be made at once. */
+const BURST = 1 / 4;
+/** How long a call counts: calls fade by a factor of e in this time. */
+const FADE_SECONDS = 60;
+/** As many calls may wait as are made in this time. */
+const MAX_WAIT_SECONDS = 2;
+/** An entry takes about 150 bytes. */
+const MAX_OWNERS = 50_000;
+
+/** The address blocks that own a call, and the part of each, 0 to 1. */
+export type Parts = ReadonlyMap<string, number>;
+
+export interface Owner {
+  readonly use: Use;
+  readonly parts: Parts;
+  /** When it aborts, the owner's waiting calls are dropped. */
+  readonly signal?: AbortSignal | undefined;
+}
+
+/** The calls that an owner has taken and not made yet. */
+interface Tab extends Owner {
+  unmade: number;
+  /** Whether `unmade` has the next turn's call. */
+  hasTurn: boolean;
+}
+
+interface Waiter {
+  readonly rank: () => number;
+  readonly signal?: AbortSignal | undefined;
+  readonly resolve: () => void;
+  readonly reject: (error: Error) => void;
+}
+
+export type ChainPlan = ReturnType<typeof createChainPlan>;
+
+/**
+ * Every call to the chain has an owner, who takes it before it is made. In any second, all replicas
+ * together make `callsPerSecond` calls: each its equal part. A use may take what the floors of the
+ * others leave; streams have only their floor, because nobody waits for their next read. Further
+ * calls wait, and the next call goes to the block that has used least of its share. So a block that
+ * takes little hardly waits, however many take much. If too many calls wait, the block that has
+ * used most is refused; so is a block that has used its whole share.
+ *
+ * Node's AsyncLocalStorage passes the owner on to everything that it starts. So retries, calls to a
+ * second endpoint, and what follows a signature count too: they do not wait, but later calls wait
+ * for them. Calls without an owner are the service's own, a few a minute.
+ */
+export function createChainPlan(needs: {
+  callsPerSecond: number;
+  /** The number of replicas that share the plan. */
+  replicas: () => number;
+  /** Returns the error of a refused call. */
+  refuse: (shortage: Required<Shortage>) => Error;
+  metrics: BudgetMetrics;
+}) {
+  const tabs = new AsyncLocalStorage<Tab>();
+  /** What each block and IPv6 /32 has taken, and `all`. */
+  const takenBy = createLruCache<string, { calls: number; at: number }>(MAX_OWNERS);
+  const waiting = Object.fromEntries(USES.map((use) => [use, new Set<Waiter>()])) as {
+    readonly [use in Use]: Set<Waiter>;
+  };
+  /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
+  const floors: Record<Use, number> = { ...FLOORS };
+  let left = 0;
+  let refilledAt = -Infinity;
+  let timer: NodeJS.Timeout | undefined;
+  const rate = () => needs.callsPerSecond / needs.replicas();
+  const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
+  needs.metrics.watch("chain_calls", () => Math.min(1, taken("all") / (FADE_SECONDS * rate())));
+
+  function refill(): void {
+    const now = performance.now();
+    const perSecond = rate();
+    const mostOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
+    const most = sum(mostOf);
+    // With a full bucket, a second then gives no more than the plan.
+    const refilled = Math.max(perSecond - most, perSecond / 2) * ((now - refilledAt) / 1_000);
+    for (const use of USES)
+      floors[use] = Math.min(mostOf(use), floors[use] + FLOORS[use] * refilled);
+    left = Math.min(most, left + refilled);
+    refilledAt = now;
+  }
+
+  function mayCall(use: Use): boolean {
+    if (floors[use] >= 1 || use === "streams") return floors[use] >= 1;
+    return left - sum((each) => (each === use ? 0 : Math.max(0, floors[each]))) >= 1;
+  }
+
+  /** Takes a call that may be made. What other uses leave does not count against the floor. */
+  function takeOne(use: Use): void {
+    left--;
+    if (floors[use] >= 1) floors[use]--;
+  }
+
+  /** Takes calls that cannot wait. Gives a negative number back. */
+  function takeAtOnce(tab: Tab, calls: number): void {
+    left -= calls;
+    floors[tab.use] -= calls;
+    charge(tab, calls);
+  }
+
+  function taken(owner: string): number {
+    const { calls, at } = takenBy.get(owner) ?? { calls: 0, at: 0 };
+    return calls * Math.exp((at - performance.now()) / (1_000 * FADE_SECONDS));
+  }
+
+  function charge({ parts }: Owner, calls: number): void {
+    const add = (owner: string, part: number) =>
+      takenBy.set(owner, { calls: taken(owner) + part * calls, at: performance.now() });
+    add("all", 1);
+    for (const [block, part] of parts) for (const owner of ownersOf(block)) add(owner, part);
+  }
+
+  const shareOf = (block: string) =>
+    (block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE) * FADE_SECONDS * rate();
+
+  /** The used fraction of a block's share; of its IPv6 /32's share if that is more. */
+  const rankOf = (block: string) => Math.max(...ownersOf(block).map(taken)) / shareOf(block);
+  const leastRankOf = (blocks: Iterable<string>) => Math.min(...Array.from(blocks, rankOf));
+
+  function refusal(scope: BudgetScope, waitSeconds: number): Error {
+    needs.metrics.refused("chain_calls", scope, 1);
+    return needs.refuse({ scope, retryAfterSeconds: toRetryAfterSeconds(1_000 * waitSeconds) });
+  }
+
+  /** Returns the error for a call whose blocks have all used their shares. */
+  function refusalOf(blocks: Iterable<string>): Error | undefined {
+    const rank = leastRankOf(blocks);
+    return rank < 1 ? undefined : refusal("CALLER", FADE_SECONDS * Math.log(rank));
+  }
+
+  const maxWaiting = () => Math.ceil(MAX_WAIT_SECONDS * rate());
+  /** After this time, the calls that wait now have been made. */
+  const refusalOfMany = (use: Use) => refusal("SERVICE", MAX_WAIT_SECONDS / FLOORS[use]);
+
+  function inOrder(use: Use): Waiter[] {
+    const ranked = Array.from(waiting[use], (waiter) => ({ waiter, rank: waiter.rank() }));
+    return ranked.sort((a, b) => a.rank - b.rank).map(({ waiter }) => waiter);
+  }
+
+  /** Takes the next call of a use; undefined if it may be made at once. */
+  function takeTurn(
+    use: Use,
+    rank: () => number,
+    signal?: AbortSignal,
+  ): Promise<void> | undefined {
+    refill();
+    if (waiting[use].size === 0 && mayCall(use)) {
+      takeOne(use);
+      return undefined;
+    }
+    return new Promise((resolve, reject) => {
+      waiting[use].add({ rank, signal, resolve, reject });
+      if (waiting[use].size > maxWaiting()) {
+        const last = inOrder(use).at(-1)!;
+        waiting[use].delete(last);
+        last.reject(refusalOfMany(use));
+      }
+      timer ??= setTimeout(giveTurns, 1_000 / rate());
+    });
+  }
+
+  function giveTurns(): void {
+    refill();
+    for (const use of USES) {
+      const next = waiting[use].size > 0 && mayCall(use) ? inOrder(use) : [];
+      for (const waiter of next) {
+        if (!waiter.signal?.aborted && !mayCall(use)) break;
+        waiting[use].delete(waiter);
+        if (waiter.signal?.aborted) waiter.reject(waiter.signal.reason as Error);
+        else {
+          takeOne(use);
+          waiter.resolve();
+        }
+      }
+    }
+    const isWaiting = USES.some((use) => waiting[use].size > 0);
+    timer = isWaiting ? setTimeout(giveTurns, 1_000 / rate()) : undefined;
+  }
+
+  async function runOn<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
+    try {
+      return await tabs.run(tab, run);
+    } finally {
+      if (tab.unmade > 0) takeAtOnce(tab, -tab.unmade);
+      tab.unmade = 0;
+    }
+  }
+
+  return {
+    /** Runs code whose calls belong to `owner`. Gives back what it takes and does not make. */
+    own: <T>(owner: Owner, run: () => T | Promise<T>): Promise<T> =>
+      runOn({ ...owner, unmade: 0, hasTurn: false }, run),
+
+    /** The owner of the running code's calls. */
+    owner: (): Owner | undefined => tabs.getStore(),
+
+    /**
+     * Takes the owner's next call, once it may be made; undefined if that is now. Rejects with the
+     * error of `refuse`, or the signal's reason.
+     */
+    turn(): Promise<void> | undefined {
+      const tab = tabs.getStore();
+      if (!tab || tab.hasTurn) {
+        if (tab) tab.hasTurn = false;
+        return undefined;
+      }
+      const refused = refusalOf(tab.parts.keys());
+      if (refused) return Promise.reject(refused);
+      const taken = () => {
+        tab.unmade++;
+        charge(tab, 1);
+      };
+      const turn = takeTurn(tab.use, () => leastRankOf(tab.parts.keys()), tab.signal);
+      if (turn) return turn.then(taken);
+      taken();
+      return undefined;
+    },
+
+    /** Counts a call that is being made. */
+    count(): void {
+      const tab = tabs.getStore();
+      if (tab && tab.unmade > 0) tab.unmade--;
+      else if (tab) takeAtOnce(tab, 1);
+      else left--;
+    },
+
+    /** For batches of a use, which choose their keys once they have a turn. */
+    batchesOf: (use: Use) => ({
+      /** `rank`: the least rank of the batch's blocks. */
+      turn: (rank: () => number) => takeTurn(use, rank),
+      /** Makes the call of the last turn, for the owners of the chosen keys; none: gives it back. */
+      run<T>(parts: Parts, run: () => T | Promise<T>): Promise<T> {
+        const tab = { use, parts, unmade: 1, hasTurn: true };
+        charge(tab, 1);
+        return runOn(tab, run);
+      },
+      leastRankOf,
+      /** How much a call adds to a block's rank. */
+      costOf: (block: string) => 1 / shareOf(block),
+      refusalOf,
+      /** The error for a key when the keys of more than `maxWaiting` calls wait. */
+      refusalOfMany: () => refusalOfMany(use),
+      maxWaiting,
+    }),
+  };
+}
+
+export type Batches = ReturnType<ChainPlan["batchesOf"]>;
+
+/** A block, and its IPv6 /32. */
+function ownersOf(block: string): string[] {
+  const wideBlock = toWideBlock(block);
+  return wideBlock === undefined ? [block] : [block, wideBlock];
+}
