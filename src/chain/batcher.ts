@@ -48,8 +48,8 @@ export function createBatcher<Key, Value>(options: {
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
   maxKeys: number;
-  /** As how many keys a key counts; by default, one. */
-  sizeOf?: (key: Key) => number;
+  /** As how many keys a key counts in a call with `others`; by default, one. */
+  sizeOf?: (key: Key, others?: readonly Key[]) => number;
   maxCalls: number;
   maxWaitMs: number;
   batches?: Batches | undefined;
@@ -87,10 +87,7 @@ export function createBatcher<Key, Value>(options: {
 
   function send(): void {
     endOfTurn = undefined;
-    if (batches && size > maxKeys * batches.maxWaiting()) {
-      const last = inOrder().slice(maxKeys * batches.maxWaiting());
-      refuse(last, batches.refusalOfMany);
-    }
+    if (batches && size > maxKeys * batches.maxWaiting()) refuseLast(batches);
     while (mayTakeTurn() && millisecondsUntilDue() <= 0) takeTurn();
     if (mayTakeTurn())
       // A timer that is already set is never too late, because all keys wait equally long.
@@ -98,6 +95,13 @@ export function createBatcher<Key, Value>(options: {
         timer = undefined;
         send();
       }, millisecondsUntilDue());
+  }
+
+  /** Keeps what fits into the most calls that may wait. */
+  function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
+    let room = maxKeys * maxWaiting();
+    const last = inOrder().filter(({ key }) => (room -= sizeOf(key)) < 0);
+    refuse(last, refusalOfMany);
   }
 
   const mayTakeTurn = () => waiting.size > 0 && calls < maxCalls && !isTakingTurn;
@@ -109,7 +113,7 @@ export function createBatcher<Key, Value>(options: {
   }
 
   function takeTurn(): void {
-    const leastRank = () => batches!.leastRankOf(waiting.values().flatMap(blocksOf));
+    const leastRank = () => batches!.rankOf(waiting.values().flatMap(blocksOf));
     const turn = batches?.turn(leastRank);
     if (!turn) {
       void sendOne();
@@ -132,7 +136,7 @@ export function createBatcher<Key, Value>(options: {
       ? inFairOrder(
           [...waiting.values()],
           blocksOf,
-          (block) => batches.leastRankOf([block]),
+          (block) => batches.rankOf([block]),
           ({ key }, block) => (sizeOf(key) / maxKeys) * batches.costOf(block),
         )
       : [...waiting.values()];
@@ -142,6 +146,7 @@ export function createBatcher<Key, Value>(options: {
     const refusals = new Map<Waiting, Error>();
     const batch: Waiting[] = [];
     const checked = new Map<string, Error | undefined>();
+    const keys: Key[] = [];
     let room = maxKeys;
     for (const entry of inOrder()) {
       const wanted = entry.owners.filter(({ signal }) => !signal?.aborted);
@@ -153,11 +158,15 @@ export function createBatcher<Key, Value>(options: {
       const id = blocks.join();
       if (batches && !checked.has(id)) checked.set(id, batches.refusalOf(blocks));
       const refusal = checked.get(id);
-      if (refusal) refusals.set(entry, refusal);
-      else if (sizeOf(entry.key) <= room || batch.length === 0) {
-        batch.push(entry);
-        room -= sizeOf(entry.key);
+      if (refusal) {
+        refusals.set(entry, refusal);
+        continue;
       }
+      const added = sizeOf(entry.key, keys);
+      if (added > room && batch.length > 0) continue;
+      batch.push(entry);
+      keys.push(entry.key);
+      room -= added;
       if (room <= 0) break;
     }
     refuse([...refusals.keys()], (entry) => refusals.get(entry)!);
@@ -179,8 +188,7 @@ export function createBatcher<Key, Value>(options: {
     );
     calls--;
     for (const entry of batch)
-      if (!entry.isAnswered)
-        answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
+      if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
     endOfTurn ??= setImmediate(send);
   }
 

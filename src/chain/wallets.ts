@@ -81,29 +81,28 @@ export function createReadWallets(needs: {
   }
 
   const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
-      rpc.readAccounts({
-        groups: wallets.map(toKeys),
-        bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // Consider the coins' last collects too: a collect for one shareholder changes the amounts
-        // of all shareholders.
-        minSlotOf(i) {
-          const { account, coins } = wallets[i]!;
-          return coins.reduce(
-            (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
-            floors.landedSlotOf(account.address),
-          );
-        },
-        take(i, found) {
-          const wallet = wallets[i]!;
-          const { accounts, slot } = found;
-          const [creatorVault, ammVault, address] = accounts;
-          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
-            return "unusable";
-          if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
-          answer(i, decode(wallet, found));
-          return "taken";
-        },
-      });
+    rpc.readAccounts({
+      groups: wallets.map(toKeys),
+      bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
+      // Consider the coins' last collects too: a collect for one shareholder changes the amounts
+      // of all shareholders.
+      minSlotOf(i) {
+        const { account, coins } = wallets[i]!;
+        return coins.reduce(
+          (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
+          floors.landedSlotOf(account.address),
+        );
+      },
+      take(i, found) {
+        const wallet = wallets[i]!;
+        const { accounts, slot } = found;
+        const [creatorVault, ammVault, address] = accounts;
+        if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded) return "unusable";
+        if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
+        answer(i, decode(wallet, found));
+        return "taken";
+      },
+    });
   const createReads = (batches?: Batches) =>
     createBatcher<WalletWithCoins, WalletState>({
       ask,
@@ -142,8 +141,13 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   return taken;
 }
 
-const accountsOf = ({ coins }: WalletWithCoins) =>
-  ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * coins.length;
+/** How many accounts a wallet adds to a call with `others`. */
+function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins[] = []): number {
+  const added = coins.filter(
+    ({ mint }) => !others.some((other) => other.coins.some((coin) => coin.mint === mint)),
+  );
+  return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * added.length;
+}
 
 function toKeys({ account, coins }: WalletWithCoins): string[] {
   const own = [account.creatorVault, account.ammVault, account.address];

@@ -7,13 +7,7 @@ import { SCOPES, type BudgetScope } from "./budget.ts";
  * allows. `fees`: transaction fees and rents. `small_fees`: the part of `fees` for collects that do
  * not pay for themselves. `chain_calls`: calls to the chain.
  */
-const BUDGETS = [
-  "social_reads",
-  "social_calls",
-  "fees",
-  "small_fees",
-  "chain_calls",
-] as const;
+const BUDGETS = ["social_reads", "social_calls", "fees", "small_fees", "chain_calls"] as const;
 type BudgetName = (typeof BUDGETS)[number];
 
 export interface BudgetMetrics {

@@ -8,14 +8,19 @@ import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./b
 const FLOORS = { lookups: 3 / 8, collects: 3 / 8, histories: 7 / 32, streams: 1 / 32 };
 export type Use = keyof typeof FLOORS;
 const USES = Object.keys(FLOORS) as Use[];
-/** The fraction of the plan for an IPv4 /24, an IPv6 /48, or an IPv6 /32. */
+/** The most of the plan in any minute, for an IPv4 /24, an IPv6 /48, or an IPv6 /32. */
 const BLOCK_SHARE = 1 / 4;
 /** For all trusted callers together. */
 const TRUSTED_SHARE = 1 / 2;
+const SHARE_SECONDS = 60;
 /** The fraction of a second's calls that may be made at once. */
 const BURST = 1 / 4;
-/** How long a call counts: calls fade by a factor of e in this time. */
-const FADE_SECONDS = 60;
+/**
+ * How long a call counts against a share, and against the block's turn: what was taken fades by a
+ * factor of e in this time.
+ */
+const SHARE_FADE_SECONDS = 10;
+const TURN_FADE_SECONDS = 60;
 /** As many calls may wait as are made in this time. */
 const MAX_WAIT_SECONDS = 2;
 /** An entry takes about 150 bytes. */
@@ -33,8 +38,11 @@ export interface Owner {
 
 /** The calls that an owner has taken and not made yet. */
 interface Tab extends Owner {
+  /** Calls that count for its blocks. */
+  charged: number;
+  /** Calls that also had their turn. */
   unmade: number;
-  /** Whether `unmade` has the next turn's call. */
+  /** Whether `unmade` has the call of the next turn. */
   hasTurn: boolean;
 }
 
@@ -68,7 +76,7 @@ export function createChainPlan(needs: {
   metrics: BudgetMetrics;
 }) {
   const tabs = new AsyncLocalStorage<Tab>();
-  /** What each block and IPv6 /32 has taken, and `all`. */
+  /** What each block and IPv6 /32 has taken, in all and for each use; and `all` together. */
   const takenBy = createLruCache<string, { calls: number; at: number }>(MAX_OWNERS);
   const waiting = Object.fromEntries(USES.map((use) => [use, new Set<Waiter>()])) as {
     readonly [use in Use]: Set<Waiter>;
@@ -80,18 +88,18 @@ export function createChainPlan(needs: {
   let timer: NodeJS.Timeout | undefined;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
-  needs.metrics.watch("chain_calls", () => Math.min(1, taken("all") / (FADE_SECONDS * rate())));
+  needs.metrics.watch("chain_calls", () => Math.min(1, taken("all") / SHARE_FADE_SECONDS / rate()));
 
   function refill(): void {
     const now = performance.now();
     const perSecond = rate();
-    const mostOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
-    const most = sum(mostOf);
+    const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
+    const capacity = sum(capacityOf);
     // With a full bucket, a second then gives no more than the plan.
-    const refilled = Math.max(perSecond - most, perSecond / 2) * ((now - refilledAt) / 1_000);
+    const refilled = Math.max(perSecond - capacity, perSecond / 2) * ((now - refilledAt) / 1_000);
     for (const use of USES)
-      floors[use] = Math.min(mostOf(use), floors[use] + FLOORS[use] * refilled);
-    left = Math.min(most, left + refilled);
+      floors[use] = Math.min(capacityOf(use), floors[use] + FLOORS[use] * refilled);
+    left = Math.min(capacity, left + refilled);
     refilledAt = now;
   }
 
@@ -107,30 +115,54 @@ export function createChainPlan(needs: {
   }
 
   /** Takes calls that cannot wait. Gives a negative number back. */
-  function takeAtOnce(tab: Tab, calls: number): void {
+  function takeAtOnce(use: Use, calls: number): void {
     left -= calls;
-    floors[tab.use] -= calls;
-    charge(tab, calls);
+    floors[use] -= calls;
   }
 
-  function taken(owner: string): number {
-    const { calls, at } = takenBy.get(owner) ?? { calls: 0, at: 0 };
-    return calls * Math.exp((at - performance.now()) / (1_000 * FADE_SECONDS));
+  /** Counts a call that is made now. */
+  function make(tab: Tab): void {
+    if (tab.unmade > 0) tab.unmade--;
+    else takeAtOnce(tab.use, 1);
+    if (tab.charged > 0) tab.charged--;
+    else charge(tab, 1);
   }
 
-  function charge({ parts }: Owner, calls: number): void {
-    const add = (owner: string, part: number) =>
-      takenBy.set(owner, { calls: taken(owner) + part * calls, at: performance.now() });
-    add("all", 1);
-    for (const [block, part] of parts) for (const owner of ownersOf(block)) add(owner, part);
+  function taken(name: string, fadeSeconds = SHARE_FADE_SECONDS): number {
+    const { calls, at } = takenBy.get(name) ?? { calls: 0, at: 0 };
+    return calls * Math.exp((at - performance.now()) / 1_000 / fadeSeconds);
   }
 
-  const shareOf = (block: string) =>
-    (block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE) * FADE_SECONDS * rate();
+  function charge({ use, parts }: Owner, calls: number): void {
+    const at = performance.now();
+    const add = (name: string, added: number, fadeSeconds?: number) =>
+      takenBy.set(name, { calls: taken(name, fadeSeconds) + added, at });
+    add("all", calls);
+    for (const [block, part] of parts)
+      for (const name of namesOf(block)) {
+        add(name, part * calls);
+        add(`${use} ${name}`, part * calls, TURN_FADE_SECONDS);
+      }
+  }
 
-  /** The used fraction of a block's share; of its IPv6 /32's share if that is more. */
-  const rankOf = (block: string) => Math.max(...ownersOf(block).map(taken)) / shareOf(block);
-  const leastRankOf = (blocks: Iterable<string>) => Math.min(...Array.from(blocks, rankOf));
+  /** As many calls, and then as many as fade in a minute, are the share of a block in a minute. */
+  function mostOf(block: string): number {
+    const share = block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE;
+    return (share * rate() * SHARE_SECONDS) / (1 + SHARE_SECONDS / SHARE_FADE_SECONDS);
+  }
+
+  /**
+   * What a block and its IPv6 /32 have taken, as a part of what they may take: the larger. Of
+   * several blocks, the least.
+   */
+  function leastPart(blocks: Iterable<string>, takenOf: (name: string) => number): number {
+    const toPart = (block: string) => Math.max(...namesOf(block).map(takenOf)) / mostOf(block);
+    return Math.min(...Array.from(blocks, toPart));
+  }
+
+  /** The blocks with the lowest rank have the next turn. */
+  const rankOf = (use: Use, blocks: Iterable<string>) =>
+    leastPart(blocks, (name) => taken(`${use} ${name}`, TURN_FADE_SECONDS));
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
     needs.metrics.refused("chain_calls", scope, 1);
@@ -139,8 +171,8 @@ export function createChainPlan(needs: {
 
   /** Returns the error for a call whose blocks have all used their shares. */
   function refusalOf(blocks: Iterable<string>): Error | undefined {
-    const rank = leastRankOf(blocks);
-    return rank < 1 ? undefined : refusal("CALLER", FADE_SECONDS * Math.log(rank));
+    const used = leastPart(blocks, (name) => taken(name));
+    return used < 1 ? undefined : refusal("CALLER", SHARE_FADE_SECONDS * Math.log(used));
   }
 
   const maxWaiting = () => Math.ceil(MAX_WAIT_SECONDS * rate());
@@ -153,11 +185,7 @@ export function createChainPlan(needs: {
   }
 
   /** Takes the next call of a use; undefined if it may be made at once. */
-  function takeTurn(
-    use: Use,
-    rank: () => number,
-    signal?: AbortSignal,
-  ): Promise<void> | undefined {
+  function takeTurn(use: Use, rank: () => number, signal?: AbortSignal): Promise<void> | undefined {
     refill();
     if (waiting[use].size === 0 && mayCall(use)) {
       takeOne(use);
@@ -193,18 +221,24 @@ export function createChainPlan(needs: {
   }
 
   async function runOn<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
+    charge(tab, tab.charged);
     try {
       return await tabs.run(tab, run);
     } finally {
-      if (tab.unmade > 0) takeAtOnce(tab, -tab.unmade);
-      tab.unmade = 0;
+      takeAtOnce(tab.use, -tab.unmade);
+      charge(tab, -tab.charged);
+      tab.unmade = tab.charged = 0;
     }
   }
 
+  refill();
   return {
-    /** Runs code whose calls belong to `owner`. Gives back what it takes and does not make. */
-    own: <T>(owner: Owner, run: () => T | Promise<T>): Promise<T> =>
-      runOn({ ...owner, unmade: 0, hasTurn: false }, run),
+    /**
+     * Runs code whose calls belong to `owner`. `calls` count for its blocks from now on; what is not
+     * made is given back.
+     */
+    own: <T>(owner: Owner, calls: number, run: () => T | Promise<T>): Promise<T> =>
+      runOn({ ...owner, charged: calls, unmade: 0, hasTurn: false }, run),
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),
@@ -223,9 +257,8 @@ export function createChainPlan(needs: {
       if (refused) return Promise.reject(refused);
       const taken = () => {
         tab.unmade++;
-        charge(tab, 1);
       };
-      const turn = takeTurn(tab.use, () => leastRankOf(tab.parts.keys()), tab.signal);
+      const turn = takeTurn(tab.use, () => rankOf(tab.use, tab.parts.keys()), tab.signal);
       if (turn) return turn.then(taken);
       taken();
       return undefined;
@@ -234,8 +267,7 @@ export function createChainPlan(needs: {
     /** Counts a call that is being made. */
     count(): void {
       const tab = tabs.getStore();
-      if (tab && tab.unmade > 0) tab.unmade--;
-      else if (tab) takeAtOnce(tab, 1);
+      if (tab) make(tab);
       else left--;
     },
 
@@ -245,13 +277,12 @@ export function createChainPlan(needs: {
       turn: (rank: () => number) => takeTurn(use, rank),
       /** Makes the call of the last turn, for the owners of the chosen keys; none: gives it back. */
       run<T>(parts: Parts, run: () => T | Promise<T>): Promise<T> {
-        const tab = { use, parts, unmade: 1, hasTurn: true };
-        charge(tab, 1);
-        return runOn(tab, run);
+        return runOn({ use, parts, charged: 1, unmade: 1, hasTurn: true }, run);
       },
-      leastRankOf,
+      /** The least rank of these blocks. */
+      rankOf: (blocks: Iterable<string>) => rankOf(use, blocks),
       /** How much a call adds to a block's rank. */
-      costOf: (block: string) => 1 / shareOf(block),
+      costOf: (block: string) => 1 / mostOf(block),
       refusalOf,
       /** The error for a key when the keys of more than `maxWaiting` calls wait. */
       refusalOfMany: () => refusalOfMany(use),
@@ -263,7 +294,7 @@ export function createChainPlan(needs: {
 export type Batches = ReturnType<ChainPlan["batchesOf"]>;
 
 /** A block, and its IPv6 /32. */
-function ownersOf(block: string): string[] {
+function namesOf(block: string): string[] {
   const wideBlock = toWideBlock(block);
   return wideBlock === undefined ? [block] : [block, wideBlock];
 }

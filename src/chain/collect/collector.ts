@@ -50,6 +50,8 @@ const MAX_COINS = 19;
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
 const MAX_WAITING = 1_000;
+/** The calls to the chain of most collects. More are taken as they are made. */
+const USUAL_CALLS = 10;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -102,7 +104,7 @@ export function createCollector(
     }
     const collect: AccountCollect = {
       task: addTask(
-        () => ownCalls({ use: "collects", parts: new Map([[addressBlock, 1]]) }, run),
+        () => ownCalls({ use: "collects", parts: new Map([[addressBlock, 1]]) }, USUAL_CALLS, run),
         () => collects.delete(address),
       ),
       inFlight: undefined,

@@ -73,7 +73,7 @@ export function createHistory(needs: {
 
       const { addressBlock, signal } = reader;
       const own = <T>(run: () => Promise<T>) =>
-        ownCalls({ use: "histories", parts: new Map([[addressBlock, 1]]), signal }, run);
+        ownCalls({ use: "histories", parts: new Map([[addressBlock, 1]]), signal }, 1, run);
 
       async function readTransfer(listed: ListedTransaction) {
         const { signature, hasFailed, onlyAt } = listed;

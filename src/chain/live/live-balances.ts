@@ -111,10 +111,7 @@ export function createLiveBalances(
   }
 
   /** Returns whether the chain answered. */
-  async function read(
-    batch: readonly Watched[],
-    watcher?: Caller,
-  ): Promise<boolean> {
+  async function read(batch: readonly Watched[], watcher?: Caller): Promise<boolean> {
     const startedAt = monotonicNow();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
@@ -181,10 +178,7 @@ export function createLiveBalances(
      * each change and each outage. A slow watcher gets only the newest balance. Ends when `signal`
      * aborts.
      */
-    watch(
-      requested: WalletWithCoins,
-      watcher: Caller,
-    ): AsyncGenerator<BalanceWith> {
+    watch(requested: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
       const { signal, addressBlock } = watcher;
       const joinedAt = monotonicNow();
       const wallet = join(requested, addressBlock);
