@@ -1,4 +1,4 @@
-import type { ErrorDetails } from "../contract/contract-error.ts";
+import { retryIn, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 
 /** Returns the error details for what exceeds the service's `budget`. */
@@ -13,9 +13,5 @@ export function budgetRefusal(
     };
   const used =
     scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
-  return {
-    message: `${used} ${budget} for now. Try again in ${retryAfterSeconds} seconds.`,
-    retryAfterSeconds,
-    extensions: { scope },
-  };
+  return { ...retryIn(retryAfterSeconds, `${used} ${budget} for now.`), extensions: { scope } };
 }

@@ -1,5 +1,5 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
-import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import { ContractError, retryIn, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -47,10 +47,8 @@ export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   retryAfterSeconds: number,
 ): ContractError {
-  return new ContractError("RATE_LIMITED", {
-    message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds. ${BATCHING}`,
-    retryAfterSeconds,
-  });
+  const what = `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address.`;
+  return new ContractError("RATE_LIMITED", retryIn(retryAfterSeconds, what, BATCHING));
 }
 
 /**
