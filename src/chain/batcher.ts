@@ -145,27 +145,22 @@ export function createBatcher<Key, Value>(options: {
   function takeBatch(): Waiting[] {
     const refusals = new Map<Waiting, Error>();
     const batch: Waiting[] = [];
-    const checked = new Map<string, Error | undefined>();
     const keys: Key[] = [];
     let room = maxKeys;
     for (const entry of inOrder()) {
-      const wanted = entry.owners.filter(({ signal }) => !signal?.aborted);
-      if (wanted.length === 0) {
-        refusals.set(entry, entry.owners[0]!.signal!.reason as Error);
-        continue;
-      }
-      const blocks = wanted.flatMap((owner) => owner.blocks);
-      const id = blocks.join();
-      if (batches && !checked.has(id)) checked.set(id, batches.refusalOf(blocks));
-      const refusal = checked.get(id);
+      const { owners, key } = entry;
+      const wanted = owners.length === 1 ? owners : owners.filter(isWaiting);
+      const refusal = wanted.some(isWaiting)
+        ? batches?.refusalOf(blocksOf({ owners: wanted }))
+        : (owners[0]!.signal!.reason as Error);
       if (refusal) {
         refusals.set(entry, refusal);
         continue;
       }
-      const added = sizeOf(entry.key, keys);
+      const added = sizeOf(key, keys);
       if (added > room && batch.length > 0) continue;
       batch.push(entry);
-      keys.push(entry.key);
+      keys.push(key);
       room -= added;
       if (room <= 0) break;
     }
@@ -245,5 +240,7 @@ export function createBatcher<Key, Value>(options: {
   };
 }
 
+const isWaiting = ({ signal }: KeyOwner) => !signal?.aborted;
+
 const blocksOf = ({ owners }: { readonly owners: readonly KeyOwner[] }) =>
-  owners.flatMap(({ blocks }) => blocks);
+  owners.length === 1 ? owners[0]!.blocks : owners.flatMap(({ blocks }) => blocks);

@@ -124,7 +124,7 @@ export function createReadWallets(needs: {
       return lookups.load(wallets, { blocks: [addressBlock], signal });
     }
     const owner = chainPlan.owner();
-    const blocks = [...(owner?.parts.keys() ?? [])];
+    const blocks = [...(owner?.parts.keys() ?? ["service"])];
     return (owner?.use === "streams" ? streams : collects).load(wallets, { blocks });
   };
 }

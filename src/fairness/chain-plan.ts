@@ -15,14 +15,11 @@ const TRUSTED_SHARE = 1 / 2;
 const SHARE_SECONDS = 60;
 /** The fraction of a second's calls that may be made at once. */
 const BURST = 1 / 4;
-/**
- * How long a call counts against a share, and against the block's turn: what was taken fades by a
- * factor of e in this time.
- */
-const SHARE_FADE_SECONDS = 10;
-const TURN_FADE_SECONDS = 60;
-/** As many calls may wait as are made in this time. */
+/** How long a call counts: what a block has taken fades by a factor of e in this time. */
+const FADE_SECONDS = 20;
+/** As many calls may wait as are made in this time, but at least the calls of two callers. */
 const MAX_WAIT_SECONDS = 2;
+const MIN_WAITING = 20;
 /** An entry takes about 150 bytes. */
 const MAX_OWNERS = 50_000;
 
@@ -42,9 +39,15 @@ interface Tab extends Owner {
   charged: number;
   /** Calls that also had their turn. */
   unmade: number;
-  /** Whether `unmade` has the call of the next turn. */
-  hasTurn: boolean;
 }
+
+/** The calls that a block, or an IPv6 /32, has taken in all and for each use. */
+interface Taken extends Record<Use | "all", number> {
+  at: number;
+  readonly wideBlock: string | undefined;
+}
+
+const NOTHING = { all: 0, lookups: 0, collects: 0, histories: 0, streams: 0 };
 
 interface Waiter {
   readonly rank: () => number;
@@ -76,8 +79,8 @@ export function createChainPlan(needs: {
   metrics: BudgetMetrics;
 }) {
   const tabs = new AsyncLocalStorage<Tab>();
-  /** What each block and IPv6 /32 has taken, in all and for each use; and `all` together. */
-  const takenBy = createLruCache<string, { calls: number; at: number }>(MAX_OWNERS);
+  /** By block and IPv6 /32, and of all together. */
+  const allTaken = createLruCache<string, Taken>(MAX_OWNERS);
   const waiting = Object.fromEntries(USES.map((use) => [use, new Set<Waiter>()])) as {
     readonly [use in Use]: Set<Waiter>;
   };
@@ -88,7 +91,7 @@ export function createChainPlan(needs: {
   let timer: NodeJS.Timeout | undefined;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
-  needs.metrics.watch("chain_calls", () => Math.min(1, taken("all") / SHARE_FADE_SECONDS / rate()));
+  needs.metrics.watch("chain_calls", () => Math.min(1, takenBy("all").all / FADE_SECONDS / rate()));
 
   function refill(): void {
     const now = performance.now();
@@ -128,41 +131,51 @@ export function createChainPlan(needs: {
     else charge(tab, 1);
   }
 
-  function taken(name: string, fadeSeconds = SHARE_FADE_SECONDS): number {
-    const { calls, at } = takenBy.get(name) ?? { calls: 0, at: 0 };
-    return calls * Math.exp((at - performance.now()) / 1_000 / fadeSeconds);
+  /** What is left of what a block or IPv6 /32 has taken. */
+  function takenBy(name: string): Taken {
+    const now = performance.now();
+    let taken = allTaken.get(name);
+    if (!taken) {
+      taken = { ...NOTHING, at: now, wideBlock: toWideBlock(name) };
+      allTaken.set(name, taken);
+    }
+    const left = Math.exp((taken.at - now) / 1_000 / FADE_SECONDS);
+    taken.all *= left;
+    for (const use of USES) taken[use] *= left;
+    taken.at = now;
+    return taken;
   }
 
   function charge({ use, parts }: Owner, calls: number): void {
-    const at = performance.now();
-    const add = (name: string, added: number, fadeSeconds?: number) =>
-      takenBy.set(name, { calls: taken(name, fadeSeconds) + added, at });
-    add("all", calls);
-    for (const [block, part] of parts)
-      for (const name of namesOf(block)) {
-        add(name, part * calls);
-        add(`${use} ${name}`, part * calls, TURN_FADE_SECONDS);
+    takenBy("all").all += calls;
+    for (const [block, part] of parts) {
+      const taken = takenBy(block);
+      for (const each of taken.wideBlock ? [taken, takenBy(taken.wideBlock)] : [taken]) {
+        each.all += part * calls;
+        each[use] += part * calls;
       }
+    }
   }
 
   /** As many calls, and then as many as fade in a minute, are the share of a block in a minute. */
   function mostOf(block: string): number {
     const share = block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE;
-    return (share * rate() * SHARE_SECONDS) / (1 + SHARE_SECONDS / SHARE_FADE_SECONDS);
+    return (share * rate() * SHARE_SECONDS) / (1 + SHARE_SECONDS / FADE_SECONDS);
   }
 
   /**
-   * What a block and its IPv6 /32 have taken, as a part of what they may take: the larger. Of
-   * several blocks, the least.
+   * What a block has taken for a use, or in all, as a part of what it may take; its IPv6 /32's part
+   * if that is larger. Of several blocks, the least. The blocks with the least have the next turn.
    */
-  function leastPart(blocks: Iterable<string>, takenOf: (name: string) => number): number {
-    const toPart = (block: string) => Math.max(...namesOf(block).map(takenOf)) / mostOf(block);
-    return Math.min(...Array.from(blocks, toPart));
+  function partTaken(blocks: Iterable<string>, of: Use | "all"): number {
+    let least = Infinity;
+    for (const block of blocks) {
+      const { wideBlock, [of]: own } = takenBy(block);
+      const most = wideBlock ? Math.max(own, takenBy(wideBlock)[of]) : own;
+      least = Math.min(least, most / mostOf(block));
+    }
+    return least;
   }
-
-  /** The blocks with the lowest rank have the next turn. */
-  const rankOf = (use: Use, blocks: Iterable<string>) =>
-    leastPart(blocks, (name) => taken(`${use} ${name}`, TURN_FADE_SECONDS));
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
     needs.metrics.refused("chain_calls", scope, 1);
@@ -171,13 +184,13 @@ export function createChainPlan(needs: {
 
   /** Returns the error for a call whose blocks have all used their shares. */
   function refusalOf(blocks: Iterable<string>): Error | undefined {
-    const used = leastPart(blocks, (name) => taken(name));
-    return used < 1 ? undefined : refusal("CALLER", SHARE_FADE_SECONDS * Math.log(used));
+    const used = partTaken(blocks, "all");
+    return used < 1 ? undefined : refusal("CALLER", FADE_SECONDS * Math.log(used));
   }
 
-  const maxWaiting = () => Math.ceil(MAX_WAIT_SECONDS * rate());
+  const maxWaiting = () => Math.max(MIN_WAITING, Math.ceil(MAX_WAIT_SECONDS * rate()));
   /** After this time, the calls that wait now have been made. */
-  const refusalOfMany = (use: Use) => refusal("SERVICE", MAX_WAIT_SECONDS / FLOORS[use]);
+  const refusalOfMany = (use: Use) => refusal("SERVICE", maxWaiting() / rate() / FLOORS[use]);
 
   function inOrder(use: Use): Waiter[] {
     const ranked = Array.from(waiting[use], (waiter) => ({ waiter, rank: waiter.rank() }));
@@ -238,7 +251,7 @@ export function createChainPlan(needs: {
      * made is given back.
      */
     own: <T>(owner: Owner, calls: number, run: () => T | Promise<T>): Promise<T> =>
-      runOn({ ...owner, charged: calls, unmade: 0, hasTurn: false }, run),
+      runOn({ ...owner, charged: calls, unmade: 0 }, run),
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),
@@ -249,16 +262,14 @@ export function createChainPlan(needs: {
      */
     turn(): Promise<void> | undefined {
       const tab = tabs.getStore();
-      if (!tab || tab.hasTurn) {
-        if (tab) tab.hasTurn = false;
-        return undefined;
-      }
+      // A batch has its turn already.
+      if (!tab || tab.unmade > 0) return undefined;
       const refused = refusalOf(tab.parts.keys());
       if (refused) return Promise.reject(refused);
       const taken = () => {
         tab.unmade++;
       };
-      const turn = takeTurn(tab.use, () => rankOf(tab.use, tab.parts.keys()), tab.signal);
+      const turn = takeTurn(tab.use, () => partTaken(tab.parts.keys(), tab.use), tab.signal);
       if (turn) return turn.then(taken);
       taken();
       return undefined;
@@ -277,10 +288,10 @@ export function createChainPlan(needs: {
       turn: (rank: () => number) => takeTurn(use, rank),
       /** Makes the call of the last turn, for the owners of the chosen keys; none: gives it back. */
       run<T>(parts: Parts, run: () => T | Promise<T>): Promise<T> {
-        return runOn({ use, parts, charged: 1, unmade: 1, hasTurn: true }, run);
+        return runOn({ use, parts, charged: 1, unmade: 1 }, run);
       },
       /** The least rank of these blocks. */
-      rankOf: (blocks: Iterable<string>) => rankOf(use, blocks),
+      rankOf: (blocks: Iterable<string>) => partTaken(blocks, use),
       /** How much a call adds to a block's rank. */
       costOf: (block: string) => 1 / mostOf(block),
       refusalOf,
@@ -292,9 +303,3 @@ export function createChainPlan(needs: {
 }
 
 export type Batches = ReturnType<ChainPlan["batchesOf"]>;
-
-/** A block, and its IPv6 /32. */
-function namesOf(block: string): string[] {
-  const wideBlock = toWideBlock(block);
-  return wideBlock === undefined ? [block] : [block, wideBlock];
-}

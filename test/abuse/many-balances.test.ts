@@ -9,7 +9,7 @@ const ids = Array.from({ length: WALLETS }, (_, i) => String(10_000 + i));
 describe("balances beyond the share of a block", () => {
   let world: World;
   beforeEach(async () => {
-    // Two calls a second, of which a block may make eight at once.
+    // Two calls a second, and 15 for a block.
     world = await startWorld({ RPC_CALLS_PER_SECOND: "4" });
   });
   afterEach(() => world.close());
@@ -20,6 +20,21 @@ describe("balances beyond the share of a block", () => {
       { ids },
       from(address),
     );
+
+  it("cost what is read: nothing for a cached operation with invalid variables", async () => {
+    const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { balance { vault } } }";
+    expect((await world.graphql(query, { ids: ["1"] }, from("192.0.2.1"))).status).toBe(200);
+    for (let i = 0; i < 10; i++) {
+      const invalid = await world.graphql(
+        query,
+        { ids: [...ids.slice(1), null] },
+        from("192.0.2.1"),
+      );
+      expect(invalid.body.errors[0].message).toMatch(/^Variable "\$ids" got invalid value null/);
+      expect(invalid.headers.get("ratelimit")).toContain(`r=${18 - i};`);
+    }
+    expect((await readMany("192.0.2.1")).body.errors).toBeUndefined();
+  });
 
   it("are SERVICE_BUSY, with the same seconds in text and number, and all else is answered", async () => {
     let answer;

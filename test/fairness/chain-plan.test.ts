@@ -95,7 +95,7 @@ describe("the plan of calls to the chain", () => {
     const { call, madeAt } = createPlan();
     await attack(call, 180, blocks, ["lookups", "collects", "histories"]);
     expect(busiest(madeAt, 60_000)).toBeLessThanOrEqual(share * PER_MINUTE);
-    expect(madeAt.length / 3).toBeGreaterThan(0.8 * share * PER_MINUTE);
+    expect(madeAt.length / 3).toBeGreaterThan(0.75 * share * PER_MINUTE);
   });
 
   it("names the seconds after which a block's next call is made", async () => {
@@ -104,8 +104,8 @@ describe("the plan of calls to the chain", () => {
       for (let i = 0; i < 300; i++) plan.count();
     });
     const { shortage } = (await call("a").catch((error: unknown) => error)) as Refusal;
-    expect(shortage).toEqual({ scope: "CALLER", retryAfterSeconds: 10 });
-    vi.advanceTimersByTime(9_000);
+    expect(shortage).toEqual({ scope: "CALLER", retryAfterSeconds: 8 });
+    vi.advanceTimersByTime(7_000);
     await expect(call("a")).rejects.toThrow("refused");
     vi.advanceTimersByTime(1_000);
     await call("a");
