@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { createLruCache } from "../store/lru-cache.ts";
+import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../time/monotonic.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
 
@@ -43,7 +44,7 @@ interface Tab extends Owner {
 
 /** The calls that a block, or an IPv6 /32, has taken in all and for each use. */
 interface Taken extends Record<Use | "all", number> {
-  at: number;
+  at: MonotonicTime;
   readonly wideBlock: string | undefined;
 }
 
@@ -87,23 +88,22 @@ export function createChainPlan(needs: {
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
   let left = 0;
-  let refilledAt = -Infinity;
+  let refilledAt = LONG_AGO;
   let timer: NodeJS.Timeout | undefined;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
   needs.metrics.watch("chain_calls", () => Math.min(1, takenBy("all").all / FADE_SECONDS / rate()));
 
   function refill(): void {
-    const now = performance.now();
     const perSecond = rate();
     const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
     const capacity = sum(capacityOf);
     // With a full bucket, a second then gives no more than the plan.
-    const refilled = Math.max(perSecond - capacity, perSecond / 2) * ((now - refilledAt) / 1_000);
+    const refilled = Math.max(perSecond - capacity, perSecond / 2) * (msSince(refilledAt) / 1_000);
     for (const use of USES)
       floors[use] = Math.min(capacityOf(use), floors[use] + FLOORS[use] * refilled);
     left = Math.min(capacity, left + refilled);
-    refilledAt = now;
+    refilledAt = monotonicNow();
   }
 
   function mayCall(use: Use): boolean {
@@ -133,16 +133,15 @@ export function createChainPlan(needs: {
 
   /** What is left of what a block or IPv6 /32 has taken. */
   function takenBy(name: string): Taken {
-    const now = performance.now();
     let taken = allTaken.get(name);
     if (!taken) {
-      taken = { ...NOTHING, at: now, wideBlock: toWideBlock(name) };
+      taken = { ...NOTHING, at: monotonicNow(), wideBlock: toWideBlock(name) };
       allTaken.set(name, taken);
     }
-    const left = Math.exp((taken.at - now) / 1_000 / FADE_SECONDS);
+    const left = Math.exp(-msSince(taken.at) / 1_000 / FADE_SECONDS);
     taken.all *= left;
     for (const use of USES) taken[use] *= left;
-    taken.at = now;
+    taken.at = monotonicNow();
     return taken;
   }
 

@@ -53,7 +53,7 @@ function createSimulation() {
   const floors = createFloors(rpc);
   const readWallets = createReadWallets({ rpc, floors, chainPlan });
   const { readPage } = createHistory({ rpc, floors, ownCalls: chainPlan.own });
-  const addTask = createSemaphore<void>({
+  const addTask = createSemaphore<undefined>({
     maxRunning: 200,
     maxWaiting: 1_000,
     refuse: () => new Error("too many"),
@@ -88,6 +88,7 @@ function createSimulation() {
         await rpc.sendTransaction("");
         await rpc.getSignatureStatuses(["a"], { searchTransactionHistory: false });
       }
+      return undefined;
     };
     await addTask(() => chainPlan.own(owner, 10, run)).join(toCaller(block));
   }

@@ -105,23 +105,26 @@ describe("watching", () => {
     [32, 30],
     [100, 77],
     [1_000, 77],
-  ])("%i wallets makes at most the calls of its share in any minute, %i in most", async (count, usual) => {
-    const chain = createChain();
-    const { shown, stop } = watchAll(chain, names(count));
-    await vi.advanceTimersByTimeAsync(200);
-    expect(shown.every((vaults) => vaults.length === 1)).toBe(true);
-    // The first reads are like those of a lookup.
-    chain.reads.length = 0;
-    await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
-    expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(MOST_PER_MINUTE);
-    const perMinute = chain.reads.length / 10;
-    expect(Math.abs(perMinute - usual)).toBeLessThan(3);
-    chain.vault = 7;
-    const periodMs = Math.max(2_000, Math.ceil(count / 32) * 780);
-    await vi.advanceTimersByTimeAsync(periodMs + 1_500);
-    expect(shown.every((vaults) => vaults.join() === "0,7")).toBe(true);
-    stop.abort();
-  });
+  ])(
+    "%i wallets makes at most the calls of its share in any minute, %i in most",
+    async (count, usual) => {
+      const chain = createChain();
+      const { shown, stop } = watchAll(chain, names(count));
+      await vi.advanceTimersByTimeAsync(200);
+      expect(shown.every((vaults) => vaults.length === 1)).toBe(true);
+      // The first reads are like those of a lookup.
+      chain.reads.length = 0;
+      await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+      expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(MOST_PER_MINUTE);
+      const perMinute = chain.reads.length / 10;
+      expect(Math.abs(perMinute - usual)).toBeLessThan(3);
+      chain.vault = 7;
+      const periodMs = Math.max(2_000, Math.ceil(count / 32) * 780);
+      await vi.advanceTimersByTimeAsync(periodMs + 1_500);
+      expect(shown.every((vaults) => vaults.join() === "0,7")).toBe(true);
+      stop.abort();
+    },
+  );
 
   it("one wallet by many costs as much as by one", async () => {
     const chain = createChain();
