@@ -36,13 +36,18 @@ export interface Owner {
 
 /** The calls that an owner has taken and not made yet. */
 interface Tab extends Owner {
-  /** Calls that count for its blocks. */
+  /** Calls that count for its blocks' ranks. */
   charged: number;
   /** Calls that also had their turn. */
   unmade: number;
+  /** Whether the owner's code has ended. What it has started, such as polls, may go on. */
+  hasEnded: boolean;
 }
 
-/** The calls that a block, or an IPv6 /32, has taken in all and for each use. */
+/**
+ * The calls of a block, or an IPv6 /32, that count against its share (`all`), and for its rank among
+ * the blocks of a use.
+ */
 interface Taken extends Record<Use | "all", number> {
   at: MonotonicTime;
   readonly wideBlock: string | undefined;
@@ -69,7 +74,8 @@ export type ChainPlan = ReturnType<typeof createChainPlan>;
  *
  * Node's AsyncLocalStorage passes the owner on to everything that it starts. So retries, calls to a
  * second endpoint, and what follows a signature count too: they do not wait, but later calls wait
- * for them. Calls without an owner are the service's own, a few a minute.
+ * for them. Calls without an owner, or after its code has ended, are the service's own: a few a
+ * minute.
  */
 export function createChainPlan(needs: {
   callsPerSecond: number;
@@ -126,9 +132,12 @@ export function createChainPlan(needs: {
   /** Counts a call that is made now. */
   function make(tab: Tab): void {
     if (tab.unmade > 0) tab.unmade--;
-    else takeAtOnce(tab.use, 1);
+    else {
+      takeAtOnce(tab.use, 1);
+      charge(tab, 1, "all");
+    }
     if (tab.charged > 0) tab.charged--;
-    else charge(tab, 1);
+    else charge(tab, 1, tab.use);
   }
 
   /** What is left of what a block or IPv6 /32 has taken. */
@@ -145,14 +154,13 @@ export function createChainPlan(needs: {
     return taken;
   }
 
-  function charge({ use, parts }: Owner, calls: number): void {
-    takenBy("all").all += calls;
+  /** Adds calls to what an owner's blocks have taken for a use, or in all. */
+  function charge({ parts }: Owner, calls: number, of: Use | "all"): void {
+    takenBy("all")[of] += calls;
     for (const [block, part] of parts) {
       const taken = takenBy(block);
-      for (const each of taken.wideBlock ? [taken, takenBy(taken.wideBlock)] : [taken]) {
-        each.all += part * calls;
-        each[use] += part * calls;
-      }
+      taken[of] += part * calls;
+      if (taken.wideBlock) takenBy(taken.wideBlock)[of] += part * calls;
     }
   }
 
@@ -233,13 +241,15 @@ export function createChainPlan(needs: {
   }
 
   async function runOn<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
-    charge(tab, tab.charged);
+    charge(tab, tab.unmade, "all");
+    charge(tab, tab.charged, tab.use);
     try {
       return await tabs.run(tab, run);
     } finally {
       takeAtOnce(tab.use, -tab.unmade);
-      charge(tab, -tab.charged);
-      tab.unmade = tab.charged = 0;
+      charge(tab, -tab.unmade, "all");
+      charge(tab, -tab.charged, tab.use);
+      tab.hasEnded = true;
     }
   }
 
@@ -250,7 +260,7 @@ export function createChainPlan(needs: {
      * made is given back.
      */
     own: <T>(owner: Owner, calls: number, run: () => T | Promise<T>): Promise<T> =>
-      runOn({ ...owner, charged: calls, unmade: 0 }, run),
+      runOn({ ...owner, charged: calls, unmade: 0, hasEnded: false }, run),
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),
@@ -262,14 +272,19 @@ export function createChainPlan(needs: {
     turn(): Promise<void> | undefined {
       const tab = tabs.getStore();
       // A batch has its turn already.
-      if (!tab || tab.unmade > 0) return undefined;
+      if (!tab || tab.hasEnded || tab.unmade > 0) return undefined;
       const refused = refusalOf(tab.parts.keys());
       if (refused) return Promise.reject(refused);
+      const giveUp = (error: unknown) => {
+        charge(tab, -1, "all");
+        throw error;
+      };
       const taken = () => {
         tab.unmade++;
       };
+      charge(tab, 1, "all");
       const turn = takeTurn(tab.use, () => partTaken(tab.parts.keys(), tab.use), tab.signal);
-      if (turn) return turn.then(taken);
+      if (turn) return turn.then(taken, giveUp);
       taken();
       return undefined;
     },
@@ -277,8 +292,8 @@ export function createChainPlan(needs: {
     /** Counts a call that is being made. */
     count(): void {
       const tab = tabs.getStore();
-      if (tab) make(tab);
-      else left--;
+      if (!tab || tab.hasEnded) left--;
+      else make(tab);
     },
 
     /** For batches of a use, which choose their keys once they have a turn. */
@@ -287,7 +302,7 @@ export function createChainPlan(needs: {
       turn: (rank: () => number) => takeTurn(use, rank),
       /** Makes the call of the last turn, for the owners of the chosen keys; none: gives it back. */
       run<T>(parts: Parts, run: () => T | Promise<T>): Promise<T> {
-        return runOn({ use, parts, charged: 1, unmade: 1 }, run);
+        return runOn({ use, parts, charged: 1, unmade: 1, hasEnded: false }, run);
       },
       /** The least rank of these blocks. */
       rankOf: (blocks: Iterable<string>) => partTaken(blocks, use),

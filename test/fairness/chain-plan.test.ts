@@ -147,6 +147,17 @@ describe("the plan of calls to the chain", () => {
     await collect;
   });
 
+  it("counts what goes on after an owner's code has ended as the service's", async () => {
+    const { plan, call } = createPlan();
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+      setTimeout(() => {
+        for (let i = 0; i < 300; i++) plan.count();
+      }, 1_000);
+    });
+    await vi.advanceTimersByTimeAsync(20_000);
+    await call("a");
+  });
+
   it("drops the waiting calls of an owner who leaves", async () => {
     const { call, madeAt } = createPlan();
     await attack(call, 1, ["a", "b", "c", "d", "e"]);

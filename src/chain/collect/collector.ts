@@ -119,8 +119,9 @@ export function createCollector(
 
   /**
    * Waits for a collect until the caller times out. Returns undefined if the outcome is no result
-   * for this caller: the budget refused all payers before this caller joined, or the transaction
-   * may have landed before this caller asked.
+   * for this caller: the budget refused all payers before this caller joined, another block that
+   * started the collect has no calls left, or the transaction may have landed before this caller
+   * asked.
    */
   async function join(
     collect: AccountCollect,
@@ -139,6 +140,8 @@ export function createCollector(
       );
       return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
     } catch (error) {
+      const [startedBy] = payers.keys();
+      if (error instanceof NoRoomError && startedBy !== addressBlock) return undefined;
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;
