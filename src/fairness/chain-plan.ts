@@ -131,13 +131,12 @@ export function createChainPlan(needs: {
 
   /** Counts a call that is made now. */
   function make(tab: Tab): void {
-    if (tab.unmade > 0) tab.unmade--;
-    else {
-      takeAtOnce(tab.use, 1);
-      charge(tab, 1, "all");
-    }
-    if (tab.charged > 0) tab.charged--;
-    else charge(tab, 1, tab.use);
+    const isTaken = tab.unmade > 0;
+    const isCharged = tab.charged > 0;
+    if (isTaken) tab.unmade--;
+    else takeAtOnce(tab.use, 1);
+    if (isCharged) tab.charged--;
+    charge(tab, isTaken ? 0 : 1, isCharged ? 0 : 1);
   }
 
   /** What is left of what a block or IPv6 /32 has taken. */
@@ -154,13 +153,17 @@ export function createChainPlan(needs: {
     return taken;
   }
 
-  /** Adds calls to what an owner's blocks have taken for a use, or in all. */
-  function charge({ parts }: Owner, calls: number, of: Use | "all"): void {
-    takenBy("all")[of] += calls;
+  /** Adds calls to those that count against the shares of an owner's blocks, and for their ranks. */
+  function charge({ use, parts }: Owner, forShare: number, forRank: number): void {
+    if (forShare === 0 && forRank === 0) return;
+    takenBy("all").all += forShare;
     for (const [block, part] of parts) {
       const taken = takenBy(block);
-      taken[of] += part * calls;
-      if (taken.wideBlock) takenBy(taken.wideBlock)[of] += part * calls;
+      const { wideBlock } = taken;
+      for (const each of wideBlock ? [taken, takenBy(wideBlock)] : [taken]) {
+        each.all += part * forShare;
+        each[use] += part * forRank;
+      }
     }
   }
 
@@ -241,14 +244,12 @@ export function createChainPlan(needs: {
   }
 
   async function runOn<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
-    charge(tab, tab.unmade, "all");
-    charge(tab, tab.charged, tab.use);
+    charge(tab, tab.unmade, tab.charged);
     try {
       return await tabs.run(tab, run);
     } finally {
       takeAtOnce(tab.use, -tab.unmade);
-      charge(tab, -tab.unmade, "all");
-      charge(tab, -tab.charged, tab.use);
+      charge(tab, -tab.unmade, -tab.charged);
       tab.hasEnded = true;
     }
   }
@@ -276,13 +277,13 @@ export function createChainPlan(needs: {
       const refused = refusalOf(tab.parts.keys());
       if (refused) return Promise.reject(refused);
       const giveUp = (error: unknown) => {
-        charge(tab, -1, "all");
+        charge(tab, -1, 0);
         throw error;
       };
       const taken = () => {
         tab.unmade++;
       };
-      charge(tab, 1, "all");
+      charge(tab, 1, 0);
       const turn = takeTurn(tab.use, () => partTaken(tab.parts.keys(), tab.use), tab.signal);
       if (turn) return turn.then(taken, giveUp);
       taken();
