@@ -39,15 +39,18 @@ const NO_OWNER: KeyOwner = { blocks: [] };
  * more. At most `maxCalls` calls are in flight. All callers of a waiting key get its answer; no
  * caller joins a call in flight.
  *
- * With `batches`, each call waits for its turn in the plan of calls, and keys gather meanwhile. The
- * call takes the keys of the blocks that have used least of their shares. The owners of its keys
+ * With `batches`, a batch waits for its turn in the plan of calls, and keys gather meanwhile. It
+ * makes as many calls as the plan allows now, and takes the keys of the blocks that have used least of their shares. The owners of its keys
  * share its cost.
  */
 export function createBatcher<Key, Value>(options: {
   ask: Ask<Key, Value>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
+  /** The most keys of a batch. */
   maxKeys: number;
+  /** The keys of each call that a batch makes; by default, it makes one. */
+  keysPerCall?: number;
   /** As how many keys a key counts in a call with `others`; by default, one. */
   sizeOf?: (key: Key, others?: readonly Key[]) => number;
   maxCalls: number;
@@ -55,6 +58,7 @@ export function createBatcher<Key, Value>(options: {
   batches?: Batches | undefined;
 }) {
   const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, batches } = options;
+  const { keysPerCall = maxKeys } = options;
   type Waiting = Entry<Key, Value>;
   let waiting = new Map<string, Waiting>();
   /** The size of all waiting keys. */
@@ -87,7 +91,7 @@ export function createBatcher<Key, Value>(options: {
 
   function send(): void {
     endOfTurn = undefined;
-    if (batches && size > maxKeys * batches.maxWaiting()) refuseLast(batches);
+    if (batches && size > keysPerCall * batches.maxWaiting()) refuseLast(batches);
     while (mayTakeTurn() && millisecondsUntilDue() <= 0) takeTurn();
     if (mayTakeTurn())
       // A timer that is already set is never too late, because all keys wait equally long.
@@ -99,8 +103,8 @@ export function createBatcher<Key, Value>(options: {
 
   /** Keeps what fits into the most calls that may wait. */
   function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
-    let room = maxKeys * maxWaiting();
-    const last = inOrder().filter(({ key }) => (room -= sizeOf(key)) < 0);
+    let room = keysPerCall * maxWaiting();
+    const last = inOrder(room).filter(({ key }) => (room -= sizeOf(key)) < 0);
     refuse(last, refusalOfMany);
   }
 
@@ -131,23 +135,23 @@ export function createBatcher<Key, Value>(options: {
       });
   }
 
-  const inOrder = () =>
-    batches && size > maxKeys
+  const inOrder = (room: number) =>
+    batches && size > room
       ? inFairOrder(
           [...waiting.values()],
           blocksOf,
           (block) => batches.rankOf([block]),
-          ({ key }, block) => (sizeOf(key) / maxKeys) * batches.costOf(block),
+          ({ key }, block) => (sizeOf(key) / keysPerCall) * batches.costOf(block),
         )
       : [...waiting.values()];
 
-  /** Removes the keys of the next call. Refuses keys whose blocks have used their shares. */
-  function takeBatch(): Waiting[] {
+  /** Removes the keys of the next batch. Refuses keys whose blocks have used their shares. */
+  function takeBatch(mostKeys: number): Waiting[] {
     const refusals = new Map<Waiting, Error>();
     const batch: Waiting[] = [];
     const keys: Key[] = [];
-    let room = maxKeys;
-    for (const entry of inOrder()) {
+    let room = mostKeys;
+    for (const entry of inOrder(room)) {
       const { owners, key } = entry;
       const wanted = owners.length === 1 ? owners : owners.filter(isWaiting);
       const refusal = wanted.some(isWaiting)
@@ -171,14 +175,16 @@ export function createBatcher<Key, Value>(options: {
 
   async function sendOne(): Promise<void> {
     calls++;
-    const batch = takeBatch();
+    const more = Math.ceil(Math.min(size, maxKeys) / keysPerCall) - 1;
+    const taken = 1 + (batches?.takeMore(more) ?? more);
+    const batch = takeBatch(taken * keysPerCall);
     const keys = batch.map(({ key }) => key);
     const run = async () =>
       keys.length > 0 &&
       ask(keys, (i, value) => {
         answer(batch[i]!, value);
       });
-    const error = await (batches ? batches.run(partsOf(batch), run) : run()).catch(
+    const error = await (batches ? batches.run(partsOf(batch), run, taken) : run()).catch(
       (error: unknown) => error as Error,
     );
     calls--;

@@ -48,6 +48,10 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
+/** Wallets without coins fill a call. One wallet with many coins may take two accounts more. */
+const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
+/** The most calls of a batch. */
+const CALLS_PER_BATCH = 3;
 /** The most batches in flight: a batch that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
@@ -107,7 +111,8 @@ export function createReadWallets(needs: {
     createBatcher<WalletWithCoins, WalletState>({
       ask,
       idOf: identityOf,
-      maxKeys: MAX_KEYS_PER_CALL,
+      maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
+      keysPerCall: KEYS_PER_CALL,
       sizeOf: accountsOf,
       maxCalls: MAX_BATCHES,
       maxWaitMs: MAX_WAIT_MS,
@@ -143,6 +148,7 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
 
 /** How many accounts a wallet adds to a call with `others`. */
 function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins[] = []): number {
+  if (coins.length === 0) return ACCOUNTS_PER_WALLET;
   const added = coins.filter(
     ({ mint }) => !others.some((other) => other.coins.some((coin) => coin.mint === mint)),
   );

@@ -301,9 +301,18 @@ export function createChainPlan(needs: {
     batchesOf: (use: Use) => ({
       /** `rank`: the least rank of the batch's blocks. */
       turn: (rank: () => number) => takeTurn(use, rank),
-      /** Makes the call of the last turn, for the owners of the chosen keys; none: gives it back. */
-      run<T>(parts: Parts, run: () => T | Promise<T>): Promise<T> {
-        return runOn({ use, parts, charged: 1, unmade: 1, hasEnded: false }, run);
+      /** Takes up to `most` further calls that may be made now. Returns how many. */
+      takeMore(most: number): number {
+        let taken = 0;
+        while (taken < most && mayCall(use)) {
+          takeOne(use);
+          taken++;
+        }
+        return taken;
+      },
+      /** Makes the taken calls, for the owners of the chosen keys. Gives back what is not made. */
+      run<T>(parts: Parts, run: () => T | Promise<T>, calls = 1): Promise<T> {
+        return runOn({ use, parts, charged: calls, unmade: calls, hasEnded: false }, run);
       },
       /** The least rank of these blocks. */
       rankOf: (blocks: Iterable<string>) => partTaken(blocks, use),
