@@ -48,7 +48,7 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** Wallets without coins fill a call. One wallet with many coins may take two accounts more. */
+/** Wallets without coins fill a call. */
 const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** The most calls of a batch. */
 const CALLS_PER_BATCH = 3;
@@ -113,7 +113,7 @@ export function createReadWallets(needs: {
       idOf: identityOf,
       maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
       keysPerCall: KEYS_PER_CALL,
-      sizeOf: accountsOf,
+      sizeOf,
       maxCalls: MAX_BATCHES,
       maxWaitMs: MAX_WAIT_MS,
       batches,
@@ -153,6 +153,12 @@ function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins
     ({ mint }) => !others.some((other) => other.coins.some((coin) => coin.mint === mint)),
   );
   return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * added.length;
+}
+
+/** The part of a call that a wallet takes, in keys: only whole wallets fit. */
+function sizeOf(wallet: WalletWithCoins, others?: readonly WalletWithCoins[]): number {
+  const accounts = accountsOf(wallet, others);
+  return KEYS_PER_CALL / Math.floor(MAX_KEYS_PER_CALL / accounts);
 }
 
 function toKeys({ account, coins }: WalletWithCoins): string[] {
