@@ -56,6 +56,7 @@ export async function startOnSandbox(env: Record<string, string> = {}) {
     PORT: "0",
     TRUST_PROXY: "127.0.0.1",
     RATE_LIMIT_MAX: "1000000",
+    RPC_CALLS_PER_SECOND: "1000000",
     FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
     ...env,
   });

@@ -12,7 +12,6 @@ import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
 import { createOpenApiFile } from "./http/pages/openapi-file.ts";
 import { createPages } from "./http/pages/pages.ts";
-import { createChainCalls } from "./http/rate-limit/chain-calls.ts";
 import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
 import { createWriteRefusal } from "./http/refusals.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./http/router.ts";
@@ -150,7 +149,6 @@ export function createGateway(
     }),
     cors: createCors(config.corsOrigins, config.publicUrl),
     rateLimit: createRateLimit(rateLimit, redis),
-    takeChainCalls: createChainCalls({ redis, metrics: common.budgetMetrics }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     streams,
     metrics: createRequestMetrics(registry),
@@ -212,6 +210,7 @@ export function createGateway(
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
     close(): void {
       chain.deploys.stop();
+      chain.replicas.stop();
       redis?.close();
     },
   };

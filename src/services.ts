@@ -15,11 +15,13 @@ import { createComposer } from "./chain/collect/message/composer.ts";
 import { createReadDrafts } from "./chain/collect/prepare/draft.ts";
 import { createPlanner } from "./chain/collect/prepare/planner.ts";
 import { createFloors } from "./chain/slots/stale-balances.ts";
+import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { createLandedSlots } from "./chain/slots/landed-slots.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
-import { createRpc, type Rpc } from "./chain/rpc/rpc-client.ts";
+import { createRpc } from "./chain/rpc/rpc-client.ts";
+import { NoRoomError } from "./chain/rpc/rpc-error.ts";
 import type { ReportWaits } from "./chain/rpc/signature-status.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
@@ -30,6 +32,7 @@ import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
+import { createChainPlan } from "./fairness/chain-plan.ts";
 import type { createCallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
 
@@ -93,18 +96,19 @@ export function createChainServices(needs: CommonNeeds) {
     log,
   };
 
-  const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream });
+  const replicas = createReplicaCount(redis);
+  const chainPlan = createChainPlan({
+    callsPerSecond: config.rpcCallsPerSecond,
+    replicas: replicas.count,
+    refuse: (shortage) => new NoRoomError(shortage),
+    metrics: budgetMetrics,
+  });
+  const { own: ownCalls } = chainPlan;
+  const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream, chainPlan });
   const floors = createFloors(rpc);
   const findings = createCoinFindings();
-  const createBalancesOf = (rpc: Rpc) =>
-    createBalances({ ...common, readWallets: createReadWallets({ rpc, floors }), findings });
-  const balances = createBalancesOf(rpc);
-  /**
-   * For live reads. Their batches contain no lookups, so that `onCall` counts only RPC calls of
-   * live reads.
-   */
-  const countedBalances = (onCall: () => void) =>
-    createBalancesOf({ ...rpc, readAccounts: (read) => rpc.readAccounts({ ...read, onCall }) });
+  const readWallets = createReadWallets({ rpc, floors, chainPlan });
+  const balances = createBalances({ ...common, readWallets, findings });
   const landedSlots = createLandedSlots({ ...common, floors });
 
   const budget = createFeeBudget({ ...common, metrics: budgetMetrics });
@@ -131,6 +135,7 @@ export function createChainServices(needs: CommonNeeds) {
     floors,
     announceLanded: landedSlots.announce,
     metrics,
+    ownCalls,
   });
 
   return {
@@ -138,9 +143,10 @@ export function createChainServices(needs: CommonNeeds) {
     balances,
     collector,
     metrics,
-    history: createHistory({ ...common, rpc, floors, metrics: budgetMetrics }),
+    history: createHistory({ rpc, floors, ownCalls }),
     deploys: createDeployWatch({ ...common, rpc }),
-    live: createLiveBalances({ ...common, balances, countedBalances }),
+    live: createLiveBalances({ ...common, balances, batches: chainPlan.batchesOf("streams") }),
+    replicas,
     addressesOf: createAddresses(config),
   };
 }

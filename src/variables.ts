@@ -75,6 +75,8 @@ export const Settings = z.object({
    * each account.
    */
   SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
+  /** The calls to the chain that all replicas together make in any second. */
+  RPC_CALLS_PER_SECOND: integer(1, 1_000_000).default(55),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
   // Shorter than the 60 s after which nginx and AWS's balancer give up.
   COLLECT_TIMEOUT_MS: integer(1, 600_000).default(50_000),
@@ -126,7 +128,7 @@ export const Constants = z.object({
   // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75
   // seconds.
   SOCIAL_CONCURRENCY: constant(4),
-  // Ten RPC calls per second, besides 55 for 1,000 lookups and one collect per second.
+  // Histories have a share of RPC_CALLS_PER_SECOND now.
   HISTORY_CALLS_PER_HOUR: constant(36_000),
   PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
   PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),

@@ -42,8 +42,8 @@ const CONSTANTS = {
 };
 
 describe("the variables", () => {
-  it("are 30", () => {
-    expect(VARIABLE_NAMES).toHaveLength(30);
+  it("are 31", () => {
+    expect(VARIABLE_NAMES).toHaveLength(31);
   });
 
   it("have the documented defaults", () => {
@@ -66,6 +66,7 @@ describe("the variables", () => {
       socialTimeoutMs: 5000,
       socialCacheSeconds: 300,
       socialReadsPerHour: 10_000,
+      rpcCallsPerSecond: 55,
       rpcTimeoutMs: 5000,
       collectTimeoutMs: 50_000,
       minCollectLamports: 100_000n,

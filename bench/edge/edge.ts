@@ -150,6 +150,7 @@ const gatewayEnv = (url: string): Record<string, string> => ({
   TRUST_PROXY: "127.0.0.1",
   // Benchmarks look up more new handles than the budget allows.
   SOCIAL_READS_PER_HOUR: "0",
+  RPC_CALLS_PER_SECOND: "1000000",
   // The reference caches forever. With a shorter time, all cached handles would expire at once,
   // during a run.
   SOCIAL_CACHE_SECONDS: "86400",

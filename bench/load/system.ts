@@ -110,6 +110,7 @@ export async function startSystem(
       ...sandbox.env,
       TRUST_PROXY: "127.0.0.1",
       TRUSTED_CALLERS: TRUSTED_CALLER,
+      RPC_CALLS_PER_SECOND: "1000000",
       REDIS_URL: slowRedis.url,
       SOLANA_RPC_URL: rpc.endpoints.map((endpoint) => endpoint.urlFor(replica)).join(),
       ...env,

@@ -1,3 +1,4 @@
+import type { Caller } from "../fairness/caller.ts";
 import type { AccountAddresses } from "./addresses.ts";
 import type { CoinFindings } from "./coin-findings.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
@@ -162,13 +163,13 @@ export function createBalances(needs: {
 
     /**
      * Returns each wallet's balance or error, in order. After an abort, unread wallets get the
-     * signal's reason.
+     * signal's reason. See {@link ReadWallets}.
      */
     async getBalances(
       wallets: readonly WalletWithCoins[],
-      signal?: AbortSignal,
+      caller?: Caller,
     ): Promise<(BalanceWith | Error)[]> {
-      const states = await readWallets(wallets, signal);
+      const states = await readWallets(wallets, caller);
       return states.map((state, i) =>
         state instanceof Error ? state : toBalanceWith(wallets[i]!, state),
       );

@@ -1,17 +1,35 @@
+import type { Batches, Parts } from "../fairness/chain-plan.ts";
+import { inFairOrder } from "../fairness/fair-order.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 type Answer<Value> = Value | Error;
+
+/**
+ * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still without
+ * an answer when it settles get an Error.
+ */
+export type Ask<Key, Value> = (
+  keys: readonly Key[],
+  answer: (index: number, answer: Answer<Value>) => void,
+) => Promise<void>;
+
+/** Who waits for a key. */
+interface KeyOwner {
+  readonly blocks: readonly string[];
+  readonly signal?: AbortSignal | undefined;
+}
 
 /** A key that waits or is in flight. */
 interface Entry<Key, Value> {
   readonly key: Key;
   /** When to send the key, unless an earlier call takes it. */
   readonly dueAt: MonotonicTime;
-  /** The signals of the key's callers. */
-  readonly signals: (AbortSignal | undefined)[];
+  readonly owners: KeyOwner[];
   readonly waiters: ((answer: Answer<Value>) => void)[];
   isAnswered: boolean;
 }
+
+const NO_OWNER: KeyOwner = { blocks: [] };
 
 /**
  * Merges the loads of concurrent callers into few calls. While no call is in flight, keys are sent
@@ -20,40 +38,62 @@ interface Entry<Key, Value> {
  * they fill a call, when the first key has waited `maxWaitMs`, or when no call is in flight any
  * more. At most `maxCalls` calls are in flight. All callers of a waiting key get its answer; no
  * caller joins a call in flight.
+ *
+ * With `batches`, a batch waits for its turn in the plan of calls, and keys gather meanwhile. It
+ * makes as many calls as the plan allows now, and takes the keys of the blocks that have used least of their shares. The owners of its keys
+ * share its cost.
  */
 export function createBatcher<Key, Value>(options: {
-  /**
-   * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still
-   * without an answer when `ask` settles get an Error.
-   */
-  ask: (
-    keys: readonly Key[],
-    answer: (index: number, answer: Answer<Value>) => void,
-  ) => Promise<void>;
+  ask: Ask<Key, Value>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
+  /** The most keys of a batch. */
   maxKeys: number;
+  /** The keys of each call that a batch makes; by default, it makes one. */
+  keysPerCall?: number;
+  /** As how many keys a key counts in a call with `others`; by default, one. */
+  sizeOf?: (key: Key, others?: readonly Key[]) => number;
   maxCalls: number;
   maxWaitMs: number;
+  batches?: Batches | undefined;
 }) {
-  const { ask, idOf, maxKeys, maxCalls, maxWaitMs } = options;
-  let waiting = new Map<string, Entry<Key, Value>>();
+  const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, batches } = options;
+  const { keysPerCall = maxKeys } = options;
+  type Waiting = Entry<Key, Value>;
+  let waiting = new Map<string, Waiting>();
+  /** The size of all waiting keys. */
+  let size = 0;
   let calls = 0;
+  let isTakingTurn = false;
   let timer: NodeJS.Timeout | undefined;
   let endOfTurn: NodeJS.Immediate | undefined;
 
-  function add(key: Key): Entry<Key, Value> {
+  function add(key: Key): Waiting {
     const dueAt = addMs(monotonicNow(), maxWaitMs);
-    const entry: Entry<Key, Value> = { key, dueAt, signals: [], waiters: [], isAnswered: false };
+    const entry: Waiting = { key, dueAt, owners: [], waiters: [], isAnswered: false };
     waiting.set(idOf(key), entry);
+    size += sizeOf(key);
     endOfTurn ??= setImmediate(send);
     return entry;
   }
 
+  function remove(entries: readonly Waiting[]): void {
+    for (const { key } of entries) size -= sizeOf(key);
+    // A reused map would keep its deleted entries in memory for a long time.
+    if (entries.length === waiting.size) waiting = new Map();
+    else for (const { key } of entries) waiting.delete(idOf(key));
+  }
+
+  function refuse(entries: readonly Waiting[], toError: (entry: Waiting) => Error): void {
+    remove(entries);
+    for (const entry of entries) answer(entry, toError(entry));
+  }
+
   function send(): void {
     endOfTurn = undefined;
-    while (waiting.size > 0 && calls < maxCalls && millisecondsUntilDue() <= 0) void sendOne();
-    if (waiting.size > 0 && calls < maxCalls)
+    if (batches && size > keysPerCall * batches.maxWaiting()) refuseLast(batches);
+    while (mayTakeTurn() && millisecondsUntilDue() <= 0) takeTurn();
+    if (mayTakeTurn())
       // A timer that is already set is never too late, because all keys wait equally long.
       timer ??= setTimeout(() => {
         timer = undefined;
@@ -61,45 +101,124 @@ export function createBatcher<Key, Value>(options: {
       }, millisecondsUntilDue());
   }
 
+  /** Keeps what fits into the most calls that may wait. */
+  function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
+    let room = keysPerCall * maxWaiting();
+    const last = inOrder(room).filter(({ key }) => (room -= sizeOf(key)) < 0);
+    refuse(last, refusalOfMany);
+  }
+
+  const mayTakeTurn = () => waiting.size > 0 && calls < maxCalls && !isTakingTurn;
+
   function millisecondsUntilDue(): number {
-    if (calls === 0 || waiting.size >= maxKeys) return 0;
+    if (calls === 0 || size >= maxKeys) return 0;
     const [oldest] = waiting.values();
     return Math.max(0, msUntil(oldest!.dueAt));
   }
 
+  function takeTurn(): void {
+    const leastRank = () => batches!.rankOf(waiting.values().flatMap(blocksOf));
+    const turn = batches?.turn(leastRank);
+    if (!turn) {
+      void sendOne();
+      return;
+    }
+    isTakingTurn = true;
+    void turn
+      .then(() => void sendOne())
+      .catch((error: unknown) => {
+        refuse([...waiting.values()], () => error as Error);
+      })
+      .finally(() => {
+        isTakingTurn = false;
+        endOfTurn ??= setImmediate(send);
+      });
+  }
+
+  const inOrder = (room: number) =>
+    batches && size > room
+      ? inFairOrder(
+          [...waiting.values()],
+          blocksOf,
+          (block) => batches.rankOf([block]),
+          ({ key }, block) => (sizeOf(key) / keysPerCall) * batches.costOf(block),
+        )
+      : [...waiting.values()];
+
+  /** Removes the keys of the next batch. Refuses keys whose blocks have used their shares. */
+  function takeBatch(mostKeys: number): Waiting[] {
+    const refusals = new Map<Waiting, Error>();
+    const batch: Waiting[] = [];
+    const keys: Key[] = [];
+    let room = mostKeys;
+    for (const entry of inOrder(room)) {
+      const { owners, key } = entry;
+      const wanted = owners.length === 1 ? owners : owners.filter(isWaiting);
+      const refusal = wanted.some(isWaiting)
+        ? batches?.refusalOf(blocksOf({ owners: wanted }))
+        : (owners[0]!.signal!.reason as Error);
+      if (refusal) {
+        refusals.set(entry, refusal);
+        continue;
+      }
+      const added = sizeOf(key, keys);
+      if (added > room && batch.length > 0) continue;
+      batch.push(entry);
+      keys.push(key);
+      room -= added;
+      if (room <= 0) break;
+    }
+    refuse([...refusals.keys()], (entry) => refusals.get(entry)!);
+    remove(batch);
+    return batch;
+  }
+
   async function sendOne(): Promise<void> {
-    const taken = [...waiting.values().take(maxKeys)];
-    // A reused map would keep its deleted entries in memory for a long time.
-    if (taken.length === waiting.size) waiting = new Map();
-    else for (const { key } of taken) waiting.delete(idOf(key));
-    const batch = taken.filter((entry) => {
-      const isWanted = entry.signals.some((signal) => !signal?.aborted);
-      if (!isWanted) answer(entry, entry.signals[0]!.reason as Error);
-      return isWanted;
-    });
-    if (batch.length === 0) return;
     calls++;
+    const more = Math.ceil(Math.min(size, maxKeys) / keysPerCall) - 1;
+    const taken = 1 + (batches?.takeMore(more) ?? more);
+    const batch = takeBatch(taken * keysPerCall);
     const keys = batch.map(({ key }) => key);
-    const error = await ask(keys, (i, value) => {
-      answer(batch[i]!, value);
-    }).catch((error: unknown) => error as Error);
+    const run = async () =>
+      keys.length > 0 &&
+      ask(keys, (i, value) => {
+        answer(batch[i]!, value);
+      });
+    const error = await (batches ? batches.run(partsOf(batch), run, taken) : run()).catch(
+      (error: unknown) => error as Error,
+    );
     calls--;
     for (const entry of batch)
-      if (!entry.isAnswered) answer(entry, error ?? new Error(`no answer for ${idOf(entry.key)}`));
+      if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
     endOfTurn ??= setImmediate(send);
   }
 
-  function answer(entry: Entry<Key, Value>, value: Answer<Value>): void {
+  /** The part of each block in a call: each key counts by its size, each of its owners equally. */
+  function partsOf(batch: readonly Waiting[]): Parts {
+    const parts = new Map<string, number>();
+    const total = batch.reduce((sum, { key }) => sum + sizeOf(key), 0);
+    for (const entry of batch) {
+      const blocks = blocksOf(entry);
+      for (const block of blocks) {
+        const part = sizeOf(entry.key) / total / blocks.length;
+        parts.set(block, (parts.get(block) ?? 0) + part);
+      }
+    }
+    return parts;
+  }
+
+  function answer(entry: Waiting, value: Answer<Value>): void {
     entry.isAnswered = true;
     for (const waiter of entry.waiters) waiter(value);
   }
 
   return {
     /**
-     * Resolves to a value or an Error for each key, in order. When `signal` aborts, keys without an
-     * answer get the signal's reason. A key whose callers have all left is not sent.
+     * Resolves to a value or an Error for each key, in order. When the owner's `signal` aborts,
+     * keys without an answer get the signal's reason. A key whose owners have all left is not sent.
      */
-    load(keys: readonly Key[], signal?: AbortSignal): Promise<Answer<Value>[]> {
+    load(keys: readonly Key[], owner = NO_OWNER): Promise<Answer<Value>[]> {
+      const { signal } = owner;
       // One promise for all keys saves time: every lookup of a balance runs this code.
       return new Promise((resolve) => {
         const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
@@ -114,7 +233,7 @@ export function createBatcher<Key, Value>(options: {
         signal?.addEventListener("abort", leave, { once: true });
         keys.forEach((key, i) => {
           const entry = waiting.get(idOf(key)) ?? add(key);
-          entry.signals.push(signal);
+          entry.owners.push(owner);
           entry.waiters.push((value) => {
             answers[i] = value;
             if (--missing > 0) return;
@@ -126,3 +245,8 @@ export function createBatcher<Key, Value>(options: {
     },
   };
 }
+
+const isWaiting = ({ signal }: KeyOwner) => !signal?.aborted;
+
+const blocksOf = ({ owners }: { readonly owners: readonly KeyOwner[] }) =>
+  owners.length === 1 ? owners[0]!.blocks : owners.flatMap(({ blocks }) => blocks);

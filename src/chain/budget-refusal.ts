@@ -1,25 +1,17 @@
-import type { ErrorDetails } from "../contract/contract-error.ts";
+import { retryIn, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 
-/**
- * Returns the error details for a collect, or a page of a history, that exceeds the service's
- * `budget`.
- */
+/** Returns the error details for what exceeds the service's `budget`. */
 export function budgetRefusal(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,
-  refused: "collect" | "page",
 ): ErrorDetails & { message: string } {
   if (retryAfterSeconds === undefined)
     return {
-      message: `The service's ${budget} does not allow this ${refused}.`,
+      message: `The service's ${budget} does not allow this collect.`,
       extensions: { scope },
     };
   const used =
     scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
-  return {
-    message: `${used} ${budget} for now. Try again in ${retryAfterSeconds} seconds.`,
-    retryAfterSeconds,
-    extensions: { scope },
-  };
+  return { ...retryIn(retryAfterSeconds, `${used} ${budget} for now.`), extensions: { scope } };
 }

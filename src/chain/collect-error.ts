@@ -1,4 +1,4 @@
-import { toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
+import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "../fairness/budget.ts";
 import { budgetRefusal } from "./budget-refusal.ts";
 import type { TransactionError } from "./rpc/transaction-error.ts";
@@ -29,10 +29,8 @@ interface Signed {
 }
 
 const say = (message: string) => () => ({ message });
-const sayWhen = (what: string) => (details: { readonly leftMs: number }) => {
-  const retryAfterSeconds = toRetryAfterSeconds(details.leftMs);
-  return { message: `${what} Try again in ${retryAfterSeconds} seconds.`, retryAfterSeconds };
-};
+const sayWhen = (what: string) => (details: { readonly leftMs: number }) =>
+  retryIn(toRetryAfterSeconds(details.leftMs), what);
 const inAMinute = (what: string) => () => ({
   message: `${what} Try again in a minute.`,
   retryAfterSeconds: 60,
@@ -103,11 +101,7 @@ export const COLLECT_FAILURES = {
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     answer: (shortage) =>
-      budgetRefusal(
-        shortage,
-        shortage.isSmall ? "fee budget for small collects" : "fee budget",
-        "collect",
-      ),
+      budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */

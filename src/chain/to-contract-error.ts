@@ -1,12 +1,14 @@
 import { ContractError } from "../contract/contract-error.ts";
+import { budgetRefusal } from "./budget-refusal.ts";
 import { CollectError } from "./collect-error.ts";
-import { RpcError } from "./rpc/rpc-error.ts";
+import { NoRoomError, RpcError } from "./rpc/rpc-error.ts";
 
 /**
- * Converts an RpcError to LOOKUP_FAILED. Returns any other error unchanged: it may be a caller's
+ * Converts an RpcError to LOOKUP_FAILED or SERVICE_BUSY. Returns any other error unchanged: it may be a caller's
  * abort reason.
  */
 export function toLookupContractError(error: unknown): Error {
+  if (error instanceof NoRoomError) return new ContractError("SERVICE_BUSY", noRoom(error));
   return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
 }
 
@@ -18,9 +20,12 @@ export function toLookupContractError(error: unknown): Error {
 export function toCollectContractError(error: unknown): ContractError {
   if (error instanceof ContractError) return error;
   if (error instanceof CollectError) return new ContractError(error.code, error.details());
+  if (error instanceof NoRoomError) return new ContractError("COLLECT_FAILED", noRoom(error));
   if (error instanceof RpcError) return toOutage("COLLECT_FAILED", error);
   return new ContractError("COLLECT_FAILED", { cause: error });
 }
+
+const noRoom = ({ shortage }: NoRoomError) => budgetRefusal(shortage, "calls to the chain");
 
 function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): ContractError {
   const operatorHint =

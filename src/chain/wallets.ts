@@ -1,6 +1,8 @@
 import { hash } from "node:crypto";
 import type { AccountAddresses } from "./addresses.ts";
-import { createBatcher } from "./batcher.ts";
+import type { Caller } from "../fairness/caller.ts";
+import type { Batches, ChainPlan } from "../fairness/chain-plan.ts";
+import { createBatcher, type Ask } from "./batcher.ts";
 import type { Amounts, Floors } from "./slots/stale-balances.ts";
 import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "./launchpad/coin-fees.ts";
@@ -36,17 +38,20 @@ export interface WalletState {
 
 /**
  * Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot
- * be read.
+ * be read. `caller`: who looks the wallets up; absent, the reads belong to the owner of the running
+ * code.
  */
 export type ReadWallets = (
   wallets: readonly WalletWithCoins[],
-  signal?: AbortSignal,
+  caller?: Caller,
 ) => Promise<(WalletState | Error)[]>;
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** The most wallets in a batch: without coins, they fill three calls. */
-const MAX_WALLETS = 3 * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
+/** Wallets without coins fill a call. */
+const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
+/** The most calls of a batch. */
+const CALLS_PER_BATCH = 3;
 /** The most batches in flight: a batch that hangs must not hold up the others. */
 const MAX_BATCHES = 32;
 /**
@@ -66,8 +71,9 @@ const MAX_WAIT_MS = 20;
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
+  chainPlan: ChainPlan;
 }): ReadWallets {
-  const { rpc, floors } = needs;
+  const { rpc, floors, chainPlan } = needs;
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
@@ -78,38 +84,54 @@ export function createReadWallets(needs: {
     };
   }
 
-  const { load } = createBatcher<WalletWithCoins, WalletState>({
-    ask: (wallets, answer) =>
-      rpc.readAccounts({
-        groups: wallets.map(toKeys),
-        bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // Consider the coins' last collects too: a collect for one shareholder changes the amounts
-        // of all shareholders.
-        minSlotOf(i) {
-          const { account, coins } = wallets[i]!;
-          return coins.reduce(
-            (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
-            floors.landedSlotOf(account.address),
-          );
-        },
-        take(i, found) {
-          const wallet = wallets[i]!;
-          const { accounts, slot } = found;
-          const [creatorVault, ammVault, address] = accounts;
-          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
-            return "unusable";
-          if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
-          answer(i, decode(wallet, found));
-          return "taken";
-        },
-      }),
-    idOf: identityOf,
-    maxKeys: MAX_WALLETS,
-    maxCalls: MAX_BATCHES,
-    maxWaitMs: MAX_WAIT_MS,
-  });
+  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
+    rpc.readAccounts({
+      groups: wallets.map(toKeys),
+      bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
+      // Consider the coins' last collects too: a collect for one shareholder changes the amounts
+      // of all shareholders.
+      minSlotOf(i) {
+        const { account, coins } = wallets[i]!;
+        return coins.reduce(
+          (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
+          floors.landedSlotOf(account.address),
+        );
+      },
+      take(i, found) {
+        const wallet = wallets[i]!;
+        const { accounts, slot } = found;
+        const [creatorVault, ammVault, address] = accounts;
+        if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded) return "unusable";
+        if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
+        answer(i, decode(wallet, found));
+        return "taken";
+      },
+    });
+  const createReads = (batches?: Batches) =>
+    createBatcher<WalletWithCoins, WalletState>({
+      ask,
+      idOf: identityOf,
+      maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
+      keysPerCall: KEYS_PER_CALL,
+      sizeOf,
+      maxCalls: MAX_BATCHES,
+      maxWaitMs: MAX_WAIT_MS,
+      batches,
+    });
+  const lookups = createReads(chainPlan.batchesOf("lookups"));
+  const collects = createReads(chainPlan.batchesOf("collects"));
+  /** For live reads, which have taken their turn. */
+  const streams = createReads();
 
-  return load;
+  return (wallets, caller) => {
+    if (caller) {
+      const { addressBlock, signal } = caller;
+      return lookups.load(wallets, { blocks: [addressBlock], signal });
+    }
+    const owner = chainPlan.owner();
+    const blocks = [...(owner?.parts.keys() ?? ["service"])];
+    return (owner?.use === "streams" ? streams : collects).load(wallets, { blocks });
+  };
 }
 
 /** Returns the first wallets, as many as one call can read, but at least one. */
@@ -117,11 +139,26 @@ export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wa
   const taken: Wallet[] = [];
   let accounts = 0;
   for (const wallet of wallets) {
-    accounts += ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * wallet.coins.length;
+    accounts += accountsOf(wallet);
     if (taken.length > 0 && accounts > MAX_KEYS_PER_CALL) break;
     taken.push(wallet);
   }
   return taken;
+}
+
+/** How many accounts a wallet adds to a call with `others`. */
+function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins[] = []): number {
+  if (coins.length === 0) return ACCOUNTS_PER_WALLET;
+  const added = coins.filter(
+    ({ mint }) => !others.some((other) => other.coins.some((coin) => coin.mint === mint)),
+  );
+  return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * added.length;
+}
+
+/** The part of a call that a wallet takes, in keys: only whole wallets fit. */
+function sizeOf(wallet: WalletWithCoins, others?: readonly WalletWithCoins[]): number {
+  const accounts = accountsOf(wallet, others);
+  return KEYS_PER_CALL / Math.floor(MAX_KEYS_PER_CALL / accounts);
 }
 
 function toKeys({ account, coins }: WalletWithCoins): string[] {

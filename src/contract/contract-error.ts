@@ -101,6 +101,16 @@ export function errorHeaders(error: ContractError): Record<string, string> {
     : { "retry-after": String(error.retryAfterSeconds) };
 }
 
+/** The details of an error that says when to try again: `message` and `Retry-After` agree. */
+export function retryIn(
+  retryAfterSeconds: number,
+  what: string,
+  ...more: readonly string[]
+): { message: string; retryAfterSeconds: number } {
+  const message = [what, `Try again in ${retryAfterSeconds} seconds.`, ...more].join(" ");
+  return { message, retryAfterSeconds };
+}
+
 /** Converts a duration to the value of `Retry-After`: whole seconds, rounded up, at least 1. */
 export function toRetryAfterSeconds(milliseconds: number): number {
   return Math.max(1, Math.ceil(milliseconds / 1000));

@@ -56,7 +56,7 @@ export const ERROR_CODES = {
   SERVICE_BUSY: {
     status: 503,
     message: "Too many lookups are waiting. Try again in 30 seconds.",
-    retry: "After 30 seconds.",
+    retry: "After the number of seconds in Retry-After.",
     retryAfterSeconds: 30,
     operations: ["lookup"],
   },

@@ -5,17 +5,9 @@ import { SCOPES, type BudgetScope } from "./budget.ts";
 /**
  * `social_reads`: accounts read from the social network. `social_calls`: calls that the network
  * allows. `fees`: transaction fees and rents. `small_fees`: the part of `fees` for collects that do
- * not pay for themselves. `history_calls`: calls to the chain for histories. `chain_calls`: calls
- * for operations with many balances.
+ * not pay for themselves. `chain_calls`: calls to the chain.
  */
-const BUDGETS = [
-  "social_reads",
-  "social_calls",
-  "fees",
-  "small_fees",
-  "history_calls",
-  "chain_calls",
-] as const;
+const BUDGETS = ["social_reads", "social_calls", "fees", "small_fees", "chain_calls"] as const;
 type BudgetName = (typeof BUDGETS)[number];
 
 export interface BudgetMetrics {
@@ -35,7 +27,7 @@ export function createBudgetMetrics(registry: Registry): BudgetMetrics {
   const budgets = new Map<BudgetName, () => number | Promise<number>>();
   const usedRatios = new Gauge({
     name: "tributary_budget_used_ratio",
-    help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. history_calls: calls to the chain for histories, of 36,000. social_calls: of the calls that the social network allows until its next reset.",
+    help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. chain_calls: calls to the chain in about a minute, of RPC_CALLS_PER_SECOND. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
     collect: () => readUsedRatios(),
@@ -48,7 +40,7 @@ export function createBudgetMetrics(registry: Registry): BudgetMetrics {
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
-    help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with history_calls and chain_calls, calls not made. social_reads, fees, history_calls and chain_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
+    help: "Accounts not read, or with budget fees, callers refused as payers of a collect, or with chain_calls, calls and batches' accounts not read. social_reads, fees and chain_calls: the budget is used up. social_calls: the queue is full, or the network allows too few calls. scope: CALLER (its share) or SERVICE (the whole budget).",
     labelNames: ["budget", "scope"],
     registers: [registry],
   });

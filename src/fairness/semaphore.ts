@@ -14,8 +14,8 @@ export interface Task<T> {
 interface Place<T> {
   readonly run: () => Promise<T>;
   readonly onEnd: () => void;
-  /** The address blocks of the task's callers. */
-  readonly blocks: Set<string>;
+  /** How many callers of each address block wait. A running task keeps its last block. */
+  readonly callers: Map<string, number>;
   readonly waiters: Set<PromiseWithResolvers<T>>;
 }
 
@@ -80,7 +80,7 @@ export function createSemaphore<T>(options: {
     const place: Place<T> = {
       run: AsyncResource.bind(run),
       onEnd,
-      blocks: new Set(),
+      callers: new Map(),
       waiters: new Set(),
     };
     waiting.add(place);
@@ -93,13 +93,18 @@ export function createSemaphore<T>(options: {
         };
         if (signal.aborted) leave();
         signal.addEventListener("abort", leave, { once: true });
-        place.blocks.add(addressBlock);
+        const { callers } = place;
+        callers.set(addressBlock, (callers.get(addressBlock) ?? 0) + 1);
         place.waiters.add(waiter);
         try {
           return await waiter.promise;
         } finally {
           signal.removeEventListener("abort", leave);
           place.waiters.delete(waiter);
+          const left = callers.get(addressBlock)! - 1;
+          if (left > 0 || (running.has(place) && callers.size === 1))
+            callers.set(addressBlock, left);
+          else callers.delete(addressBlock);
           if (place.waiters.size === 0 && waiting.has(place)) end(place);
         }
       },
@@ -107,4 +112,4 @@ export function createSemaphore<T>(options: {
   };
 }
 
-const blocksOf = ({ blocks }: { readonly blocks: Set<string> }) => blocks;
+const blocksOf = ({ callers }: { readonly callers: ReadonlyMap<string, number> }) => callers.keys();

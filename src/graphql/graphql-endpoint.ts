@@ -15,7 +15,6 @@ import type { Logger } from "../observability/log.ts";
 import type { Context, UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { toCallerError } from "../resolvers/to-caller-error.ts";
-import { chainCallsOf } from "../schema/field-costs.ts";
 import { createDocuments, findOperation, type Document, type Operation } from "./documents.ts";
 import {
   answerGraphQLError,
@@ -196,7 +195,7 @@ export function createGraphQLEndpoint(needs: {
 
   /**
    * Runs an operation of a cached document; undefined if the request is in any way not valid.
-   * Throws RATE_LIMITED or SERVICE_BUSY.
+   * Throws RATE_LIMITED.
    */
   async function answerCached(
     { method }: HttpRequest,
@@ -219,8 +218,7 @@ export function createGraphQLEndpoint(needs: {
 
   return {
     /**
-     * Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED or
-     * SERVICE_BUSY.
+     * Answers a request whose caller has been admitted. Throws ContractError RATE_LIMITED.
      */
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
       const type = responseType(request.headers.accept);
@@ -264,8 +262,8 @@ function canPass({ requests }: OperationSize, { rateLimit }: RequestScope): bool
 }
 
 /**
- * Takes what an operation costs. Rejects with ContractError RATE_LIMITED or SERVICE_BUSY, or with
- * GraphQLError BAD_REQUEST if the operation costs more than the limit: clients would wait in vain.
+ * Takes what an operation costs. Rejects with ContractError RATE_LIMITED, or with GraphQLError
+ * BAD_REQUEST if the operation costs more than the limit: clients would wait in vain.
  */
 async function admit(size: OperationSize, scope: RequestScope): Promise<void> {
   const { requests } = size;
@@ -274,8 +272,6 @@ async function admit(size: OperationSize, scope: RequestScope): Promise<void> {
       `This request counts as ${requests} requests, and the rate limit is ${scope.rateLimit!.limit}. Split it.`,
     );
   if (requests > 1) await scope.admit(requests);
-  const chainCalls = chainCallsOf(size.counts.accounts);
-  if (chainCalls > 0) await scope.takeChainCalls(chainCalls);
 }
 
 function convertErrors(result: ExecutionResult, scope: RequestScope): ExecutionResult {

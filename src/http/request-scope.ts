@@ -13,7 +13,6 @@ import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
 import type { Cors } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
-import type { TakeChainCalls } from "./rate-limit/chain-calls.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
 import type { CallerConnection, Streams } from "./streams.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
@@ -23,7 +22,6 @@ export interface RequestScopeNeeds {
   readonly identifyClient: (origin: Origin) => Client;
   readonly cors: Cors;
   readonly rateLimit: RateLimit;
-  readonly takeChainCalls: TakeChainCalls;
   readonly loaderSources: LoaderSources;
   readonly streams: Streams;
   readonly metrics: RequestMetrics;
@@ -177,10 +175,6 @@ export class HttpRequestScope implements RequestScope {
     if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
     this.#obey(decision);
     return undefined;
-  }
-
-  takeChainCalls(calls: number): Promise<void> {
-    return this.#needs.takeChainCalls(this.addressBlock, calls);
   }
 
   #obey(decision: Decision): void {

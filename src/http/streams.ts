@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
-import { ContractError, toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
@@ -11,6 +11,8 @@ import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monoto
  */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
+/** When to try again while all streams are open. Most end before their time. */
+const RETRY_FULL_SECONDS = 30;
 
 export interface CallerConnection {
   /** The socket's address: that of a proxy, if there is one. */
@@ -21,8 +23,6 @@ export interface CallerConnection {
 }
 
 interface Entry {
-  /** The caller, its address block, and its IPv6 /32. */
-  readonly of: readonly (string | undefined)[];
   readonly end: () => void;
   readonly endsAt: MonotonicTime;
 }
@@ -41,6 +41,8 @@ export function createStreams(
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   /** The oldest first. */
   const all = new Set<Entry>();
+  /** The streams of each caller, address block, and IPv6 /32, the oldest first. */
+  const byOwner = new Map<string, Set<Entry>>();
   let isClosed = false;
   new Gauge({
     name: "tributary_streams_open",
@@ -51,16 +53,28 @@ export function createStreams(
     },
   });
 
-  const busy = (message: string, retryAfterSeconds?: number) =>
-    new ContractError("SERVICE_BUSY", { message, retryAfterSeconds });
-
   /** Throws RATE_LIMITED if `owner` already has `limit` streams. */
   function limitTo(limit: number, group: string, owner: string): void {
-    const streams = [...all].filter(({ of }) => of.includes(owner));
-    if (streams.length < limit) return;
-    const retryAfterSeconds = toRetryAfterSeconds(msUntil(streams[0]!.endsAt));
-    const message = `Too many open streams: the maximum is ${limit} from ${group}. Close one, or try again in ${retryAfterSeconds} seconds.`;
-    throw new ContractError("RATE_LIMITED", { message, retryAfterSeconds });
+    const streams = byOwner.get(owner);
+    if (!streams || streams.size < limit) return;
+    const [oldest] = streams;
+    const seconds = toRetryAfterSeconds(msUntil(oldest!.endsAt));
+    const what = `Too many open streams: the maximum is ${limit} from ${group}. Close one.`;
+    throw new ContractError("RATE_LIMITED", retryIn(seconds, what));
+  }
+
+  function add(entry: Entry, owners: readonly string[]): void {
+    all.add(entry);
+    for (const owner of owners) byOwner.set(owner, (byOwner.get(owner) ?? new Set()).add(entry));
+  }
+
+  function remove(entry: Entry, owners: readonly string[]): boolean {
+    for (const owner of owners) {
+      const streams = byOwner.get(owner);
+      streams?.delete(entry);
+      if (streams?.size === 0) byOwner.delete(owner);
+    }
+    return all.delete(entry);
   }
 
   return {
@@ -68,15 +82,19 @@ export function createStreams(
     open(caller: string, connection: CallerConnection): OpenStream {
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);
-      if (isClosed) throw busy("The service is stopping. Connect again.", 1);
+      if (isClosed) throw new ContractError("SERVICE_BUSY", retryIn(1, "The service is stopping."));
       limitTo(streamsPerAddress, "one address", caller);
       limitTo(limitOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48", block);
       if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "one IPv6 /32", wideBlock);
-      if (all.size >= streamsMax) throw busy("Too many streams are open. Try again in 30 seconds.");
+      if (all.size >= streamsMax)
+        throw new ContractError(
+          "SERVICE_BUSY",
+          retryIn(RETRY_FULL_SECONDS, "Too many streams are open."),
+        );
 
       const ended = new AbortController();
       function close(): void {
-        if (!all.delete(entry)) return;
+        if (!remove(entry, owners)) return;
         clearTimeout(timer);
         connection.signal.removeEventListener("abort", close);
         ended.abort();
@@ -85,9 +103,9 @@ export function createStreams(
         connection.disconnect();
         close();
       }
-      const of = [caller, block, wideBlock];
-      const entry: Entry = { of, end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
-      all.add(entry);
+      const owners = [caller, block, wideBlock].filter((owner) => owner !== undefined);
+      const entry: Entry = { end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
+      add(entry, owners);
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();
       else connection.signal.addEventListener("abort", close, { once: true });

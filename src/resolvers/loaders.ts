@@ -170,7 +170,7 @@ export class Loaders {
     }
     this.reads.chain += accounts.length;
     const read = await this.#sources.balances
-      .getBalances(accounts, this.#caller.signal)
+      .getBalances(accounts, this.#caller)
       .catch((error: unknown) => accounts.map(() => error as Error));
     accounts.forEach(({ account }, i) => {
       const result = read[i]!;

@@ -59,11 +59,6 @@ export interface RequestScope {
    * RATE_LIMITED.
    */
   admit(cost: number): Promise<void> | undefined;
-  /**
-   * Takes calls to the chain from the address block's budget. Rejects with SERVICE_BUSY if too few
-   * are left.
-   */
-  takeChainCalls(calls: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
   /**

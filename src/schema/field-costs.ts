@@ -54,13 +54,6 @@ export function accountsOf(coins: number): number {
   return coins >= COINS_OF_HALF_A_CALL ? Math.max(accounts, ACCOUNTS_PER_REQUEST / 10) : accounts;
 }
 
-/**
- * How many calls to the chain an operation takes from its caller's budget: none if one call reads
- * all its accounts.
- */
-export const chainCallsOf = (accounts: number): number =>
-  accounts > MAX_ACCOUNTS_PER_CALL ? Math.ceil(accounts / MAX_ACCOUNTS_PER_CALL) : 0;
-
 /** The most transfers per operation. */
 export const MAX_TRANSFERS = 100;
 /** The transfers of a page if the caller does not say how many. */

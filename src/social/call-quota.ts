@@ -103,9 +103,11 @@ export function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
-function msUntilReset(headers: UpstreamAnswer["headers"]): number | undefined {
+/** Counts from the response's own time: this machine's clock may be ahead or behind. */
+function msUntilReset({ date, ...headers }: UpstreamAnswer["headers"]): number | undefined {
   const reset = toCount(headers["x-rate-limit-reset"]);
-  return reset === undefined ? undefined : Math.min(reset * 1000 - Date.now(), WINDOW_MS);
+  const sentAt = (typeof date === "string" && Date.parse(date)) || Date.now();
+  return reset === undefined ? undefined : Math.min(reset * 1000 - sentAt, WINDOW_MS);
 }
 
 function toCount(header: string | string[] | undefined): number | undefined {

@@ -1,4 +1,4 @@
-import { ContractError } from "../contract/contract-error.ts";
+import { ContractError, retryIn } from "../contract/contract-error.ts";
 import { isOperatorProblem, SocialError } from "./social-error.ts";
 
 const OUTAGE_HINT =
@@ -9,6 +9,8 @@ const BUDGET_USED = {
     "You have used your share of the accounts that this service reads from the social network in an hour.",
   SERVICE: "The service has used its budget for reading accounts from the social network.",
 };
+
+const CACHED_WORK = "Handles and ids that are cached still work.";
 
 /**
  * Converts a SocialError to SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SERVICE_BUSY or
@@ -21,22 +23,22 @@ export function toContractError(error: Error): Error {
     case "not-found":
       return new ContractError("SOCIAL_NOT_FOUND");
     case "rate-limited":
-      return new ContractError("SOCIAL_RATE_LIMITED", {
-        message: `The social network's rate limit is used up. Try again in ${failure.retryAfterSeconds} seconds.`,
-        retryAfterSeconds: failure.retryAfterSeconds,
-      });
+      return new ContractError(
+        "SOCIAL_RATE_LIMITED",
+        retryIn(failure.retryAfterSeconds, "The social network's rate limit is used up."),
+      );
     case "queue-full":
       return new ContractError("SERVICE_BUSY");
     case "budget-used":
       return new ContractError("SERVICE_BUSY", {
-        message: `${BUDGET_USED[failure.scope]} More becomes available in ${failure.retryAfterSeconds} seconds. Handles and ids that are cached still work.`,
+        ...retryIn(failure.retryAfterSeconds, BUDGET_USED[failure.scope], CACHED_WORK),
         extensions: { scope: failure.scope },
       });
-    case "circuit-open": {
-      const { retryAfterSeconds } = failure;
-      const message = `The social network is temporarily unavailable. Try again in ${retryAfterSeconds} seconds.`;
-      return new ContractError("SOCIAL_API_UNAVAILABLE", { message, retryAfterSeconds });
-    }
+    case "circuit-open":
+      return new ContractError(
+        "SOCIAL_API_UNAVAILABLE",
+        retryIn(failure.retryAfterSeconds, "The social network is temporarily unavailable."),
+      );
     case "refused":
     case "unreachable":
     case "timeout":

@@ -9,7 +9,7 @@ export const KEY_PREFIX = "tributary:";
 export const redisKeys = {
   /** The times of a caller's last requests. */
   rateLimit: (caller: string) => `v2:limit:${caller}`,
-  /** A token bucket of a budget, of calls to the social network, or of calls to the chain. */
+  /** A token bucket of a budget, or of calls to the social network. */
   bucket: (budget: string, bucket: string) => `v2:bucket:{${budget}}:${bucket}`,
   account: (network: string, handle: string) => `v2:account:{${network}}:${handle}`,
   accountById: (network: string, id: string) => `v2:account-by-id:{${network}}:${id}`,
@@ -21,6 +21,8 @@ export const redisKeys = {
   known: (feePayer: string, address: string) => `v3:known:{${feePayer}:${address}}`,
   /** The slot of the newest landed collect; also the channel on which replicas announce it. */
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
+  /** The replicas that run. */
+  replicas: () => "v2:replicas",
   /**
    * Written to check that Redis answers. In a cluster, each master is checked with a different
    * `index`.

@@ -135,22 +135,24 @@ describe("a page", () => {
     hook.disable();
     return count;
   }
-  const get = (path: string) => async () => {
-    // `fetch` decompresses, which would count, too.
-    const { hostname, port } = new URL(world.url);
-    const socket = connect(Number(port), hostname);
-    socket.write(
-      `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`,
-    );
-    let received = "";
-    for await (const bytes of socket) received += (bytes as Buffer).toString("latin1");
-    expect(received).toMatch(/^content-encoding: gzip\r$/im);
-  };
+  const get =
+    (path: string, isCompressed = true) =>
+    async () => {
+      // `fetch` decompresses, which would count, too.
+      const { hostname, port } = new URL(world.url);
+      const socket = connect(Number(port), hostname);
+      socket.write(
+        `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`,
+      );
+      let received = "";
+      for await (const bytes of socket) received += (bytes as Buffer).toString("latin1");
+      expect(/^content-encoding: gzip\r$/im.test(received)).toBe(isCompressed);
+    };
   const times = (count: number, run: () => Promise<unknown>) => async () => {
     for (let i = 0; i < count; i++) await run();
   };
 
-  it.each(["/", "/?handle=creator", "/?socialId=1", "/docs", "/schema.graphql", "/errors.md"])(
+  it.each(["/", "/docs", "/schema.graphql", "/errors.md"])(
     "at %s is compressed once, not for each request",
     async (path) => {
       expect(await compressions(times(10, get(path)))).toBe(1);
@@ -158,14 +160,12 @@ describe("a page", () => {
     },
   );
 
-  it("of a name that nobody asked for lately is compressed again", async () => {
-    const others = Array.from({ length: 101 }, (_, i) => get(`/?handle=other${i}`));
-    expect(
-      await compressions(() => others.reduce((last, run) => last.then(run), Promise.resolve())),
-    ).toBe(101);
-    expect(await compressions(get("/?handle=other100"))).toBe(0);
-    expect(await compressions(get("/?handle=other0"))).toBe(1);
-  });
+  it.each(["/?handle=creator", "/?socialId=1", "/?handle=no-handle"])(
+    "at %s, of which callers can make many, is not compressed",
+    async (path) => {
+      expect(await compressions(times(10, get(path, false)))).toBe(0);
+    },
+  );
 });
 
 describe("requests above the rate limit", () => {

@@ -1,93 +1,57 @@
-import { Registry } from "@prometheus-io/client";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createChainCalls } from "../../src/http/rate-limit/chain-calls.ts";
-import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
-import { TRUSTED_BLOCK } from "../../src/fairness/budget.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { from } from "../support/client.ts";
-import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with-redis.ts";
-import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-/** Four calls each: many more than the 137 that a block may make at once. */
-const REQUESTS = 100;
+/** Four calls each. */
 const WALLETS = 100;
+const ids = Array.from({ length: WALLETS }, (_, i) => String(10_000 + i));
 
-describeInMemoryAndInRedis(
-  "the calls to the chain for operations with many balances",
-  (getRedis) => {
-    it("are 13.75 a second for a block, and for an IPv6 /32, and ten seconds' worth at once", async () => {
-      const metrics = createBudgetMetrics(new Registry());
-      const take = createChainCalls({ redis: getRedis(), metrics });
-      const isTaken = async (block: string, calls: number) =>
-        take(block, calls).then(
-          () => true,
-          () => false,
-        );
-      expect([await isTaken("a", 137), await isTaken("a", 1), await isTaken("b", 137)]).toEqual([
-        true,
-        false,
-        true,
-      ]);
-      setSeconds(performance.now() / 1_000 + 1);
-      expect([await isTaken("a", 14), await isTaken("a", 1)]).toEqual([true, false]);
-      for (let i = 0; i < 3; i++) expect(await isTaken(`2001:db8:${i}::/48`, 45)).toBe(true);
-      expect([await isTaken("2001:db8:9::/48", 45), await isTaken("2001:db9::/48", 45)]).toEqual([
-        false,
-        true,
-      ]);
-      for (let i = 0; i < 3; i++) expect(await isTaken(TRUSTED_BLOCK, 137)).toBe(true);
-    });
-  },
-);
-
-describe("an operation with many balances", () => {
+describe("balances beyond the share of a block", () => {
   let world: World;
-  beforeAll(async () => {
-    world = await startWorld();
+  beforeEach(async () => {
+    // Two calls a second, and 15 for a block.
+    world = await startWorld({ RPC_CALLS_PER_SECOND: "4" });
   });
-  afterAll(() => world.close());
+  afterEach(() => world.close());
 
-  const ids = Array.from({ length: WALLETS }, (_, i) => String(10_000 + i));
-  const readMany = (i: number, text: string, socialIds = ids) =>
+  const readMany = (address: string) =>
     world.graphql(
-      `query ${text}($ids: [String!]!) { walletsById(socialIds: $ids) { balance { vault } } }`,
-      { ids: socialIds },
-      from(`192.0.2.${i % 20}`),
+      "query ($ids: [String!]!) { walletsById(socialIds: $ids) { address balance { vault } } }",
+      { ids },
+      from(address),
     );
 
-  it.each([
-    ["a known", () => "Known"],
-    ["an unknown", (i: number) => `Unknown${i}`],
-  ])(
-    "with %s text is SERVICE_BUSY as a whole when its block has used its share",
-    async (_name, toText) => {
-      // While the chain does not answer, all are received before the share has grown.
-      const release = hold(world.sandbox.rpc, isMethod("getMultipleAccounts"));
-      const answers = Array.from({ length: REQUESTS }, (_, i) => readMany(i, toText(i)));
-      const refused = await Promise.any(
-        answers.map(async (answer) => {
-          expect((await answer).status).not.toBe(200);
-          return answer;
-        }),
+  it("cost what is read: nothing for a cached operation with invalid variables", async () => {
+    const query = "query ($ids: [String!]!) { walletsById(socialIds: $ids) { balance { vault } } }";
+    expect((await world.graphql(query, { ids: ["1"] }, from("192.0.2.1"))).status).toBe(200);
+    for (let i = 0; i < 10; i++) {
+      const invalid = await world.graphql(
+        query,
+        { ids: [...ids.slice(1), null] },
+        from("192.0.2.1"),
       );
-      release();
-      await Promise.all(answers);
-      expect([refused.status, refused.headers.get("retry-after")]).toEqual([503, "30"]);
-      expect(refused.body).toEqual({
-        errors: [
-          {
-            message: expect.stringMatching(
-              /^You have used your share of the service's calls to the chain\./,
-            ),
-            extensions: { code: "SERVICE_BUSY", retryAfterSeconds: 30, scope: "CALLER" },
-          },
-        ],
-      });
-      expect((await readMany(30, "Few", ids.slice(0, 25))).status).toBe(200);
-      const { body } = await world.request("/metrics");
-      expect(body).toMatch(
-        /tributary_budget_refusals_total\{budget="chain_calls",scope="CALLER"\} [1-9]/,
-      );
-    },
-  );
+      expect(invalid.body.errors[0].message).toMatch(/^Variable "\$ids" got invalid value null/);
+      expect(invalid.headers.get("ratelimit")).toContain(`r=${18 - i};`);
+    }
+    expect((await readMany("192.0.2.1")).body.errors).toBeUndefined();
+  });
+
+  it("are SERVICE_BUSY, with the same seconds in text and number, and all else is answered", async () => {
+    let answer;
+    do answer = await readMany("192.0.2.1");
+    while (!answer.body.errors);
+    expect(answer.status).toBe(200);
+    const wallets = answer.body.data.walletsById as { address: string; balance: object | null }[];
+    expect(wallets.every(({ address }) => typeof address === "string")).toBe(true);
+    const { message, extensions } = answer.body.errors[0];
+    expect(extensions).toMatchObject({ code: "SERVICE_BUSY", scope: "CALLER" });
+    expect(message).toBe(
+      `You have used your share of the service's calls to the chain for now. Try again in ${extensions.retryAfterSeconds} seconds.`,
+    );
+    expect((await world.lookup("creator", from("198.51.100.1"))).status).toBe(200);
+    const { body: metrics } = await world.request("/metrics");
+    expect(metrics).toMatch(
+      /tributary_budget_refusals_total\{budget="chain_calls",scope="CALLER"\} [1-9]/,
+    );
+  });
 });

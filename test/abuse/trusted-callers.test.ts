@@ -10,9 +10,6 @@ const NEIGHBOUR = from("2001:db8::6");
 const STRANGER = from("198.51.100.1");
 
 const artist = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
-const HISTORY = `query ($id: String!) {
-  walletById(socialId: $id) { history(first: 5) { nodes { signature } } }
-}`;
 
 let world: World;
 beforeEach(async () => {
@@ -23,7 +20,6 @@ beforeEach(async () => {
     STREAMS_PER_ADDRESS: 1,
     // Twenty names at once.
     SOCIAL_READS_PER_HOUR: "120",
-    HISTORY_CALLS_PER_HOUR: 240,
     FEE_BUDGET_LAMPORTS_PER_HOUR: "110000",
     MAX_PRIORITY_FEE_LAMPORTS: "5000",
   });
@@ -64,21 +60,6 @@ it("trusted callers leave half of the fee budget to others", async () => {
   expect(collected).toBe(5);
   expect(last.body.message).toMatch(/^You have used your share/);
   expect((await world.collect(world.account(artist(30)).id, STRANGER)).body.success).toBe(true);
-});
-
-it("trusted callers leave half of the calls for histories to others", async () => {
-  for (let i = 0; i < 8; i++)
-    world.sandbox.chain.transfer(world.account(artist(i)).address, 10n ** 9n);
-  world.sandbox.chain.advanceSlots(1);
-  const read = async (i: number, headers: Record<string, string>) => {
-    const { body } = await world.graphql(HISTORY, { id: world.account(artist(i % 8)).id }, headers);
-    return body.errors?.[0].extensions.code ?? "OK";
-  };
-  const codes = [];
-  // A page costs two calls, or one if its transaction is cached.
-  for (let i = 0; i < 33; i++) codes.push(await read(i, i % 2 ? APP : SECOND_APP));
-  expect(codes).toEqual([...Array<string>(32).fill("OK"), "SERVICE_BUSY"]);
-  expect(await read(0, STRANGER)).toBe("OK");
 });
 
 it("trusted callers keep the limits of streams", async () => {

@@ -39,7 +39,7 @@ function createHeldBatcher(options: Partial<Options> = {}) {
       }),
   });
   const load = async (key: string, signal?: AbortSignal) => {
-    const [value] = await batcher.load([key], signal);
+    const [value] = await batcher.load([key], { blocks: [], signal });
     if (value instanceof Error) throw value;
     return value;
   };
@@ -207,10 +207,12 @@ describe("a batcher", () => {
       },
     });
     const leaving = new AbortController();
-    const answers = batcher.load(["a", "never"], leaving.signal);
+    const answers = batcher.load(["a", "never"], { blocks: [], signal: leaving.signal });
     await turn();
     leaving.abort(new Error("left"));
     expect(await answers).toEqual(["value", new Error("left")]);
-    expect(await batcher.load(["a"], leaving.signal)).toEqual([new Error("left")]);
+    expect(await batcher.load(["a"], { blocks: [], signal: leaving.signal })).toEqual([
+      new Error("left"),
+    ]);
   });
 });

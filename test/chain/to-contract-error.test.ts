@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
-import { RpcError } from "../../src/chain/rpc/rpc-error.ts";
+import { NoRoomError, RpcError } from "../../src/chain/rpc/rpc-error.ts";
 import {
   toCollectContractError,
   toLookupContractError,
@@ -243,5 +243,23 @@ describe("any other error", () => {
   it("that is already a ContractError is returned unchanged", () => {
     const error = new ContractError("INVALID_SOCIAL_ID");
     expect(toCollectContractError(error)).toBe(error);
+  });
+});
+
+it("names the same seconds in text and Retry-After for calls that the plan has no room for", () => {
+  const caller = new NoRoomError({ scope: "CALLER", retryAfterSeconds: 7 });
+  const service = new NoRoomError({ scope: "SERVICE", retryAfterSeconds: 6 });
+  expect(toLookupContractError(caller)).toMatchObject({
+    code: "SERVICE_BUSY",
+    message:
+      "You have used your share of the service's calls to the chain for now. Try again in 7 seconds.",
+    retryAfterSeconds: 7,
+    extensions: { scope: "CALLER" },
+  });
+  expect(toCollectContractError(service)).toMatchObject({
+    code: "COLLECT_FAILED",
+    message: "The service has used its calls to the chain for now. Try again in 6 seconds.",
+    retryAfterSeconds: 6,
+    extensions: { scope: "SERVICE" },
   });
 });

@@ -135,3 +135,33 @@ it("lets a task go on that all its callers have left", async () => {
   await end("running");
   expect([started(), ended]).toEqual([["running"], ["running"]]);
 });
+
+it("forgets a block when its last caller leaves", async () => {
+  const { add, addFor, end, started } = createHeldSemaphore({ maxRunning: 2 });
+  addFor("a0", "a");
+  addFor("x0", "x");
+  await turn();
+  const leaving = new AbortController();
+  const a1 = add("a1");
+  a1.join(callerIn("a")).catch(() => undefined);
+  const left = a1.join(callerIn("c", leaving.signal));
+  addFor("b0", "b");
+  leaving.abort(new Error("left"));
+  await expect(left).rejects.toThrow("left");
+  await end("x0");
+  expect(started()).toEqual(["a0", "x0", "b0"]);
+});
+
+it("still counts a running task whose callers have left for the block of the last one", async () => {
+  const { add, addFor, end, started } = createHeldSemaphore({ maxRunning: 2 });
+  const leaving = new AbortController();
+  const left = add("a0").join(callerIn("a", leaving.signal));
+  addFor("x0", "x");
+  await turn();
+  leaving.abort(new Error("left"));
+  await expect(left).rejects.toThrow("left");
+  addFor("a1", "a");
+  addFor("b0", "b");
+  await end("x0");
+  expect(started()).toEqual(["a0", "x0", "b0"]);
+});

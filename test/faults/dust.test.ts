@@ -11,7 +11,7 @@ beforeAll(async () => {
   world = await startWorld(async (sandbox) => {
     node = await startLyingEndpoint(sandbox);
     // One caller reads 67 pages.
-    return { SOLANA_RPC_URL: node.url, HISTORY_CALLS_PER_HOUR: 200_000 };
+    return { SOLANA_RPC_URL: node.url };
   });
 });
 afterAll(async () => {

@@ -209,6 +209,19 @@ describe("a call to the network", () => {
     });
   });
 
+  it.each([-3_600, 3_600])(
+    "waits until the reset by the network's clock, though that is %i seconds from ours",
+    async (offset) => {
+      const sentAt = Math.ceil(Date.now() / 1_000) + offset;
+      const date = new Date(1_000 * sentAt).toUTCString();
+      const headers = { date, "x-rate-limit-reset": String(sentAt + 100) };
+      network.faults.add({ then: { status: 429, headers, body: "" } });
+      await expect(client().find(["@one"])).rejects.toMatchObject({
+        failure: { kind: "rate-limited", retryAfterSeconds: 100 },
+      });
+    },
+  );
+
   it("makes no call between a 429 and its reset, not even a retry", async () => {
     const limited = client();
     const reset = { "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + 100) };

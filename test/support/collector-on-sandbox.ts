@@ -42,6 +42,7 @@ export function createSandboxCollector(
     SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
     COLLECT_TIMEOUT_MS: String(TIMEOUT_MS),
     RPC_TIMEOUT_MS: String(TIMEOUT_MS),
+    RPC_CALLS_PER_SECOND: "1000000",
     ...env,
   });
   const registry = new Registry();

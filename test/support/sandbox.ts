@@ -22,7 +22,6 @@ export const SHORT_WAITS = {
   finalizedMaxAgeMs: 50,
   balanceMaxAgeMs: 50,
   livePeriodMs: 50,
-  liveCallMs: 0,
 } satisfies Waits;
 /** For tests of endpoints that do not agree. */
 export const SHORT_AGREEMENT = { agreeMs: 300, longestLifeMs: 300 } satisfies Waits;

@@ -46,6 +46,8 @@ export async function startWorld(
     PORT: "0",
     LOG_LEVEL: "silent",
     TRUST_PROXY: "127.0.0.1",
+    // Tests of the plan of calls set a small one.
+    RPC_CALLS_PER_SECOND: "1000000",
     ...env,
   });
   const logLines: string[] = [];

@@ -1,10 +1,12 @@
 import type { Logger } from "../../observability/log.ts";
+import type { ChainPlan } from "../../fairness/chain-plan.ts";
 import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
 import { CollectError, mayHaveMoved } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
+import { NoRoomError } from "../rpc/rpc-error.ts";
 import type { WalletWithCoins } from "../wallets.ts";
 import type { Payers } from "./fee-budget.ts";
 import {
@@ -57,6 +59,8 @@ const MAX_COINS = 19;
 /** Each collect in flight makes a few chain calls per second and reserves a fee. */
 const MAX_IN_FLIGHT = 200;
 const MAX_WAITING = 1_000;
+/** The calls to the chain of most collects. More are taken as they are made. */
+const USUAL_CALLS = 10;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -70,8 +74,13 @@ export type Collector = ReturnType<typeof createCollector>;
  * flight has its own deadline and continues after all callers have left. When too many collects are
  * in flight, others wait in a queue that treats all address blocks equally.
  */
-export function createCollector(needs: CollectNeeds) {
-  const { backoff, metrics, collectTimeoutMs } = needs;
+export function createCollector(
+  needs: CollectNeeds & {
+    /** Runs a collect, whose calls to the chain belong to the address block of its first caller. */
+    ownCalls: ChainPlan["own"];
+  },
+) {
+  const { backoff, metrics, collectTimeoutMs, ownCalls } = needs;
   const startCollect = createStartCollect(needs);
   const addTask = createSemaphore<CollectOutcome>({
     maxRunning: MAX_IN_FLIGHT,
@@ -98,12 +107,17 @@ export function createCollector(needs: CollectNeeds) {
         metrics.ended(outcome.kind);
         return outcome;
       } catch (error) {
-        metrics.ended(error instanceof CollectError ? error.result : "COLLECT_FAILED");
+        const isRefused = error instanceof NoRoomError;
+        const result = error instanceof CollectError ? error.result : "COLLECT_FAILED";
+        metrics.ended(isRefused ? "refused" : result);
         throw error;
       }
     }
     const collect: AccountCollect = {
-      task: addTask(run, () => collects.delete(address)),
+      task: addTask(
+        () => ownCalls({ use: "collects", parts: new Map([[addressBlock, 1]]) }, USUAL_CALLS, run),
+        () => collects.delete(address),
+      ),
       inFlight: undefined,
       visitorBlock,
       coins: new Map(),
@@ -117,8 +131,9 @@ export function createCollector(needs: CollectNeeds) {
 
   /**
    * Waits for a collect until the caller times out. Returns undefined if the outcome is no result
-   * for this caller: the budget refused all payers before this caller joined, or the transaction
-   * may have landed before this caller asked.
+   * for this caller: the budget refused all payers before this caller joined, another block that
+   * started the collect has no calls left, or the transaction may have landed before this caller
+   * asked.
    */
   async function join(
     collect: AccountCollect,
@@ -137,6 +152,8 @@ export function createCollector(needs: CollectNeeds) {
       );
       return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
     } catch (error) {
+      const [startedBy] = payers.keys();
+      if (error instanceof NoRoomError && startedBy !== addressBlock) return undefined;
       if (!isBudgetSpent(error)) throw error;
       const shortage = payers.get(addressBlock);
       if (!shortage) return undefined;

@@ -1,17 +1,12 @@
-import { ContractError } from "../../contract/contract-error.ts";
-import { createLruCache } from "../../store/lru-cache.ts";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
-import { createBudget } from "../../fairness/budget.ts";
 import type { Caller } from "../../fairness/caller.ts";
-import { createSemaphore } from "../../fairness/semaphore.ts";
-import type { Redis } from "../../store/redis.ts";
+import type { ChainPlan } from "../../fairness/chain-plan.ts";
+import { createLruCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Floors } from "../slots/stale-balances.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
-import { budgetRefusal } from "../budget-refusal.ts";
 import { createPoolMints } from "./pool-mints.ts";
 import { sweptCoinsOf, type SweptCoins } from "./swept-coins.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
@@ -36,11 +31,8 @@ export interface HistoryPage {
  * would make pages expensive.
  */
 export const MIN_LOOKED_AT = 30;
-/**
- * At least this many reads of transactions are queued together, so that dust is not read one by
- * one.
- */
-const MIN_READ_AT_ONCE = 10;
+/** How many transactions of a page are read at once. */
+const READ_AT_ONCE = 10;
 /**
  * The results of at most this many transactions are cached. An entry takes about 400 bytes, and as
  * much again for {@link ADDRESSES_PER_ENTRY} addresses of coins.
@@ -49,23 +41,6 @@ const MAX_CACHED = 50_000;
 const ADDRESSES_PER_ENTRY = 5;
 /** The most coins that {@link History.readCoinsSeen} returns: strangers can launch any number. */
 const MAX_COINS_SEEN = 100;
-/** Fractions of the hourly calls, as in {@link createBudget}. */
-const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
-/** The calls of two pages, each with a list of two endpoints. */
-const FEW_CALLS = 2 * (2 + MIN_LOOKED_AT);
-/**
- * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow
- * about ten calls a second. A full queue takes about 25 s at 0.2 s per call; address blocks take
- * turns. Further reads are refused.
- */
-const IN_TURN = {
-  maxRunning: 8,
-  maxWaiting: 1_000,
-  refuse: () =>
-    new ContractError("SERVICE_BUSY", {
-      message: "Too many histories are being read. Try again in 30 seconds.",
-    }),
-};
 /**
  * How many times to try to read a transaction: a node may list transactions that it cannot return
  * yet.
@@ -84,51 +59,27 @@ export type History = ReturnType<typeof createHistory>;
 /**
  * Reads accounts' transfers and coins from the chain, which is the only ledger. Caches the effects
  * of finalized transactions, because these never change, unless only one of several endpoints
- * returns them. All histories together make at most `historyCallsPerHour` calls in any hour, over
- * all replicas while Redis is up. An address block may use an eighth of the calls, and all trusted
- * callers together half. A read of a list counts once for each endpoint that is asked. A read of a
- * transaction, at two endpoints, counts once: each provider has its own limit.
+ * returns them. The calls belong to the reader.
  */
 export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction" | "readAccounts">;
   floors: Pick<Floors, "landedSlotOf">;
-  historyCallsPerHour: number;
-  redis: Redis | undefined;
-  metrics: BudgetMetrics;
+  /** Runs code whose calls to the chain belong to an owner. */
+  ownCalls: ChainPlan["own"];
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, historyCallsPerHour, redis, metrics } = needs;
-  const { rereadMs = REREAD_MS } = needs;
+  const { rpc, floors, ownCalls, rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, Effect>(MAX_CACHED, {
     sizeCalculation: ({ coins: { mints, pools } }) =>
       1 + Math.ceil((mints.length + pools.length) / ADDRESSES_PER_ENTRY),
   });
-  const addList = createSemaphore<readonly ListedTransaction[] | undefined>(IN_TURN);
-  const addTransaction = createSemaphore<Effect | undefined>(IN_TURN);
-  const addPools = createSemaphore<undefined>(IN_TURN);
   const findPoolMints = createPoolMints(needs);
-  const budget = createBudget({
-    name: "history",
-    limit: historyCallsPerHour,
-    pool: { name: "all", ...SHARES, largest: FEW_CALLS },
-    tiers: [{ first: FEW_CALLS, mayUse: 1 }],
-    redis,
-  });
-  metrics.watch("history_calls", budget.usedRatio);
 
-  /** Takes one call from the budget, for the reader's address block. */
-  async function pay({ addressBlock }: Caller) {
-    const paid = await budget.take(addressBlock, 1);
-    if (!paid.shortage) return paid;
-    metrics.refused("history_calls", paid.shortage.scope, 1);
-    const { message, extensions } = budgetRefusal(
-      paid.shortage,
-      "budget of calls for histories",
-      "page",
-    );
-    throw new ContractError("SERVICE_BUSY", { message, extensions });
+  /** Runs code whose calls to the chain belong to the reader. */
+  function own<T>({ addressBlock, signal }: Caller, run: () => Promise<T>): Promise<T> {
+    return ownCalls({ use: "histories", parts: new Map([[addressBlock, 1]]), signal }, 1, run);
   }
 
   /** Lists the newest transactions that name an address of the account, or those after `after`. */
@@ -138,17 +89,13 @@ export function createHistory(needs: {
     { after, limit }: { after?: string | undefined; limit: number },
     reader: Caller,
   ): Promise<readonly ListedTransaction[] | undefined> =>
-    addList(async () => {
-      const paid = await pay(reader);
-      const minSlot = floors.landedSlotOf(account.address);
-      const { list, calls } = await rpc.listTransactions(address, {
+    own(reader, () =>
+      rpc.listTransactions(address, {
         before: after,
         limit,
-        minSlot,
-      });
-      paid.giveBack(1 - calls);
-      return list;
-    }).join(reader);
+        minSlot: floors.landedSlotOf(account.address),
+      }),
+    );
 
   /**
    * Reads what a listed transaction did to the account. `address`: an address of the account that
@@ -165,25 +112,22 @@ export function createHistory(needs: {
     const key = `${signature} ${account.address}`;
     const cached = cache.get(key);
     if (cached) return cached;
-    const readPaid = async () => {
-      for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-        await pay(reader);
-        const found = await rpc.readTransaction(signature, address);
-        if (found) {
-          const effect = {
-            transfer: toTransfer(found.transaction, signature, account),
-            coins: sweptCoinsOf(found.transaction, account),
-          };
-          if (found.isCertain) cache.set(key, effect);
-          return effect;
-        }
-        // One endpoint could invent signatures: they cost one read each, and fail nothing.
-        if (isDoubtful) return undefined;
-        if (readsLeft > 1) await sleep(rereadMs);
+    for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
+      reader.signal.throwIfAborted();
+      const found = await own(reader, () => rpc.readTransaction(signature, address));
+      if (found) {
+        const effect = {
+          transfer: toTransfer(found.transaction, signature, account),
+          coins: sweptCoinsOf(found.transaction, account),
+        };
+        if (found.isCertain) cache.set(key, effect);
+        return effect;
       }
-      throw new RpcError("unreadable", "getTransaction", "every endpoint");
-    };
-    return addTransaction(readPaid).join(reader);
+      // One endpoint could invent signatures: they cost one read each, and fail nothing.
+      if (isDoubtful) return undefined;
+      if (readsLeft > 1) await sleep(rereadMs);
+    }
+    throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }
 
   /** Returns a function that returns the mints of one of these lists of coins, each once. */
@@ -192,11 +136,7 @@ export function createHistory(needs: {
     reader: Caller,
   ): Promise<(coins: SweptCoins) => string[]> {
     const mintOf = await findPoolMints(new Set(coins.flatMap(({ pools }) => pools)), (read) =>
-      addPools(async () => {
-        await pay(reader);
-        await read();
-        return undefined;
-      }).join(reader),
+      own(reader, read),
     );
     return ({ mints, pools }) => [
       ...new Set([...mints, ...pools.flatMap((pool) => mintOf(pool) ?? [])]),
@@ -208,7 +148,7 @@ export function createHistory(needs: {
      * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link
      * MIN_LOOKED_AT} or `first` transactions, whichever is more. So a page may have fewer
      * transfers, or none, without being the last. Returns undefined if no endpoint knows `after`.
-     * Throws {@link RpcError}, or ContractError SERVICE_BUSY.
+     * Throws {@link RpcError}.
      */
     async readPage(
       account: AccountAddresses,
@@ -229,10 +169,9 @@ export function createHistory(needs: {
       let looked = 0;
       const end = Math.min(found.length, maxLookedAt);
       while (shown.length < first && looked < end) {
-        const atOnce = Math.max(first - shown.length, MIN_READ_AT_ONCE);
         const effects = await Promise.all(
           found
-            .slice(looked, Math.min(looked + atOnce, end))
+            .slice(looked, Math.min(looked + READ_AT_ONCE, end))
             .map((listed) => readEffect(account, address, listed, reader)),
         );
         for (const effect of effects) {

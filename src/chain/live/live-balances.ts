@@ -1,5 +1,6 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
+import type { Batches, Parts } from "../../fairness/chain-plan.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../addresses.ts";
@@ -8,29 +9,15 @@ import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
 import {
-  addMs,
   earliest,
-  latest,
   LONG_AGO,
   monotonicNow,
   type MonotonicTime,
   msBetween,
   msSince,
-  msUntil,
 } from "../../time/monotonic.ts";
 
 const PERIOD_MS = 2_000;
-/**
- * Besides watchers' first reads, at most 60 calls are made in any minute: one per 1.2 s, and a
- * burst of 10.
- */
-const CALL_MS = 1_200;
-const BURST = 10;
-/**
- * A read starts once this many calls are allowed. A read that makes more calls delays the next
- * read.
- */
-const CALLS_PER_READ = 8;
 /** The wait after a failed read. Each further failure doubles it. */
 const BACKOFF = { firstMs: 2_000, longestMs: 15_000 };
 
@@ -38,8 +25,6 @@ const BACKOFF = { firstMs: 2_000, longestMs: 15_000 };
 export interface LiveWaits {
   /** How often a wallet is read while few are watched. */
   readonly livePeriodMs?: number | undefined;
-  /** The time between two calls, after a burst. */
-  readonly liveCallMs?: number | undefined;
 }
 
 interface Watched extends WalletWithCoins {
@@ -63,30 +48,24 @@ export type LiveBalances = ReturnType<typeof createLiveBalances>;
 /**
  * Watches balances for the whole process. The watchers of a wallet share all its reads except their
  * first. One read covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less
- * often if there are many: reads are 1.2 s apart, so 1,000 wallets without coins take 38 s. Address
- * blocks take turns, one wallet each. During an outage nothing is shown, and one read at a time
+ * often if there are more than the plan of calls allows. Address blocks take turns, one wallet
+ * each. During an outage nothing is shown, and one read at a time
  * probes the chain.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
-    /** For each watcher's first read. */
     balances: Pick<Balances, "getBalances">;
-    /** Returns a reader of balances that calls `onCall` for each call to the chain. */
-    countedBalances: (onCall: () => void) => Pick<Balances, "getBalances">;
+    /** The plan's share of streams. Watchers' first reads are lookups. */
+    batches: Pick<Batches, "turn" | "run">;
   },
 ) {
-  const { balances, livePeriodMs = PERIOD_MS, liveCallMs = CALL_MS } = needs;
-  const countedBalances = needs.countedBalances(() => {
-    nextCallAt = addMs(latest(nextCallAt, monotonicNow()), liveCallMs);
-  });
+  const { balances, batches, livePeriodMs = PERIOD_MS } = needs;
   /** By {@link identityOf}; the wallet that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
   const changed = new Set<Watched>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
-  /** When the next call is allowed once the burst is used up. */
-  let nextCallAt = LONG_AGO;
   let backoff: Backoff | undefined;
 
   function join(requested: WalletWithCoins, addressBlock: string): Watched {
@@ -132,11 +111,7 @@ export function createLiveBalances(
   }
 
   /** Returns whether the chain answered. */
-  async function read(
-    batch: readonly Watched[],
-    { getBalances }: Pick<Balances, "getBalances">,
-    signal?: AbortSignal,
-  ): Promise<boolean> {
+  async function read(batch: readonly Watched[], watcher?: Caller): Promise<boolean> {
     const startedAt = monotonicNow();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
@@ -145,13 +120,13 @@ export function createLiveBalances(
       wallets.delete(identityOf(wallet));
       wallets.set(identityOf(wallet), wallet);
     }
-    const results = await getBalances(batch, signal).catch((error: unknown) =>
-      batch.map(() => error as Error),
-    );
+    const results = await balances
+      .getBalances(batch, watcher)
+      .catch((error: unknown) => batch.map(() => error as Error));
     batch.forEach((wallet, i) => {
       const result = results[i]!;
       if (!(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!signal?.aborted) wallet.isStale = true;
+      else if (!watcher?.signal.aborted) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error && !isOfAccount(result));
   }
@@ -176,8 +151,11 @@ export function createLiveBalances(
 
   async function readNext(): Promise<void> {
     isReading = true;
+    await batches.turn(() => 0);
     const batch = takeOneCall(inTurn());
-    const hasAnswered = await read(batch, countedBalances);
+    const hasAnswered = await batches.run(partsOf(batch), () =>
+      batch.length === 0 ? true : read(batch),
+    );
     backoff = hasAnswered ? undefined : afterFailure(backoff, BACKOFF);
     isReading = false;
     schedule();
@@ -190,7 +168,6 @@ export function createLiveBalances(
     const waitMs = Math.max(
       changed.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
       backoffLeftMs(backoff),
-      msUntil(nextCallAt) - (BURST - CALLS_PER_READ) * liveCallMs,
     );
     timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();
   }
@@ -201,10 +178,8 @@ export function createLiveBalances(
      * each change and each outage. A slow watcher gets only the newest balance. Ends when `signal`
      * aborts.
      */
-    watch(
-      requested: WalletWithCoins,
-      { signal, addressBlock }: Caller,
-    ): AsyncGenerator<BalanceWith> {
+    watch(requested: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
+      const { signal, addressBlock } = watcher;
       const joinedAt = monotonicNow();
       const wallet = join(requested, addressBlock);
       const end = () => {
@@ -213,7 +188,7 @@ export function createLiveBalances(
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
-        void read([wallet], balances, signal).then(schedule);
+        void read([wallet], watcher).then(schedule);
       }
       return follow(wallet, joinedAt, signal);
     },
@@ -225,6 +200,15 @@ export function createLiveBalances(
       schedule();
     },
   };
+}
+
+/** The part of each block in a read of these wallets. */
+function partsOf(batch: readonly Watched[]): Parts {
+  const parts = new Map<string, number>();
+  for (const { watchers } of batch)
+    for (const block of watchers.keys())
+      parts.set(block, (parts.get(block) ?? 0) + 1 / batch.length / watchers.size);
+  return parts;
 }
 
 /** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */

@@ -110,9 +110,11 @@ export type Failover = ReturnType<typeof createFailover>;
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
   judge: Judge;
+  /** Waits until a call may be made. Rejects if it may not. */
+  takeTurn?: (() => Promise<void> | undefined) | undefined;
   rpcTimeoutMs: number;
 }) {
-  const { endpoints, judge, rpcTimeoutMs } = needs;
+  const { endpoints, judge, takeTurn, rpcTimeoutMs } = needs;
 
   function avoiding(avoided: Endpoint | undefined, inOrder: readonly Endpoint[]) {
     if (!avoided || judge.backsOff(avoided)) return inOrder;
@@ -161,8 +163,13 @@ export function createFailover(needs: {
     }
   }
 
-  const start = <T>(call: Call<T>): Promise<T> =>
+  const startAtOnce = <T>(call: Call<T>): Promise<T> =>
     withDeadline(rpcTimeoutMs, (deadline) => tryWithRetries(call, deadline));
+
+  async function start<T>(call: Call<T>): Promise<T> {
+    await takeTurn?.();
+    return startAtOnce(call);
+  }
 
   const callAll = <T>(
     some: readonly Endpoint[],
@@ -210,6 +217,10 @@ export function createFailover(needs: {
       isComplete: (result: T) => boolean = () => true,
       avoided?: Endpoint,
     ): Promise<T> => start({ attempt, isComplete, withTransaction: false, avoided }),
+
+    /** Makes a call for a signed transaction: it waits for no turn, because blockhashes expire. */
+    callAtOnce: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
+      startAtOnce({ attempt, isComplete, withTransaction: false }),
 
     /** Makes a call that contains a transaction, last at endpoints that refuse transactions. */
     callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>

@@ -35,8 +35,6 @@ export interface AccountsRead {
   readonly minSlotOf?: (index: number) => number;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
-  /** Called for each call to an endpoint. */
-  readonly onCall?: (() => void) | undefined;
 }
 
 interface Group {
@@ -112,7 +110,6 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     take,
     minSlotOf = () => 0,
     avoided,
-    onCall,
   }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
     /** The groups that are not taken yet. */
@@ -123,7 +120,6 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       const refusals = new Set<"older" | "unusable">();
 
       async function ask(keys: readonly string[], minSlot: number) {
-        onCall?.();
         const dataSlice = { offset: 0, length };
         const options = {
           ...FINALIZED,

@@ -1,3 +1,4 @@
+import type { ChainPlan } from "../../fairness/chain-plan.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
@@ -20,12 +21,14 @@ export function createRpc(
     urls: readonly URL[];
     rpcTimeoutMs: number;
     callUpstream: CallUpstream;
+    /** Absent: calls do not wait, and are not counted. */
+    chainPlan?: Pick<ChainPlan, "turn" | "count"> | undefined;
     log: Logger;
   },
 ) {
-  const { callUpstream, rpcTimeoutMs, log } = needs;
+  const { callUpstream, chainPlan, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const callUnjudged = createCallEndpoint({ callUpstream });
+  const callUnjudged = createCallEndpoint({ callUpstream, onCall: chainPlan?.count });
   const judge = createEndpointJudge({
     endpoints,
     callEndpoint: callUnjudged,
@@ -34,7 +37,7 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
     judge;
-  const failover = createFailover({ endpoints, judge, rpcTimeoutMs });
+  const failover = createFailover({ endpoints, judge, takeTurn: chainPlan?.turn, rpcTimeoutMs });
   const reads = { failover, callEndpoint, isReached };
   const readAccounts = createReadAccounts(reads);
   const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, judge });

@@ -57,8 +57,14 @@ export type CallEndpoint = <M extends RpcMethod>(
   signal: AbortSignal,
 ) => Promise<RpcResult<M>>;
 
-/** Calls endpoints without checking their cluster, health or slot. */
-export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstream }): CallEndpoint {
+/**
+ * Calls endpoints without checking their cluster, health or slot. `onCall` is called for each call.
+ */
+export function createCallEndpoint(needs: {
+  callUpstream: CallUpstream;
+  onCall?: (() => void) | undefined;
+}): CallEndpoint {
+  const { callUpstream, onCall } = needs;
   let lastId = randomInt(MAX_FIRST_ID);
 
   return async <M extends RpcMethod>(
@@ -88,6 +94,7 @@ export function createCallEndpoint({ callUpstream }: { callUpstream: CallUpstrea
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });
       return result.data as RpcResult<M>;
     };
+    onCall?.();
     const body = JSON.stringify({ jsonrpc: "2.0", id, method, params });
     try {
       return await callUpstream({ upstream: "chain", method, url, headers, body, signal }, read);

@@ -1,3 +1,4 @@
+import type { Shortage } from "../../fairness/budget.ts";
 import { isTimeout } from "../../upstream/http.ts";
 import type { RpcMethod } from "./rpc-results.ts";
 
@@ -7,7 +8,7 @@ import type { RpcMethod } from "./rpc-results.ts";
  * is too old or not credible (`slot`), the node returned an error (`error`), the endpoint is on
  * another cluster than the others (`cluster`), some accounts of an otherwise good response cannot
  * be used (`account`), or the node refuses the call's transaction, which another node may take
- * (`refused`).
+ * (`refused`), or the plan of calls has no room for it (`no-room`).
  */
 export type RpcFailure =
   | "unreachable"
@@ -18,7 +19,8 @@ export type RpcFailure =
   | "error"
   | "cluster"
   | "account"
-  | "refused";
+  | "refused"
+  | "no-room";
 
 const UNSUPPORTED_VERSION = -32015;
 const INVALID_PARAMS = -32602;
@@ -73,6 +75,16 @@ export class RpcError extends Error {
     this.method = method;
     this.code = details.code;
     this.slot = details.slot;
+  }
+}
+
+/** A call that was not made: its owner, or the service, has used its calls. */
+export class NoRoomError extends RpcError {
+  readonly shortage: Required<Shortage>;
+
+  constructor(shortage: Required<Shortage>) {
+    super("no-room", "a call", "no endpoint");
+    this.shortage = shortage;
   }
 }
 

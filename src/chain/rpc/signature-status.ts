@@ -128,7 +128,7 @@ export function createSignatureStatuses(
      */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
       const statuses = signatures.map((): SignatureStatus | undefined => undefined);
-      await failover.call(
+      await failover.callAtOnce(
         async (endpoint, signal) => {
           const open = [...statuses.keys()].filter((i) => !statuses[i]?.isFinal);
           const asked = open.map((i) => signatures[i]!);

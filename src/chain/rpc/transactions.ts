@@ -111,21 +111,19 @@ export function createTransactions(needs: {
   return {
     /**
      * Lists up to `limit` transactions that name an address, newest first, starting after the
-     * transaction `before`. `list` is undefined if no endpoint knows `before`. Skips endpoints
+     * transaction `before`. Returns undefined if no endpoint knows `before`. Skips endpoints
      * below `minSlot`. Merges the lists of two endpoints, because one could invent transactions, and
      * of all endpoints if a list is shorter than `limit`, because some nodes keep only the last
-     * days; see {@link agree}. `calls`: how many calls were made for lists.
+     * days; see {@link agree}.
      */
     async listTransactions(
       address: string,
       { before, limit, minSlot }: { before: string | undefined; limit: number; minSlot: number },
-    ): Promise<{ list: readonly ListedTransaction[] | undefined; calls: number }> {
+    ): Promise<readonly ListedTransaction[] | undefined> {
       const lists = new Map<Endpoint, readonly ListedTransaction[]>();
       let list: readonly ListedTransaction[] = [];
-      let calls = 0;
       await failover.call(
         async (endpoint, signal) => {
-          calls++;
           const method = "getSignaturesForAddress";
           const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
@@ -162,7 +160,7 @@ export function createTransactions(needs: {
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
-      return { list: isCursorUnknown ? undefined : list, calls };
+      return isCursorUnknown ? undefined : list;
     },
 
     /**

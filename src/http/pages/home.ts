@@ -1,4 +1,3 @@
-import { LRUCache } from "lru-cache";
 import type { Handler } from "../router.ts";
 import { toSocialId } from "../../contract/social-id.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
@@ -10,14 +9,9 @@ const DESCRIPTION =
   "Every account of the social network has an address for creator fees, even if its owner has no wallet. See what waits for a creator, and collect it.";
 
 /**
- * The most cached pages, 20 kB each. Callers can evict them; creating a page costs about as much as
- * a lookup.
- */
-const MAX_PAGES = 100;
-
-/**
  * With `?handle=` or `?socialId=`, the head names the account. Only the page's script looks it up,
- * so the page itself needs no call to the network or the chain. Link previews need `publicUrl`; the
+ * so the page itself needs no call to the network or the chain. Such a page is not compressed:
+ * requests for pages are free, and each could name another account. Link previews need `publicUrl`; the
  * `Host` header is not used.
  */
 export function createHomePage(needs: {
@@ -34,10 +28,8 @@ export function createHomePage(needs: {
 }): Handler {
   const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
 
-  const pages = new LRUCache<string, StaticFile>({
-    max: MAX_PAGES,
-    memoMethod: (text) => createStaticFile(text, headers),
-  });
+  /** The page without an account, which changes when the cluster becomes known. */
+  let start: { readonly text: string; readonly file: StaticFile } | undefined;
 
   function read(parameters: URLSearchParams): Named | undefined {
     const socialId = toSocialId(parameters.get("socialId") ?? "");
@@ -84,9 +76,11 @@ export function createHomePage(needs: {
       ...preview(title, description, named),
     ].join("\n    ");
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
-    return pages
-      .memo(html.replace("<!-- head -->", () => head).replace("<body>", () => body))
-      .handle(request, scope);
+    const text = html.replace("<!-- head -->", () => head).replace("<body>", () => body);
+    if (isAboutPerson)
+      return createStaticFile(text, headers, { isKept: false }).handle(request, scope);
+    if (start?.text !== text) start = { text, file: createStaticFile(text, headers) };
+    return start.file.handle(request, scope);
   };
 }
 

@@ -14,11 +14,12 @@ const MAX_BYTES_IN_THREAD = 65_536;
 
 /**
  * Serves a file from memory. Caches may keep it forever if the URL has its version; else they must
- * revalidate it.
+ * revalidate it. Only a file that is kept for many requests should be compressed.
  */
 export function createStaticFile(
   content: string | Buffer<ArrayBuffer>,
   headers: Readonly<Record<string, string>>,
+  { isKept = true } = {},
 ): StaticFile {
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
@@ -39,7 +40,7 @@ export function createStaticFile(
         ...headers,
       };
       if (matchesEtag(received["if-none-match"])) return { status: 304, headers: common };
-      if (!acceptsGzip(received["accept-encoding"]))
+      if (!isKept || !acceptsGzip(received["accept-encoding"]))
         return { status: 200, headers: common, body: plain };
       compressed ??= plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
       return {

@@ -1,9 +1,14 @@
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
-import { ContractError, toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import { ContractError, retryIn, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
-import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
+import {
+  createMemoryWindow,
+  createRedisWindow,
+  type Take,
+  type WindowState,
+} from "./sliding-window.ts";
 
 export interface RateLimitConfig {
   readonly max: number;
@@ -42,19 +47,16 @@ export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   retryAfterSeconds: number,
 ): ContractError {
-  return new ContractError("RATE_LIMITED", {
-    message: `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address. Try again in ${retryAfterSeconds} seconds. ${BATCHING}`,
-    retryAfterSeconds,
-  });
+  const what = `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address.`;
+  return new ContractError("RATE_LIMITED", retryIn(retryAfterSeconds, what, BATCHING));
 }
 
 /**
  * Limits REST and GraphQL together: at most `max` requests of a caller in any span of
  * `windowSeconds`, over all replicas while Redis is available, per replica otherwise.
- * graphql-rate-limit decides, but it reads, decides and writes in three steps, so concurrent
- * requests could read the same state. Therefore our window finds the earlier requests and records
- * the new ones in one atomic step, by the same rule. The library only learns how many requests the
- * window found. A decision depends on this number and the number of new requests, so it is cached.
+ * graphql-rate-limit decides, by the earlier requests in the window. Our store counts them and
+ * records new ones in one atomic step, by the same rule, because the library's would let concurrent
+ * requests pass. The decision depends on two numbers, so it is cached.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -93,16 +95,11 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   }
 
   function toDecision(
-    { counted, times, now }: WindowState,
-    cost: number,
-    taken: number,
+    { counted, waitMs }: WindowState,
+    { cost, taken }: Take,
     isRefused: boolean,
-  ) {
-    // When refused, `next` is the last request that must leave before this one fits. When admitted,
-    // the first to leave.
-    const next = isRefused ? times[Math.min(counted + cost - max, counted) - 1] : times[0];
-    const waitMs = next === undefined ? windowMs : Math.min(next + windowMs - now, windowMs);
-    const seconds = toRetryAfterSeconds(waitMs);
+  ): Decision {
+    const seconds = toRetryAfterSeconds(Math.min(waitMs, windowMs));
     const remaining = max - counted - (isRefused ? 0 : cost - taken);
     return {
       limit: max,
@@ -115,22 +112,19 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     };
   }
 
-  function decideAbout(
-    state: WindowState,
-    cost: number,
-    taken: number,
-  ): Decision | Promise<Decision> {
-    const isRefused = refusals.get(`${state.counted},${cost - taken}`);
-    if (isRefused !== undefined) return toDecision(state, cost, taken, isRefused);
-    // Copy the list, because the window changes it later.
-    const copy = { ...state, times: state.times.slice(0, state.counted) };
-    return ask(state.counted, cost - taken).then((isNow) => toDecision(copy, cost, taken, isNow));
+  function decideAbout(state: WindowState, take: Take): Decision | Promise<Decision> {
+    const count = take.cost - take.taken;
+    const isRefused = refusals.get(`${state.counted},${count}`);
+    if (isRefused !== undefined) return toDecision(state, take, isRefused);
+    return ask(state.counted, count).then((isNow) => toDecision(state, take, isNow));
   }
 
-  return (caller, cost, taken = 0) =>
-    takeInRedis
-      ? takeInRedis(caller, cost - taken).then((state) =>
-          decideAbout(state ?? takeInMemory(caller, cost - taken), cost, taken),
+  return (caller, cost, taken = 0) => {
+    const take = { cost, taken };
+    return takeInRedis
+      ? takeInRedis(caller, take).then((state) =>
+          decideAbout(state ?? takeInMemory(caller, take), take),
         )
-      : decideAbout(takeInMemory(caller, cost - taken), cost, taken);
+      : decideAbout(takeInMemory(caller, take), take);
+  };
 }

@@ -13,14 +13,26 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** A caller's window when a request arrives. Times are in ms, of the clock that the window uses. */
+/** What a request counts as, less what an earlier call has taken for it. */
+export interface Take {
+  readonly cost: number;
+  readonly taken: number;
+}
+
+/** A caller's window when a request arrives. */
 export interface WindowState {
   /** How many earlier requests of the caller are still in the window. */
   readonly counted: number;
-  /** The times of the counted requests, oldest first. The times of this request may follow. */
-  readonly times: readonly number[];
-  readonly now: number;
+  /** The time until the first counted request leaves; if refused, until the whole cost fits. */
+  readonly waitMs: number;
 }
+
+/**
+ * Returns which counted request, the oldest being 0, must leave the window before anything changes
+ * for the caller. None: a whole window must pass.
+ */
+const indexToLeave = (counted: number, { cost, taken }: Take, max: number): number =>
+  counted + cost - taken <= max ? 0 : Math.min(counted + cost - max, counted) - 1;
 
 /** There are two generations. docs/measurements.md says how much memory a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
@@ -41,8 +53,9 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     changedAt = now;
   }
 
-  return (caller: string, count: number): WindowState => {
+  return (caller: string, take: Take): WindowState => {
     const now = performance.now();
+    const count = take.cost - take.taken;
     if (changedAt + windowMs <= now) changeGenerations(now);
     const known = current.get(caller);
     let times = known ?? previous.get(caller) ?? [];
@@ -52,6 +65,7 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
       times.splice(0, left < 0 ? times.length : left);
     }
     const counted = times.length;
+    const leaves = times[indexToLeave(counted, take, max)] ?? now;
     if (counted + count <= max) {
       // Most callers send one request: an array of this length takes less memory than one that
       // grows.
@@ -62,13 +76,14 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
         current.set(caller, times);
       }
     }
-    return { counted, times, now };
+    return { counted, waitMs: leaves + windowMs - now };
   };
 }
 
 /**
- * `recorded`: the caller's list of times, by Redis's clock. Returns Redis's time, and a text of the
- * earlier times, separated by spaces.
+ * `recorded`: the caller's list of times, by Redis's clock, oldest first. Finds the first time that
+ * has not expired by a binary search, and returns only what the answer needs: however long the list
+ * is, a request costs the same, admitted or refused.
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never
  * shortens the window. Times in the future are dropped: they were recorded before the clock was set
@@ -76,23 +91,36 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
  */
 const TAKE = script({
   keys: ["recorded"],
-  args: ["max", "windowMs", "count"],
-  answer: z.tuple([z.int(), z.string()]),
+  args: ["max", "windowMs", "cost", "taken"],
+  answer: z.tuple([z.int(), z.int()]),
   text: `
-local window = tonumber(windowMs)
+local max, window, cost = tonumber(max), tonumber(windowMs), tonumber(cost)
+local count = cost - tonumber(taken)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local times = redis.call('LRANGE', recorded, 0, -1)
-while times[1] and (times[1] + window <= now or tonumber(times[1]) > at) do
+local function timeOf(index) return tonumber(redis.call('LINDEX', recorded, index)) end
+local length = redis.call('LLEN', recorded)
+local first, after = 0, length
+if length > 0 and timeOf(0) + window > now then after = 0 end
+while first < after do
+  local middle = math.floor((first + after) / 2)
+  if timeOf(middle) + window <= now then first = middle + 1 else after = middle end
+end
+if first > 0 then redis.call('LTRIM', recorded, first, -1) end
+local counted = length - first
+while counted > 0 and timeOf(0) > at do
   redis.call('LPOP', recorded)
-  table.remove(times, 1)
+  counted = counted - 1
 end
-if #times + count <= tonumber(max) then
+local fits = counted + count <= max
+local leaving = fits and 0 or math.min(counted + cost - max, counted) - 1
+local leaves = counted > 0 and leaving >= 0 and timeOf(leaving) or now
+if fits then
   for _ = 1, count do redis.call('RPUSH', recorded, at) end
-  redis.call('PEXPIRE', recorded, window + 1)
+  if count > 0 then redis.call('PEXPIRE', recorded, window + 1) end
 end
-return {now, table.concat(times, ' ')}
+return {counted, leaves + window - now}
 `,
 });
 
@@ -100,11 +128,9 @@ return {now, table.concat(times, ' ')}
  * Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable.
  */
 export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
-  return async (caller: string, count: number): Promise<WindowState | undefined> => {
+  return async (caller: string, take: Take): Promise<WindowState | undefined> => {
     const recorded = redisKeys.rateLimit(caller);
-    const answer = await redis.run(TAKE, { recorded, max, windowMs, count });
-    if (!answer) return undefined;
-    const times = answer[1] === "" ? [] : answer[1].split(" ").map(Number);
-    return { counted: times.length, times, now: answer[0] };
+    const answer = await redis.run(TAKE, { recorded, max, windowMs, ...take });
+    return answer && { counted: answer[0], waitMs: answer[1] };
   };
 }

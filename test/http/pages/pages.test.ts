@@ -97,6 +97,18 @@ describe("an asset", () => {
     }
   });
 
+  it("is compressed, as is the home page, but not a page that names an account", async () => {
+    for (const [path, encoding] of [
+      ["/", "gzip"],
+      ["/?handle=creator", undefined],
+      ["/?socialId=12", undefined],
+    ] as const) {
+      const { headers, body } = await raw(path, "gzip");
+      expect(headers["content-encoding"]).toBe(encoding);
+      expect(body.length).toBeGreaterThan(encoding ? 1_000 : 10_000);
+    }
+  });
+
   it("imports modules at the URLs that the page preloads, so that each is loaded once", async () => {
     const urls = await assetsOf("/");
     const scripts = urls.filter((url) => url.includes(".js?"));

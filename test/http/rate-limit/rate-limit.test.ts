@@ -137,22 +137,25 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
 describe("the rate limit in memory", () => {
   it("evicts the least recently admitted callers when it is full", () => {
     const take = createMemoryWindow({ max: 20, windowMs: 60_000 });
-    take("first", 20);
-    for (let i = 0; i < 199_999; i++) take(`caller${i}`, 1);
-    expect(take("first", 1).counted).toBe(20);
-    take("one more", 1);
-    expect(take("first", 1).counted).toBe(0);
-    expect(take("one more", 1).counted).toBe(1);
+    take("first", { cost: 20, taken: 0 });
+    for (let i = 0; i < 199_999; i++) take(`caller${i}`, { cost: 1, taken: 0 });
+    expect(take("first", { cost: 1, taken: 0 }).counted).toBe(20);
+    take("one more", { cost: 1, taken: 0 });
+    expect(take("first", { cost: 1, taken: 0 }).counted).toBe(0);
+    expect(take("one more", { cost: 1, taken: 0 }).counted).toBe(1);
   });
 
   it("does not keep a caller longer for refused requests", () => {
     const take = createMemoryWindow({ max: 1, windowMs: 60_000 });
-    take("refused", 1);
-    for (let i = 0; i < 100_000; i++) take(`caller${i}`, 1);
-    take("second", 1);
-    take("refused", 1);
-    for (let i = 0; i < 99_999; i++) take(`later${i}`, 1);
-    expect([take("second", 1).counted, take("refused", 1).counted]).toEqual([1, 0]);
+    take("refused", { cost: 1, taken: 0 });
+    for (let i = 0; i < 100_000; i++) take(`caller${i}`, { cost: 1, taken: 0 });
+    take("second", { cost: 1, taken: 0 });
+    take("refused", { cost: 1, taken: 0 });
+    for (let i = 0; i < 99_999; i++) take(`later${i}`, { cost: 1, taken: 0 });
+    expect([
+      take("second", { cost: 1, taken: 0 }).counted,
+      take("refused", { cost: 1, taken: 0 }).counted,
+    ]).toEqual([1, 0]);
   });
 });
 
@@ -173,6 +176,36 @@ describeWithRedis("the rate limit in Redis", () => {
     expect(await server.command("LLEN", "tributary:v2:limit:a")).toBe(20);
     await rateLimit("b", 21);
     expect(await server.command("EXISTS", "tributary:v2:limit:b")).toBe(0);
+  });
+
+  it("does the same work for a caller with 5,000 requests as for one with 20, admitted or refused", async () => {
+    const rateLimit = createRateLimit({ max: 5_000, windowSeconds: 60 }, redis);
+    const commands = async () => {
+      const stats = String(await server.command("INFO", "commandstats"));
+      return [...stats.matchAll(/cmdstat_(?:l|r)\w+:calls=(\d+)/g)].reduce(
+        (sum, [, calls]) => sum + Number(calls),
+        0,
+      );
+    };
+    const key = "tributary:v2:limit:a";
+    const work = async (cost: number) => {
+      const before = await commands();
+      const { refusal, remaining, resetSeconds } = await rateLimit("a", cost);
+      return { refusal: refusal?.code, remaining, resetSeconds, work: (await commands()) - before };
+    };
+    const old = Array<number>(2_500).fill(Date.now() - 30_000);
+    await server.command("RPUSH", key, ...old, ...Array<number>(2_500).fill(Date.now()));
+    expect(await work(1)).toMatchObject({ refusal: "RATE_LIMITED", remaining: 0 });
+    const refused = await work(2_501);
+    expect(refused).toMatchObject({ refusal: "RATE_LIMITED", resetSeconds: 60 });
+    expect(refused.work).toBeLessThan(6);
+    await server.command("DEL", key);
+    const expired = Array<number>(4_999).fill(Date.now() - 60_000);
+    await server.command("RPUSH", key, ...expired, Date.now());
+    const admitted = await work(1);
+    expect(admitted).toMatchObject({ refusal: undefined, remaining: 4_998 });
+    expect(admitted.work).toBeLessThan(20);
+    expect(await server.command("LLEN", key)).toBe(2);
   });
 
   it("drops requests from before its clock was set back", async () => {

@@ -1,0 +1,172 @@
+import { setImmediate } from "node:timers/promises";
+import { Registry } from "@prometheus-io/client";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
+import { TRUSTED_BLOCK, type Shortage } from "../../src/fairness/budget.ts";
+import { createChainPlan, type Use } from "../../src/fairness/chain-plan.ts";
+
+const CALLS_PER_SECOND = 55;
+const PER_MINUTE = 60 * CALLS_PER_SECOND;
+
+class Refusal extends Error {
+  readonly shortage: Required<Shortage>;
+  constructor(shortage: Required<Shortage>) {
+    super("refused");
+    this.shortage = shortage;
+  }
+}
+
+function createPlan({ callsPerSecond = CALLS_PER_SECOND, replicas = 1 } = {}) {
+  const plan = createChainPlan({
+    callsPerSecond,
+    replicas: () => replicas,
+    refuse: (shortage) => new Refusal(shortage),
+    metrics: createBudgetMetrics(new Registry()),
+  });
+  const madeAt: number[] = [];
+  const madeBy = new Map<string, number>();
+
+  /** Makes one call for a block. */
+  const call = (block: string, use: Use = "lookups", signal?: AbortSignal) =>
+    plan.own({ use, parts: new Map([[block, 1]]), signal }, 1, async () => {
+      await plan.turn();
+      plan.count();
+      madeAt.push(performance.now());
+      madeBy.set(block, (madeBy.get(block) ?? 0) + 1);
+    });
+  return { plan, call, madeAt, madeBy };
+}
+
+/** The most of these times in any span. */
+function busiest(times: readonly number[], spanMs: number): number {
+  let first = 0;
+  let most = 0;
+  times.forEach((at, i) => {
+    while (times[first]! + spanMs <= at) first++;
+    most = Math.max(most, i - first + 1);
+  });
+  return most;
+}
+
+/** Calls from each block in turn, ten more than the plan allows in each step, for so many seconds. */
+async function attack(
+  call: ReturnType<typeof createPlan>["call"],
+  seconds: number,
+  blocks: readonly string[],
+  uses: readonly Use[] = ["lookups"],
+): Promise<void> {
+  let sent = 0;
+  for (let step = 0; step < 10 * seconds; step++) {
+    for (let i = 0; i < 15; i++, sent++)
+      void call(blocks[sent % blocks.length]!, uses[sent % uses.length]).catch(() => undefined);
+    await vi.advanceTimersByTimeAsync(100);
+    await setImmediate();
+  }
+}
+
+beforeEach(() => {
+  vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
+});
+afterEach(() => {
+  vi.useRealTimers();
+});
+
+describe("the plan of calls to the chain", () => {
+  it.each([
+    [1, 1],
+    [8, 1],
+    [55, 1],
+    [55, 4],
+    [1_000, 2],
+  ])("of %i calls per second gives each of %i replicas its part in any second", async (all, n) => {
+    const { call, madeAt } = createPlan({ callsPerSecond: all, replicas: n });
+    const blocks = Array.from({ length: 60 }, (_, i) => `192.0.${i}.0/24`);
+    await attack(call, 15, blocks, ["lookups", "collects", "histories", "streams"]);
+    // Each use may make one call at once, however small the plan is.
+    expect(busiest(madeAt, 1_000)).toBeLessThanOrEqual(Math.max(all / n, 4) + 1);
+    expect(madeAt.length).toBeGreaterThan(Math.min(110, 0.45 * (all / n)) * 15 * 0.95);
+  });
+
+  it.each([
+    ["a block", 1 / 4, ["192.0.2.0/24"]],
+    ["an IPv6 /32", 1 / 4, Array.from({ length: 40 }, (_, i) => `2001:db8:${i}::/48`)],
+    ["all trusted callers", 1 / 2, [TRUSTED_BLOCK]],
+  ])("gives %s at most %f of it in any minute", async (_name, share, blocks) => {
+    const { call, madeAt } = createPlan();
+    await attack(call, 180, blocks, ["lookups", "collects", "histories"]);
+    expect(busiest(madeAt, 60_000)).toBeLessThanOrEqual(share * PER_MINUTE);
+    expect(madeAt.length / 3).toBeGreaterThan(0.75 * share * PER_MINUTE);
+  });
+
+  it("names the seconds after which a block's next call is made", async () => {
+    const { plan, call } = createPlan();
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+      for (let i = 0; i < 300; i++) plan.count();
+    });
+    const { shortage } = (await call("a").catch((error: unknown) => error)) as Refusal;
+    expect(shortage).toEqual({ scope: "CALLER", retryAfterSeconds: 8 });
+    vi.advanceTimersByTime(7_000);
+    await expect(call("a")).rejects.toThrow("refused");
+    vi.advanceTimersByTime(1_000);
+    await call("a");
+  });
+
+  it("refuses the block that has taken most when too many calls wait", async () => {
+    const { call, madeBy } = createPlan();
+    const refusals: Refusal[] = [];
+    const keep = (error: unknown) => refusals.push(error as Refusal);
+    for (let i = 0; i < 30; i++) void call("greedy").catch(keep);
+    await vi.advanceTimersByTimeAsync(2_000);
+    const greedy = Array.from({ length: 110 }, () => call("greedy").catch(keep));
+    const others = Array.from({ length: 50 }, (_, i) => call(`other${i}`));
+    await vi.advanceTimersByTimeAsync(10_000);
+    await Promise.all([...others, ...greedy]);
+    expect(refusals.length).toBeGreaterThanOrEqual(45);
+    expect(refusals.map(({ shortage }) => shortage.scope)).toContain("SERVICE");
+    expect(madeBy.get("other49")).toBe(1);
+  });
+
+  it("gives back what is not made", async () => {
+    const { plan, call } = createPlan();
+    for (let i = 0; i < 1_000; i++)
+      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 10, () => plan.turn());
+    await call("a");
+  });
+
+  it("counts calls that did not wait: their use waits for them, the other uses do not", async () => {
+    const { plan, call, madeAt } = createPlan();
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+      for (let i = 0; i < 100; i++) plan.count();
+    });
+    const [collect, lookup] = [call("b", "collects"), call("b", "lookups")];
+    await lookup;
+    expect(madeAt).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect(madeAt).toHaveLength(1);
+    await vi.advanceTimersByTimeAsync(9_000);
+    await collect;
+  });
+
+  it("counts what goes on after an owner's code has ended as the service's", async () => {
+    const { plan, call } = createPlan();
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+      setTimeout(() => {
+        for (let i = 0; i < 300; i++) plan.count();
+      }, 1_000);
+    });
+    await vi.advanceTimersByTimeAsync(20_000);
+    await call("a");
+  });
+
+  it("drops the waiting calls of an owner who leaves", async () => {
+    const { call, madeAt } = createPlan();
+    await attack(call, 1, ["a", "b", "c", "d", "e"]);
+    const leaving = new AbortController();
+    const left = call("f", "lookups", leaving.signal);
+    const dropped = expect(left).rejects.toThrow("left");
+    leaving.abort(new Error("left"));
+    madeAt.length = 0;
+    await vi.advanceTimersByTimeAsync(2_000);
+    await dropped;
+  });
+});
