@@ -207,6 +207,21 @@ export function createFailover(needs: {
       }),
     );
 
+  /**
+   * Makes a call at the two best endpoints at once, and then at the others too, unless the two
+   * results are enough. `toResult` converts an endpoint's error. Never rejects.
+   */
+  async function callTwoAtOnce<T>(
+    attempt: Attempt<T>,
+    toResult: (endpoint: Endpoint, error: unknown) => T,
+    isEnough: (results: readonly T[]) => boolean,
+  ): Promise<T[]> {
+    const candidates = judge.inOrder();
+    const results = await callSome(candidates.slice(0, 2), attempt, toResult);
+    if (candidates.length <= 2 || isEnough(results)) return results;
+    return [...results, ...(await callSome(candidates.slice(2), attempt, toResult))];
+  }
+
   return {
     /**
      * Without `isComplete`, every result is complete. `avoided` is asked only after all other
@@ -233,19 +248,12 @@ export function createFailover(needs: {
     callEach: <T>(attempt: Attempt<T>, maxMs = rpcTimeoutMs): Promise<PromiseSettledResult<T>[]> =>
       callAll(endpoints, attempt, maxMs),
 
-    /**
-     * Makes a call at the two best endpoints at once, and then at the others too, unless the two
-     * results are enough. `toResult` converts an endpoint's error. Never rejects.
-     */
-    async callTwo<T>(
-      attempt: Attempt<T>,
-      toResult: (endpoint: Endpoint, error: unknown) => T,
-      isEnough: (results: readonly T[]) => boolean,
-    ): Promise<T[]> {
-      const candidates = judge.inOrder();
-      const results = await callSome(candidates.slice(0, 2), attempt, toResult);
-      if (candidates.length <= 2 || isEnough(results)) return results;
-      return [...results, ...(await callSome(candidates.slice(2), attempt, toResult))];
+    callTwoAtOnce,
+
+    /** As `callTwoAtOnce`, when it is the caller's turn. Rejects with the error of a refused turn. */
+    async callTwo<T>(...call: Parameters<typeof callTwoAtOnce<T>>): Promise<T[]> {
+      await takeTurn?.();
+      return callTwoAtOnce(...call);
     },
 
     /**

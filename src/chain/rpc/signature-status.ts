@@ -156,7 +156,7 @@ export function createSignatureStatuses(
       const readAt = readTransactionAt(signature, isRight);
       const readers: Endpoint[] = [];
       const failures = new Map<Endpoint, unknown>();
-      const reports = await failover.callTwo<TransactionReport>(
+      const reports = await failover.callTwoAtOnce<TransactionReport>(
         async (endpoint, signal) => {
           const transaction = await readAt(endpoint, signal).catch((error: unknown) => {
             failures.set(endpoint, error);
