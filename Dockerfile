@@ -33,7 +33,8 @@ EXPOSE 8898 8899
 CMD ["node", "--disallow-code-generation-from-strings", "src/start.js", "sandbox"]
 
 FROM program
-ENV NODE_ENV=production HOST=0.0.0.0
+# All addresses, of IPv6 and IPv4.
+ENV NODE_ENV=production HOST=::
 COPY --from=packages /app/node_modules node_modules
 EXPOSE 4000
 # Not /readyz: an orchestrator would replace containers that stop with transactions in flight. Bash connects itself,

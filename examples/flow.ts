@@ -69,6 +69,7 @@ if (!("error" in result)) {
       break;
     case "INVALID_SOCIAL_ID":
     case "INVALID_MINT":
+    case "INVALID_MINIMUM":
     case "INSUFFICIENT_FUNDS":
     case "RATE_LIMITED":
       fail(`Nothing was collected: ${result.error}: ${result.message}`);

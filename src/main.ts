@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import { describeFailure } from "./commands/describe-failure.ts";
-import { loadEnvFile } from "./commands/env-file.ts";
+import { loadEnvFile, type EnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
@@ -13,8 +13,8 @@ import {
   wantsSandbox,
   type Environment,
 } from "./config.ts";
-import { listen } from "./http/server.ts";
-import { createLogger, type DestinationStream } from "./observability/log.ts";
+import { listen, type Responder } from "./http/server.ts";
+import { createLogger, type DestinationStream, type Logger } from "./observability/log.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
 
@@ -40,11 +40,8 @@ const OPTIONS = {
 
 /** What a command needs from the process. Tests pass their own. */
 interface Host {
-  /**
-   * Reads the environment variables and the working directory's .env file. Returns warnings about
-   * the file's lines.
-   */
-  readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
+  /** Reads the environment variables and the working directory's .env file. */
+  readEnv(): { readonly env: Environment; readonly file: EnvFile };
   print(text: string): void;
   printError(...values: unknown[]): void;
   /** Default: standard output. */
@@ -59,8 +56,8 @@ interface Host {
 
 export const THIS_PROCESS: Host = {
   readEnv() {
-    const warnings = loadEnvFile(".env");
-    return { env: process.env, warnings };
+    const file = loadEnvFile(".env");
+    return { env: process.env, file };
   },
   print: console.log,
   printError: console.error,
@@ -88,7 +85,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    hints = [...read.warnings, ...warnAboutUnknown(env)];
+    hints = [...read.file.warnings, ...warnAboutUnknown(env, read.file.names)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command] = positionals;
     if (command === undefined) return await serve(env, host, warnings);
@@ -120,8 +117,7 @@ async function runDoctor(
 ): Promise<number> {
   const config = readConfig(env);
   const { examine } = await import("./commands/doctor.ts");
-  const { text, atFault } = await examine(config, warnings, id);
-  print(text);
+  const atFault = await examine(config, warnings, print, id);
   return atFault.length > 0 ? 1 : 0;
 }
 
@@ -129,14 +125,16 @@ async function runDoctor(
  * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
  */
 async function importSandbox() {
+  // Its error has no code if the binary of this platform is missing.
+  const vm = await import("litesvm").catch(() => undefined);
   try {
-    return await import("./sandbox/sandbox.ts");
+    if (vm) return await import("./sandbox/sandbox.ts");
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
-    throw new ConfigError([
-      "the sandbox's packages are not installed; run npm ci without --omit=optional",
-    ]);
   }
+  throw new ConfigError([
+    `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
+  ]);
 }
 
 /**
@@ -174,6 +172,21 @@ function isPort(port: number): boolean {
   return Number.isInteger(port) && port >= 0 && port <= 65_535;
 }
 
+/** Listens at 0.0.0.0 instead of `::` where the system has no IPv6. */
+async function listenOnAll(
+  responder: Responder,
+  at: { host: string; port: number },
+  log: Logger,
+): ReturnType<typeof listen> {
+  try {
+    return await listen(responder, at);
+  } catch (error) {
+    if (at.host !== "::" || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    log.warn("HOST: this machine has no IPv6, so the service listens at 0.0.0.0 instead of ::");
+    return listen(responder, { ...at, host: "0.0.0.0" });
+  }
+}
+
 /** Runs the service until it is stopped, or its start fails. */
 async function serve(
   env: Environment,
@@ -197,14 +210,13 @@ async function serve(
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const server = open(await listen(gateway.api, config));
-  const { host, adminPort } = config;
+  const { adminPort } = config;
+  const listenAt = async (responder: Responder, port: number) =>
+    open(await listenOnAll(responder, { host: config.host, port }, log));
+  const server = await listenAt(gateway.api, config.port);
   // Stays open until the process exits, so that /readyz and the metrics show the progress of a
   // shutdown.
-  const admin =
-    adminPort === undefined
-      ? undefined
-      : open(await listen(gateway.admin, { host, port: adminPort }));
+  const admin = adminPort === undefined ? undefined : await listenAt(gateway.admin, adminPort);
 
   const { promise: ended, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: MonotonicTime | undefined;

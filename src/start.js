@@ -8,7 +8,7 @@ const [, required] = /^>=(\d+)$/.exec(engines.node);
 
 if (Number.parseInt(process.versions.node) < Number(required)) {
   console.error(
-    `Tributary needs Node ${required} or later, and this is Node ${process.versions.node}. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.`,
+    `Tributary needs Node ${required} or later, and this is Node ${process.versions.node}. Install Node ${required}, or the project's own: npm ci --include=dev, without --ignore-scripts.`,
   );
   process.exitCode = 1;
 } else {

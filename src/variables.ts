@@ -76,7 +76,8 @@ export const Settings = z.object({
    */
   SOCIAL_READS_PER_HOUR: integer(0, 1e9).default(10_000),
   RPC_TIMEOUT_MS: integer(1, 600_000).default(5_000),
-  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(60_000),
+  // Shorter than the 60 s after which nginx and AWS's balancer give up.
+  COLLECT_TIMEOUT_MS: integer(1, 600_000).default(50_000),
   MIN_COLLECT_LAMPORTS: integer(1, 1e15).default(100_000).transform(toLamports),
   MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15).default(50_000).transform(toLamports),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15).default(50_000_000).transform(toLamports),
@@ -105,7 +106,7 @@ export const Secrets = z.object({
     parsedBy(readKeypair),
   ),
   /**
-   * The Redis or Valkey that replicas share: one server, or nodes of one cluster. Undefined: state
+   * The Redis or Valkey that replicas share: one server, one cluster, or nodes of one cluster. Undefined: state
    * stays in memory.
    */
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),

@@ -67,7 +67,7 @@ describe("the variables", () => {
       socialCacheSeconds: 300,
       socialReadsPerHour: 10_000,
       rpcTimeoutMs: 5000,
-      collectTimeoutMs: 60_000,
+      collectTimeoutMs: 50_000,
       minCollectLamports: 100_000n,
       maxPriorityFeeLamports: 50_000n,
       feeBudgetLamportsPerHour: 50_000_000n,
@@ -247,6 +247,19 @@ describe("an invalid variable", () => {
     expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain(
       "does not match",
     );
+  });
+
+  it("can be a missing PUBLIC_URL, without which production cannot tell its own pages", () => {
+    const production = { ...complete, NODE_ENV: "production", CORS_ORIGINS: "https://app.example" };
+    expect(messageFor(production)).toContain(
+      "- PUBLIC_URL: missing. With CORS_ORIGINS, production",
+    );
+    for (const change of [
+      { PUBLIC_URL: "https://tributary.example" },
+      { CORS_ORIGINS: "*" },
+      { NODE_ENV: "development" },
+    ])
+      expect(readConfig({ ...production, ...change }).port).toBe(4000);
   });
 
   it("is named in one message with all others", () => {

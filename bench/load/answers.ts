@@ -26,6 +26,11 @@ export const WALLET = z.strictObject({
   balance: BALANCE,
 });
 export const LOOKUP = WALLET.extend({
+  derivation: z.strictObject({
+    program: z.string(),
+    seeds: z.array(z.string()).length(2),
+    bump: z.int().min(1).max(255),
+  }),
   balance: BALANCE.extend({ withdrawable: sol }),
   /** A field that the network omits is absent. */
   profile: z.strictObject({
@@ -81,6 +86,11 @@ const RESULT = z.object({
 export type CollectResult = z.infer<typeof RESULT>;
 export const COLLECTS = z.object({ one: RESULT.nullable(), other: RESULT.nullable() }).nullable();
 export const MANY_COLLECTS = z.object({ collectMany: z.array(RESULT.nullable()) });
+const TRANSFER = z.object({ kind: z.string(), lamports: z.string(), signature: z.string() });
+export type Transfer = z.infer<typeof TRANSFER>;
+export const HISTORY = z.object({
+  walletById: z.object({ history: z.object({ nodes: z.array(TRANSFER) }).nullable() }).nullable(),
+});
 export const GRAPHQL = z.strictObject({
   data: z.unknown().optional(),
   errors: z

@@ -6,6 +6,7 @@ import {
   assert,
   errorOf,
   errorsOf,
+  HISTORY,
   LOOKUP,
   WALLETS,
   type NAMED_COIN,
@@ -134,6 +135,20 @@ export function createCallers(system: System, truth: Truth, problems: Problems) 
           checkWallet({ ...wallet, balance: wallet.balance, coins: wallet.coins }, call, mints);
       }
       return errors.find(({ code }) => code !== "SOCIAL_NOT_FOUND")?.code ?? "200";
+    },
+
+    async history() {
+      const account = pickBusy(accounts);
+      const query =
+        "query ($id: String!) { walletById(socialId: $id) { history { nodes { kind lamports signature } } } }";
+      const call = newCall();
+      const answer = await send(call, "/graphql", { query, variables: { id: account.id } });
+      if (!answer) return "no answer";
+      const [error] = errorsOf(answer, ["SERVICE_BUSY", "LOOKUP_FAILED", "RATE_LIMITED"]);
+      if (error) return error.code;
+      const { nodes } = HISTORY.parse(dataOf(answer)).walletById!.history!;
+      truth.checkHistory(account, call, nodes);
+      return "200";
     },
   };
 

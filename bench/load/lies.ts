@@ -38,14 +38,31 @@ const SLOTS_BEHIND = [5, 60];
 /** How many slots a ratchet gains with each answer. */
 const SLOTS_GAINED = 7;
 
+/** Enough to make the heights of other endpoints look impossible. */
+const BLOCKS_BELOW = 700;
+const SIMULATED_LAMPORTS = 1_000_000_000;
+
 /** What an invented transaction moves, and a wrong balance of the fee payer has too much. */
 const MANY_LAMPORTS = 777_000_000_000n;
+
+/** The first byte of each invented signature. */
+const INVENTED = 255;
 
 /** Few enough that a replica cannot reject them as impossible. */
 const SLOTS_AHEAD = 400;
 
+interface RpcTransaction {
+  readonly transaction: object;
+}
+
+interface Simulation {
+  readonly unitsConsumed: number;
+  readonly preBalances: readonly number[];
+}
+
 const base58 = getBase58Decoder();
 const newBlockhash = () => base58.decode(randomBytes(32));
+const inventSignature = () => base58.decode(Buffer.concat([Buffer.of(INVENTED), randomBytes(63)]));
 
 /** A node that accepts transactions, but drops them. */
 export const dropTransactions: ToMethods = (honest) => ({
@@ -176,6 +193,60 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     },
   });
 
+  const lowerHeights: ToMethods = (honest) => ({
+    ...honest,
+    getEpochInfo(params) {
+      const truth = honest.getEpochInfo!(params) as { blockHeight: number };
+      return { ...truth, blockHeight: Math.max(0, truth.blockHeight - BLOCKS_BELOW) };
+    },
+    getLatestBlockhash(params) {
+      const truth = honest.getLatestBlockhash!(params) as {
+        value: { lastValidBlockHeight: number };
+      };
+      const lastValidBlockHeight = Math.max(0, truth.value.lastValidBlockHeight - BLOCKS_BELOW);
+      return { ...truth, value: { ...truth.value, lastValidBlockHeight } };
+    },
+  });
+
+  const changeSimulations =
+    (change: (value: Simulation) => object): ToMethods =>
+    (honest) => ({
+      ...honest,
+      simulateTransaction(params) {
+        const truth = honest.simulateTransaction!(params) as { value: Simulation };
+        return { ...truth, value: change(truth.value) };
+      },
+    });
+
+  /**
+   * Lists a transaction that there is not. `returns`: whether it is a copy of a true one; otherwise
+   * the node does not return it.
+   */
+  function inventEntries({ returns }: { returns: boolean }): ToMethods {
+    /** The copied transactions by the invented signature. */
+    const copied = new Map<string, string>();
+    return (honest) => ({
+      ...honest,
+      getSignaturesForAddress(params) {
+        const truth = honest.getSignaturesForAddress!(params) as { signature: string }[];
+        const [newest] = truth;
+        const [, { limit }] = params as [string, { limit: number }];
+        if (!newest) return truth;
+        const signature = inventSignature();
+        if (returns) copied.set(signature, newest.signature);
+        return [{ ...newest, signature }, ...truth].slice(0, limit);
+      },
+      getTransaction(params) {
+        const [signature, ...config] = params as [string, ...unknown[]];
+        const original = copied.get(signature) ?? signature;
+        const truth = honest.getTransaction!([original, ...config]) as RpcTransaction | null;
+        return (
+          truth && { ...truth, transaction: { ...truth.transaction, signatures: [signature] } }
+        );
+      },
+    });
+  }
+
   return [
     {
       name: "failed transactions invented",
@@ -187,6 +258,8 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
     },
     { name: "every blockhash expired", methods: claimExpiry(SLOTS_AHEAD) },
     { name: "a fee payer that paid far more", methods: overstateCosts },
+    { name: "history entries invented", methods: inventEntries({ returns: true }) },
+    { name: "history entries that no node has", methods: inventEntries({ returns: false }) },
     {
       name: "a stale node that drops transactions",
       methods: (honest) =>
@@ -242,9 +315,22 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       name: "no transaction is found",
       methods: (honest: Methods) => ({ ...honest, getTransaction: () => null }),
     },
-    ...[-32602, -32005, -32016].map((code) => ({
+    ...[-32602, -32005, -32016, -32700, -32002, -32015].map((code) => ({
       name: `error ${code} for every call`,
       methods: failWith(code),
     })),
+    { name: `heights ${BLOCKS_BELOW} too low`, methods: lowerHeights },
+    {
+      name: "a rich fee payer and one compute unit in simulations",
+      methods: changeSimulations(({ preBalances: [payer, ...others], ...value }) => ({
+        ...value,
+        unitsConsumed: 1,
+        preBalances: [Number(payer) + SIMULATED_LAMPORTS, ...others],
+      })),
+    },
+    {
+      name: "no accounts in simulations",
+      methods: changeSimulations((value) => ({ ...value, accounts: null })),
+    },
   ];
 }

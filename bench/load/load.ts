@@ -23,7 +23,14 @@ import { startSystem, type System } from "./system.ts";
 import { createTruth, type Truth } from "./truth.ts";
 
 /** The number of concurrent callers of each kind. */
-const CONCURRENCY = { lookup: 16, wallets: 4, collect: 36, collects: 8, collectMany: 4 } as const;
+const CONCURRENCY = {
+  lookup: 16,
+  wallets: 4,
+  collect: 36,
+  collects: 8,
+  collectMany: 4,
+  history: 2,
+} as const;
 const FEES_EVERY_MS = 20;
 /**
  * Fees are random amounts up to this: some are below the minimum of a collect, most are far above
@@ -173,6 +180,7 @@ async function attack(
     `| balances shown that existed during the request | ${truth.counts.balances - truth.counts.staleBalances - truth.counts.untoldBalances} |`,
     `| balances shown that a stale endpoint still had | ${truth.counts.staleBalances} |`,
     `| balances from before a reported collect, which a stale endpoint still had while Redis was away | ${truth.counts.untoldBalances} |`,
+    `| histories whose transfers are all true | ${truth.counts.histories} |`,
     `| "nothing to collect", which was true during the request | ${truth.counts.nothings - truth.counts.staleNothings} |`,
     `| "nothing to collect", which a stale endpoint still had | ${truth.counts.staleNothings} |`,
     `| successes reported, each with its transaction and amounts | ${answers.successes} |`,

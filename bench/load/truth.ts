@@ -1,4 +1,5 @@
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import type { Transfer } from "./answers.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
@@ -9,6 +10,9 @@ interface Request {
   readonly replica: number;
   readonly start: Moment;
 }
+
+/** Smaller arrivals are left out of histories. */
+const MIN_ARRIVED = 100_000n;
 
 export type Truth = ReturnType<typeof createTruth>;
 
@@ -38,6 +42,7 @@ export function createTruth(
     untoldBalances: 0,
     nothings: 0,
     staleNothings: 0,
+    histories: 0,
   };
 
   /**
@@ -131,6 +136,30 @@ export function createTruth(
       const isExcused = verdict === "old" || (verdict === "outdated" && isUntold(id, request));
       if (isExcused && wasStale(start)) counts.staleNothings++;
       else problems.add("nothing to collect, although fees waited", detail);
+    },
+
+    /** Checks that an account's newest transfers are all true, and that none is missing. */
+    checkHistory({ id, handle }: SandboxAccount, request: Request, transfers: readonly Transfer[]) {
+      const { start, replica } = request;
+      const states = timeline.statesOf(id);
+      const all = states.flatMap(({ pda, signature }, i) => {
+        const arrived = pda - (states[i - 1]?.pda ?? pda);
+        if (arrived < MIN_ARRIVED) return [];
+        return { text: `COLLECTED ${arrived} ${signature}`, signature, index: i };
+      });
+      const shown = transfers.map((each) => `${each.kind} ${each.lamports} ${each.signature}`);
+      const last = all.findLastIndex(({ signature }) => signature === transfers[0]?.signature);
+      const isTrue = all
+        .slice(Math.max(0, last + 1 - shown.length), last + 1)
+        .reverse()
+        .every(({ text }, i) => text === shown[i]);
+      /** The history is that of all states before the next transfer. */
+      const until = all[last + 1]?.index ?? Infinity;
+      const detail = `${handle} at ${start.at} at replica ${replica}: ${shown.join()}`;
+      if (!isTrue || shown.length > last + 1) problems.add("a history that is not true", detail);
+      else if (until <= timeline.indexAt(id, start) && !wasStale(start))
+        problems.add("a history from before the request", detail);
+      else counts.histories++;
     },
 
     /** Whether an account and its coins have nothing to collect now. */

@@ -50,7 +50,7 @@ const EQUAL_ARGUMENTS = join(10, (i) => {
 );
 const NESTED_FRAGMENTS = `${join(10, (i) => `query Q${i} { ...F0 }`)} ${join(590, (i) => `fragment F${i} on Query { __typename ...F${i + 1} }`)} fragment F590 on Query { __typename }`;
 /** Of accounts that the network does not have. */
-const MANY_ERRORS = `{ ${"a".repeat(128)}: walletsById(socialIds: [${join(100, (i) => `"${2n ** 63n + BigInt(i)}"`)}]) { ${join(19, (i) => `h${i}: handle`)} } }`;
+const MANY_ERRORS = `{ ${"a".repeat(128)}: walletsById(socialIds: [${join(100, (i) => `"${2n ** 63n + BigInt(i)}"`)}]) { ${join(22, (i) => `h${i}: handle`)} } }`;
 
 const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
   walletsById(socialIds: [${join(100, (i) => `"${i + 1}"`)}]) {
@@ -58,6 +58,9 @@ const THIRTY_MINTS = `query (${join(30, (i) => `$v${i}: String!`)}) {
   }
 }`;
 const KNOWN_MINT = newMint();
+
+const DERIVATIONS =
+  "query ($ids: [String!]!) { walletsById(socialIds: $ids) { address derivation { program seeds bump } } }";
 
 const HUNDRED_COINS = `query (${join(100, (i) => `$v${i}: [String!]!`)}) {
   ${join(100, (i) => `w${i}: walletById(socialId: "${i + 1}") { coins(mints: $v${i}) { waiting } }`)}
@@ -75,6 +78,13 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
     name: `100 new ${kind}`,
     send: postNew(() => ({ query, variables: newVariables() })),
   })),
+  {
+    name: "The derivations of 100 new ids",
+    send: postNew(() => ({
+      query: DERIVATIONS,
+      variables: { ids: Object.values(HUNDRED_QUERIES.ids.newVariables()) },
+    })),
+  },
   { name: "`variables` with 9,000 unknown members", send: collectMany([members(9_000, () => 1)]) },
   {
     name: "Invalid `variables` of 90 kB",
@@ -89,7 +99,7 @@ const GRAPHQL_ATTACKS: readonly Attack[] = [
     send: postNew(() => ({ operationName: "Q0", query: NESTED_FRAGMENTS })),
   },
   {
-    name: "1,900 errors, with the longest alias",
+    name: "2,200 errors, with the longest alias",
     send: postNew(() => ({ query: MANY_ERRORS })),
   },
   {
@@ -122,22 +132,30 @@ const TRANSACTIONS = 30;
  */
 const ACCOUNTS = 64;
 const INSTRUCTIONS = 60;
+const AMM = "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA";
 const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const CREATOR = "1523400000000000123";
 
+/** Pools of no coin, as many as one call can read. */
+const POOLS = times(98, newMint);
+const SWEEP = getBase58Decoder().decode(Buffer.from("20f6bf3408c949ba", "hex"));
+
 /**
  * A transaction that pays an address. It has many instructions of the launch platform, each with
- * many accounts.
+ * many accounts. Half of them sweep pools to this vault authority.
  */
-function longTransaction(signature: string, address: string) {
-  const accountKeys = [address, PLATFORM, ...times(ACCOUNTS - 2, newMint)];
+function longTransaction(signature: string, address: string, authority: string) {
+  const known = [address, PLATFORM, AMM, authority];
+  const pools = times(ACCOUNTS / 2, (i) => POOLS[(sent + i) % POOLS.length]!);
+  sent += pools.length;
+  const accountKeys = [...known, ...pools, ...times(ACCOUNTS / 2 - known.length, newMint)];
   const indexes = accountKeys.map((_, i) => i);
-  const instruction = {
-    programIdIndex: 1,
-    accounts: indexes,
-    data: "1".repeat(16),
+  const toInstruction = (i: number) => ({
+    programIdIndex: 1 + (i % 2),
+    accounts: indexes.with(2, known.length + ((i >> 1) % pools.length)).with(6, 3),
+    data: i % 2 ? SWEEP : "1".repeat(16),
     stackHeight: 2,
-  };
+  });
   const outer = { programIdIndex: 1, accounts: [0], data: "a", stackHeight: 1 };
   return {
     slot: 1,
@@ -148,7 +166,7 @@ function longTransaction(signature: string, address: string) {
       fee: 5_000,
       preBalances: indexes.map(() => 1_000),
       postBalances: indexes.map(() => 200_000),
-      innerInstructions: [{ index: 0, instructions: times(INSTRUCTIONS, () => instruction) }],
+      innerInstructions: [{ index: 0, instructions: times(INSTRUCTIONS, toInstruction) }],
       loadedAddresses: { readonly: [], writable: [] },
     },
   };
@@ -157,29 +175,35 @@ function longTransaction(signature: string, address: string) {
 /**
  * Makes the chain answer every read of a history with new transactions that are expensive to read.
  */
-function writeLongHistories({ sandbox: { rpc } }: Target): void {
-  let address = "";
+function writeLongHistories({ sandbox: { accounts, chain, rpc } }: Target): void {
+  const { ammVaultAuthority } = accounts.find(({ id }) => id === CREATOR)!;
+  for (const pool of POOLS) {
+    const data = Buffer.concat([Buffer.from("f19a6d0411b16dbc", "hex"), randomBytes(279)]);
+    chain.setAccount(pool, { lamports: 10n ** 9n, owner: AMM, data });
+  }
+  /** By signature: the address in whose list the transaction is. */
+  const addresses = new Map<string, string>();
   rpc.faults.add({
     when: isMethod("getSignaturesForAddress"),
     then(request) {
-      [address] = (JSON.parse(request.body) as { params: [string] }).params;
-      const transactions = times(TRANSACTIONS, () => ({
-        ...{
-          signature: getBase58Decoder().decode(randomBytes(64)),
-          slot: 1,
-          err: null,
-          memo: null,
-        },
-        ...{ blockTime: 1_700_000_000, confirmationStatus: "finalized" },
-      }));
+      const [address] = (JSON.parse(request.body) as { params: [string] }).params;
+      const transactions = times(TRANSACTIONS, () => {
+        const signature = getBase58Decoder().decode(randomBytes(64));
+        addresses.set(signature, address);
+        return {
+          ...{ signature, slot: 1, err: null, memo: null },
+          ...{ blockTime: 1_700_000_000, confirmationStatus: "finalized" },
+        };
+      });
       return rpcResult(transactions)(request);
     },
   });
   rpc.faults.add({
     when: isMethod("getTransaction"),
     then(request) {
-      const { params } = JSON.parse(request.body) as { params: [string] };
-      return rpcResult(longTransaction(params[0], address))(request);
+      const [signature] = (JSON.parse(request.body) as { params: [string] }).params;
+      const address = addresses.get(signature)!;
+      return rpcResult(longTransaction(signature, address, ammVaultAuthority))(request);
     },
   });
 }
@@ -212,8 +236,28 @@ const CHAIN_ATTACKS: readonly Attack[] = [
     name: "A history of 30 crafted transactions (counts as 2)",
     prepare: writeLongHistories,
     send: post(() => ({
-      query: `{ walletById(socialId: "${CREATOR}") { history(first: ${TRANSACTIONS}) { nodes { signature } } } }`,
+      query: `{ walletById(socialId: "${CREATOR}") { history(first: ${TRANSACTIONS}) { nodes { mints } } } }`,
     })),
+  },
+  {
+    name: "The coins of 60 crafted transactions (counts as 3)",
+    prepare: writeLongHistories,
+    send({ send }) {
+      // From many blocks, because one block's share pays for twelve.
+      const caller = { "x-forwarded-for": `198.18.${++sent % 256}.1` };
+      const query = `{ walletById(socialId: "${CREATOR}") { coinsSeen } }`;
+      return send("/graphql", caller, { query });
+    },
+  },
+  {
+    name: "A collect of 10 new mints below its minimum",
+    send({ send }) {
+      return send(
+        "/collect",
+        {},
+        { socialId: CREATOR, mints: times(10, newMint), minimum: "1000" },
+      );
+    },
   },
   {
     name: "A collect of coins that all fail its simulation",

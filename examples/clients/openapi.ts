@@ -86,6 +86,15 @@ export interface components {
             /** @description Why collects do not move the fees; null if they do. */
             reason: ("NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM" | "PAUSED" | "BELOW_SHARING_MINIMUM" | "SHAREHOLDER_BLOCKED") | null;
         };
+        /** @description How an address is derived: it is the program-derived address of these seeds. Derive it yourself before you launch a token, with a `program` and a first seed that you have stored: they are the same for all accounts, and never change. */
+        Derivation: {
+            /** @description The program to which the address belongs, in base58. */
+            program: string;
+            /** @description The seeds in order, as text in UTF-8. The second one is `socialId`. */
+            seeds: string[];
+            /** @description The last seed, a byte: the highest that gives an address off the curve. */
+            bump: number;
+        };
         Wallet: {
             /** @description The account's handle, in the network's spelling. */
             handle: string;
@@ -93,6 +102,8 @@ export interface components {
             socialId: string;
             /** @description The address to set as the creator of a token on the launch platform, in base58. */
             address: string;
+            /** @description How `address` is derived, so that you can check it. */
+            derivation: components["schemas"]["Derivation"];
             /** @description The balance, read from the chain for this request. */
             balance: components["schemas"]["Balance"];
             /** @description What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles. */
@@ -149,7 +160,7 @@ export interface components {
          * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
          * @enum {string}
          */
-        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
         ErrorBody: {
             error: components["schemas"]["ErrorCode"];
             /** @description What went wrong and what to do, for people. */
@@ -165,7 +176,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
         };
@@ -231,7 +242,7 @@ export interface operations {
                  */
                 handle: string;
                 /**
-                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait.
+                 * @description The mint of a coin, in base58; repeatable. The response then has `coins`: an entry for each place where fees of a coin wait. GraphQL's `Wallet.coinsSeen` finds coins that were swept lately.
                  * @example []
                  */
                 mint?: string[];
@@ -384,6 +395,11 @@ export interface operations {
                     socialId: string;
                     /** @description The mints of coins, in base58. The fees that wait on them are collected too. */
                     mints?: string[];
+                    /**
+                     * @description The least that the collect is to move for the account: SOL with at most nine digits after the point. If it would move less, the answer is `NOTHING_TO_COLLECT`: no transaction is sent, and `message` says what waits. A collect of the same account that is in flight is joined, whatever it moves.
+                     * @example 0.5
+                     */
+                    minimum?: string;
                 };
             };
         };
@@ -406,6 +422,8 @@ export interface operations {
              *     `INVALID_SOCIAL_ID`: `socialId` must be a string of 1 to 20 decimal digits, not zero, at most 18446744073709551615. Received "creator". A lookup returns it.
              *
              *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
+             *
+             *     `INVALID_MINIMUM`: `minimum` must be a string of SOL with at most 9 digits after the point, such as "0.5". Received "0,5".
              */
             400: {
                 headers: {

@@ -1,6 +1,7 @@
 /**
  * The typical flow with GraphQL, for the creator of a new token and any number of tracked accounts:
- * look up all of them in one request, then collect the fees of each.
+ * look up all of them in one request, then collect the fees of each, for the creator also those
+ * that wait on coins.
  *
  *     node examples/graphql/flow.ts <base URL> <handle> [tracked handle ...]
  *
@@ -31,6 +32,7 @@ const LookUp = graphql(
     query LookUp($creator: String!, $tracked: [String!]!) {
       creator: wallet(handle: $creator) {
         ...Account
+        coinsSeen
       }
       tracked: wallets(handles: $tracked) {
         ...Account
@@ -41,8 +43,8 @@ const LookUp = graphql(
 );
 
 const Collect = graphql(`
-  mutation Collect($socialId: String!) {
-    collect(socialId: $socialId) {
+  mutation Collect($socialId: String!, $mints: [String!]!) {
+    collect(socialId: $socialId, mints: $mints) {
       success
       collected
       newBalance
@@ -71,6 +73,8 @@ interface Answer<Data> {
  * have landed.
  */
 const NOTHING_MOVED_CODES = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
+/** The most that a collect takes. */
+const MAX_MINTS = 10;
 const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
@@ -101,14 +105,17 @@ for (const { handle, address, balance } of wallets) {
 //    vault.
 
 // 3. Collect. Anyone may do this; the service pays the fee. Each collect counts as one request in
-//    the rate limit.
+//    the rate limit. Fees also wait on coins: the creator's collect names those that were swept
+//    lately.
+const coinsOfCreator = found.data?.creator?.coinsSeen?.slice(0, MAX_MINTS) ?? [];
 for (const { handle, socialId, balance } of wallets) {
   if (!balance) continue;
-  if (balance.vaultLamports === "0") {
+  const mints = socialId === found.data?.creator?.socialId ? coinsOfCreator : [];
+  if (balance.vaultLamports === "0" && mints.length === 0) {
     console.log(`${handle}: nothing to collect`);
     continue;
   }
-  const { data, errors = [] } = await execute(Collect, { socialId });
+  const { data, errors = [] } = await execute(Collect, { socialId, mints });
   const result = data?.collect;
   if (result?.success) {
     console.log(

@@ -1,14 +1,27 @@
 import { createLruCache } from "../store/lru-cache.ts";
-import { deriveAddress } from "./derive-address.ts";
+import { findAddress } from "./derive-address.ts";
 import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
 
 /** In base58. `address`, the escrow address, is the creator of the coins; collects pay to it. */
 export type AccountAddresses = Creator;
 
-/** Derives an account's addresses from its social id, which is in canonical decimal digits. */
-export type AddressesOf = (socialId: string) => AccountAddresses;
+/** How an escrow address is derived, so that a caller can check it. */
+export interface Derivation {
+  /** In base58. */
+  readonly program: string;
+  /** In order, as text; their bytes are UTF-8. */
+  readonly seeds: readonly string[];
+  /** The last seed, a byte. */
+  readonly bump: number;
+}
 
-/** An entry with all five addresses takes about 800 bytes. */
+/** An account's addresses, with the derivation of the escrow address. */
+export type DerivedAddresses = AccountAddresses & { readonly derivation: Derivation };
+
+/** Derives an account's addresses from its social id, which is in canonical decimal digits. */
+export type AddressesOf = (socialId: string) => DerivedAddresses;
+
+/** An entry with all five addresses takes about 900 bytes. */
 const MAX_CACHED_ACCOUNTS = 100_000;
 
 /**
@@ -23,9 +36,18 @@ export function createAddresses(needs: {
   escrowSeed: string;
 }): AddressesOf {
   const { escrowProgramId, escrowSeed } = needs;
-  const cache = createLruCache<string, AccountAddresses>(MAX_CACHED_ACCOUNTS, {
-    memoMethod: (socialId) =>
-      new DerivedCreator(deriveAddress([escrowSeed, socialId], escrowProgramId)),
+  const cache = createLruCache<string, DerivedAddresses>(MAX_CACHED_ACCOUNTS, {
+    memoMethod: (socialId) => new DerivedAccount(escrowProgramId, [escrowSeed, socialId]),
   });
   return (socialId) => cache.memo(socialId);
+}
+
+class DerivedAccount extends DerivedCreator {
+  readonly derivation: Derivation;
+
+  constructor(program: string, seeds: readonly string[]) {
+    const { address, bump } = findAddress(seeds, program);
+    super(address);
+    this.derivation = { program, seeds, bump };
+  }
 }

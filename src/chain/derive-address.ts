@@ -11,12 +11,20 @@ const P = 2n ** 255n - 19n;
 /** The d of the curve -x² + y² = 1 + d·x²·y². Source: RFC 8032, section 5.1. */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
+/** Seeds of a PDA: bytes or UTF-8 text. */
+type Seeds = readonly (string | Buffer)[];
+
+/** The address of {@link findAddress}. */
+export function deriveAddress(seeds: Seeds, program: string): string {
+  return findAddress(seeds, program).address;
+}
+
 /**
- * Derives the PDA of `program` for `seeds`, which are bytes or UTF-8 text. Addresses are in base58.
- * Like web3.js's `findProgramAddressSync`, tries bumps from 255 down, and returns the first hash
- * that is not on the curve. Takes less than 100 µs.
+ * Derives the PDA of `program` for `seeds`, and its bump. Addresses are in base58. Like web3.js's
+ * `findProgramAddressSync`, tries bumps from 255 down, and takes the first hash that is not on the
+ * curve. Takes less than 100 µs.
  */
-export function deriveAddress(seeds: readonly (string | Buffer)[], program: string): string {
+export function findAddress(seeds: Seeds, program: string): { address: string; bump: number } {
   const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
   if (parts.some(({ length }) => length > MAX_SEED_LENGTH))
     throw new TypeError(`a seed is longer than ${MAX_SEED_LENGTH} bytes`);
@@ -24,11 +32,12 @@ export function deriveAddress(seeds: readonly (string | Buffer)[], program: stri
   const bumpAt = parts.reduce((sum, { length }) => sum + length, 0);
   for (let bump = 255; bump > 0; bump--) {
     input[bumpAt] = bump;
-    const address = hash("sha256", input, "buffer");
+    const key = hash("sha256", input, "buffer");
+    if (isOnCurve(key)) continue;
     // Copy the string: `toBase58` appends one character at a time, and such a string takes more
     // memory.
-    if (!isOnCurve(address))
-      return Buffer.from(new PublicKey(address).toBase58(), "latin1").toString("latin1");
+    const address = Buffer.from(new PublicKey(key).toBase58(), "latin1").toString("latin1");
+    return { address, bump };
   }
   throw new Error("no bump gives an address off the curve");
 }

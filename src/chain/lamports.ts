@@ -20,6 +20,14 @@ export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
   return (a > b ? a - b : 0n) as Lamports;
 }
 
+/** Formats as SOL with all decimals that are needed: 300_000_000 → "0.3". */
+export function formatExactSol(lamports: Lamports): string {
+  const digits = lamports.toString().padStart(1 + DECIMALS, "0");
+  const decimals = digits.slice(-DECIMALS).replace(/0+$/, "");
+  const whole = digits.slice(0, -DECIMALS);
+  return decimals === "" ? whole : `${whole}.${decimals}`;
+}
+
 /**
  * Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 →
  * "3.1000".

@@ -3,7 +3,7 @@ import { describeBalance } from "../chain/collect/fee-payer.ts";
 import { guardInstruction } from "../chain/collect/message/composer.ts";
 import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
 import { readPrograms, type Program } from "../chain/deploys.ts";
-import { toLamports, type Lamports } from "../chain/lamports.ts";
+import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-checks.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
@@ -27,10 +27,11 @@ export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
 
-/** Checks each endpoint, the programs, and the fee payer's balance. */
+/** Checks each endpoint, the programs, and the fee payer's balance. Reports each as it is known. */
 export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
+  report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
   /**
    * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
@@ -41,8 +42,8 @@ export async function checkChain(needs: {
     text: string,
     simulation: RpcError | undefined,
   ) => Promise<Finding>;
-}): Promise<Finding[]> {
-  const { config, rpc, setFeePayerBalance, examineEndpoint } = needs;
+}): Promise<void> {
+  const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
     ["escrow", config.escrowProgramId],
     ["launch platform's", config.launchpadProgramId],
@@ -108,27 +109,37 @@ export async function checkChain(needs: {
       : bad(variable, `${problem}: check the id, or deploy it`);
   }
 
-  function checkFeePayer(lamports: Lamports): Finding {
+  function checkFeePayer(lamports: Lamports): Finding[] {
     setFeePayerBalance?.(lamports);
     const { collects, isEnough, text } = describeBalance(feePayer, lamports, config);
-    if (isEnough) return good("FEE_PAYER_KEYPAIR", text);
-    const state = collects > 0n ? poor : bad;
-    return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });
+    if (!isEnough) {
+      const state = collects > 0n ? poor : bad;
+      return [state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true })];
+    }
+    const budget = config.feeBudgetLamportsPerHour;
+    const aboveBalance = `${formatSol(budget)} SOL is more than the fee payer holds, so callers can make it spend all within an hour: send SOL to it, or lower the budget`;
+    return [
+      good("FEE_PAYER_KEYPAIR", text),
+      ...(budget > lamports ? [poor("FEE_BUDGET_LAMPORTS_PER_HOUR", aboveBalance)] : []),
+    ];
   }
 
-  const findings = await Promise.all(
-    endpoints.map((endpoint, i) => checkEndpoint(endpoint, simulations[i])),
-  );
-  if (accounts instanceof Error) {
-    const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
-    return [...findings, bad("SOLANA_RPC_URL", text)];
+  function checkAccounts(): Finding[] {
+    if (accounts instanceof Error) {
+      const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
+      return [bad("SOLANA_RPC_URL", text)];
+    }
+    const [found, [payer]] = accounts;
+    return [
+      ...programs.map((program, i) => checkProgram(program, found[i]!)),
+      ...checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
+    ];
   }
-  const [found, [payer]] = accounts;
-  return [
-    ...findings,
-    ...programs.map((program, i) => checkProgram(program, found[i]!)),
-    checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
-  ];
+
+  checkAccounts().forEach(report);
+  await Promise.all(
+    endpoints.map((endpoint, i) => checkEndpoint(endpoint, simulations[i]).then(report)),
+  );
 }
 
 /** A transaction of the version that collects send. */

@@ -36,9 +36,7 @@ export async function checkUpstreams(needs: {
   }
 
   await Promise.all([
-    checkChain(needs).then((findings) => {
-      findings.forEach(report);
-    }),
+    checkChain({ ...needs, report }),
     checkSocialNetwork(client, config.socialApiUrl).then(report),
     redis?.ready.then((problem) => {
       if (problem !== undefined) report(bad("REDIS_URL", problem, { isFatal: true }));

@@ -21,10 +21,15 @@ import { script } from "../store/script.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
+/** Returns an empty string if the user may not run INFO. */
 const REDIS_INFO = script({
   keys: ["probe"],
   answer: z.string(),
-  text: "redis.call('SET', probe, '1', 'PX', 1000) return redis.call('INFO')",
+  text: `
+redis.call('SET', probe, '1', 'PX', 1000)
+local info = redis.pcall('INFO')
+return type(info) == 'string' and info or ''
+`,
 });
 const LEAST_REDIS_VERSION = 7;
 /**
@@ -34,20 +39,37 @@ const LEAST_REDIS_VERSION = 7;
 const REDIS_TIMEOUT_MS = 5_000;
 const REDIS_RETRY_MS = 200;
 
+/** What the network charges for an account. Source: its price list. */
+const DOLLARS_PER_ACCOUNT = 0.01;
+/** Credit for fewer accounts is low. */
+const FEW_ACCOUNTS = 1_000;
+
 /** A quota is low if a fifth of it or less is left. */
 const LOW_QUOTA = 5;
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /**
- * Checks a configuration against its upstreams without spending anything. Returns the lines to
- * print and the variables at fault. With `id`, the lines also show the address of this social id.
+ * Checks a configuration against its upstreams without spending anything. Prints each finding as
+ * soon as it is known. Returns the variables at fault. With `id`, also prints the address of this
+ * social id.
  */
 export async function examine(
   config: Config,
   warnings: readonly string[],
+  print: (line: string) => void,
   id?: string,
-): Promise<{ text: string; atFault: string[] }> {
+): Promise<string[]> {
+  const atFault = new Set<string>();
+  let isSuspicious = warnings.length > 0;
+  function report({ state, variable, text }: Finding): void {
+    print(`${LABELS[state]}  ${variable}: ${text}`);
+    if (state === "bad") atFault.add(variable);
+    if (state === "poor") isSuspicious = true;
+  }
+  for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
+  [...showTrust(config), ...showAddress(config, id)].forEach(report);
+
   const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
   const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
   const log = createLogger("silent");
@@ -64,32 +86,37 @@ export async function examine(
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
-  const [network, chain, redis] = await Promise.all([
-    checkSocialNetwork(client, socialApiUrl),
-    checkChain({ config, rpc, examineEndpoint: endpoints.examine }),
-    checkRedis(config),
+  async function checkNetwork(): Promise<void> {
+    const finding = await checkSocialNetwork(client, socialApiUrl);
+    report(finding);
+    checkQuota(quota.left()).forEach(report);
+    if (finding.state !== "bad") report(checkCredit(await client.credit()));
+  }
+  await Promise.all([
+    checkNetwork(),
+    checkChain({ config, rpc, report, examineEndpoint: endpoints.examine }).then(() => {
+      endpoints.distance().forEach(report);
+    }),
+    checkRedis(config).then(report),
   ]);
-  const findings = [
-    network,
-    ...checkQuota(quota.left()),
-    ...chain,
-    ...endpoints.distance(),
-    redis,
-    ...showAddress(config, id),
-  ];
-  const atFault = [
-    ...new Set(findings.filter(({ state }) => state === "bad").map(({ variable }) => variable)),
-  ];
-  const lines = [
-    ...warnings.map((warning) => `${LABELS.poor}  ${warning}`),
-    ...findings.map(({ state, variable, text }) => `${LABELS[state]}  ${variable}: ${text}`),
-  ];
-  const isSuspicious = lines.some((line) => line.startsWith(LABELS.poor));
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
-  const last = atFault.length > 0 ? `At fault: ${atFault.join(", ")}` : nothing;
-  return { text: [...lines, last].join("\n"), atFault };
+  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
+  return [...atFault];
+}
+
+/** Shows whom the service trusts, because a wrong range gives strangers any address or no limit. */
+function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
+  const proxies =
+    trustProxy.length > 0
+      ? `X-Forwarded-For is trusted from ${trustProxy.join(", ")}, so these must be your proxies only`
+      : "not set: X-Forwarded-For is trusted from nobody, and the address of each connection counts";
+  const callers = `no rate limit applies to ${trustedCallers.join(", ")}`;
+  return [
+    good("TRUST_PROXY", proxies),
+    ...(trustedCallers.length > 0 ? [good("TRUSTED_CALLERS", callers)] : []),
+  ];
 }
 
 function checkQuota(left: { remaining: number; limit: number } | undefined): Finding[] {
@@ -97,6 +124,19 @@ function checkQuota(left: { remaining: number; limit: number } | undefined): Fin
   const text = `the network allows ${left.remaining} more calls of ${left.limit} until its next reset`;
   const state = left.remaining > left.limit / LOW_QUOTA ? good : poor;
   return [state("SOCIAL_API_TOKEN", text)];
+}
+
+function checkCredit(dollars: number | undefined): Finding {
+  if (dollars === undefined)
+    return good(
+      "SOCIAL_API_TOKEN",
+      "the network does not say how much credit is left: see its developer console",
+    );
+  const accounts = Math.max(0, Math.floor(dollars / DOLLARS_PER_ACCOUNT));
+  const text = `the network's credit is $${dollars.toFixed(2)}, enough to look up ${accounts} accounts`;
+  return accounts < FEW_ACCOUNTS
+    ? poor("SOCIAL_API_TOKEN", `${text}: add credit in the network's developer console`)
+    : good("SOCIAL_API_TOKEN", text);
 }
 
 function showAddress(config: Config, id: string | undefined): Finding[] {
@@ -141,6 +181,8 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
     const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(reason, redisUrls[0]!)}`;
     return bad("REDIS_URL", text);
   }
+  if (info === "")
+    return good("REDIS_URL", `${host} accepts writes; its user may not ask for its version (INFO)`);
   const version = /^redis_version:(.*)\r$/m.exec(info)?.[1] ?? "";
   if (Number.parseInt(version) < LEAST_REDIS_VERSION) {
     return bad(

@@ -1,4 +1,5 @@
 import { statSync } from "node:fs";
+import { BASE_FEE_LAMPORTS } from "../chain/priority-fee.ts";
 import type { Environment } from "../config.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */
@@ -22,6 +23,10 @@ export function warnAboutRisks(env: Environment): string[] {
   warnIf(
     env.FEE_PAYER_KEYPAIR && isReadableByAll(env.FEE_PAYER_KEYPAIR),
     "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400, as the user that runs the service",
+  );
+  warnIf(
+    env.MIN_COLLECT_LAMPORTS && Number(env.MIN_COLLECT_LAMPORTS) <= BASE_FEE_LAMPORTS,
+    `MIN_COLLECT_LAMPORTS: ${env.MIN_COLLECT_LAMPORTS} is below the fee of a collect, ${BASE_FEE_LAMPORTS} lamports and the priority fee: the service would pay more than it moves`,
   );
   warnIf(
     env.SANDBOX === "true" && isProduction,
@@ -57,7 +62,7 @@ function hostsIn(urls = ""): Set<string | undefined> {
 }
 
 /** Whether every user can read the file at `path`, which may also be a key instead of a path. */
-function isReadableByAll(path: string): boolean {
+export function isReadableByAll(path: string): boolean {
   try {
     return (statSync(path).mode & READABLE_BY_ALL) !== 0;
   } catch {

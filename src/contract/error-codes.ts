@@ -111,6 +111,12 @@ export const ERROR_CODES = {
     retry: CHANGE_REQUEST,
     operations: ["lookup", "collect"],
   },
+  INVALID_MINIMUM: {
+    status: 400,
+    message: "`minimum` must be a string of SOL with at most nine digits after the point.",
+    retry: CHANGE_REQUEST,
+    operations: ["collect"],
+  },
   NOT_FOUND: {
     status: 404,
     message: "There is nothing at this path. GET /openapi.json describes the endpoints.",

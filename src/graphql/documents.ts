@@ -103,7 +103,9 @@ export function createDocuments(schema: GraphQLSchema) {
         // Each event would read the history again.
         const isSubscription = operation.node.operation === OperationTypeNode.SUBSCRIPTION;
         if (isSelected && isSubscription && counts.historyRequests > 0)
-          throw badRequest("A subscription has no `history`. Query it after an event.");
+          throw badRequest(
+            "A subscription has no `history` and no `coinsSeen`. Query them after an event.",
+          );
       }
       if (valid.has(document)) return [];
       const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };

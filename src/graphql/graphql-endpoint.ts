@@ -47,6 +47,8 @@ const MAX_ACCEPT_HEADERS = 100;
 /** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
 const EVENT_HEADERS = {
   "content-type": `${EVENT_STREAM}; charset=utf-8`,
+  // Compressing proxies would hold events back until they have about a kilobyte.
+  "cache-control": "no-store, no-transform",
   "x-accel-buffering": "no",
 };
 

@@ -17,10 +17,14 @@ const EXPOSED = {
 const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
 const REFUSED = { vary: "Origin" };
 
+/** Names that no other machine can take. */
+const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
+
 /**
  * The API is public and has no credentials, so by default any page may call it. With `origins`,
  * only pages of these origins may, and pages of the service's own origin: that of `publicUrl`, or
- * else the request's host. Requests of other pages are refused, because browsers send some requests
+ * else the request's host if it is loopback. Any other host may be a name that a hostile page has
+ * rebound to this machine. Requests of other pages are refused, because browsers send some requests
  * without a preflight. Links from other sites work.
  */
 export function createCors(
@@ -32,7 +36,8 @@ export function createCors(
 
   function isOwn(origin: string, host: string | undefined): boolean {
     if (publicUrl) return origin === publicUrl.origin;
-    return host !== undefined && URL.parse(origin)?.host === host.toLowerCase();
+    const own = URL.parse(origin);
+    return own !== null && own.host === host?.toLowerCase() && LOOPBACK.test(own.hostname);
   }
   const isKnown = (origin: string, host: string | undefined) =>
     listed.has(origin) || isOwn(origin, host);

@@ -32,15 +32,18 @@ export const CONNECTION_LIMITS = {
   /** How often `headersTimeout` and `requestTimeout` are checked. */
   connectionsCheckingInterval: 1_000,
   /**
-   * How long a connection may be idle. Load balancers, which must close it first, wait 60 s (Caddy:
-   * 120 s).
+   * How long a connection may be idle. Load balancers must close it first, or they lose requests:
+   * Google's waits 600 s, which nobody can change.
    */
-  keepAliveTimeout: 130_000,
+  keepAliveTimeout: 620_000,
   /** In bytes. A request with larger headers gets 431. */
   maxHeaderSize: 16_384,
   /** A caller that reads none of its response is disconnected after one to two times this long. */
   stalledMs: 30_000,
-  /** Each takes about 10 kB. Further connections are closed at once. */
+  /**
+   * Each takes about 10 kB. For a further connection, the one that has been idle longest closes. If
+   * none is idle, the further one closes.
+   */
   maxConnections: 10_000,
 };
 
@@ -58,6 +61,8 @@ interface Connection {
   pipelined: number;
   /** {@link takenOf} at the last check, if more waited. */
   taken: number | undefined;
+  /** `bytesRead` when the connection became idle. */
+  readWhenIdle: number;
   /** Aborts when the connection closes. All requests of the connection share it. */
   readonly closed: AbortController;
 }
@@ -69,6 +74,8 @@ export async function listen(
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ) {
   const connections = new Map<Socket, Connection>();
+  /** Connections without a request in flight, the longest idle first. */
+  const idle = new Set<Socket>();
   let inFlight = 0;
   let isClosing = false;
   const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
@@ -115,19 +122,24 @@ export async function listen(
       );
       return;
     }
+    const { socket } = request;
     connection.response = response;
+    idle.delete(socket);
     inFlight++;
     response.once("close", () => {
       inFlight--;
       // A pipelined request may already be in flight.
-      if (connection.response === response && request.complete) connection.response = undefined;
+      if (connection.response === response && request.complete) {
+        connection.response = undefined;
+        if (connections.has(socket)) setIdle(socket, connection);
+      }
       closeIdle();
     });
     const { upgrade } = request.headers;
     // Node's parser discards what arrives together with a request that asks for an upgrade.
     if (isClosing || upgrade !== undefined) response.setHeader("connection", "close");
     request.url = toOriginForm(request.url ?? "/");
-    const { remoteAddress } = request.socket;
+    const { remoteAddress } = socket;
     const disconnect = () => {
       response.destroy();
     };
@@ -169,21 +181,50 @@ export async function listen(
     void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
   }
 
-  server.maxConnections = maxConnections;
   server.on("connection", (socket) => {
-    const closed = new AbortController();
-    connections.set(socket, {
+    if (connections.size >= maxConnections && !closeLongestIdle()) {
+      socket.destroy();
+      return;
+    }
+    const connection: Connection = {
       response: undefined,
       isRefused: false,
       pipelined: 0,
       taken: undefined,
-      closed,
-    });
+      readWhenIdle: 0,
+      closed: new AbortController(),
+    };
+    connections.set(socket, connection);
+    setIdle(socket, connection);
     socket.once("close", () => {
-      connections.delete(socket);
-      closed.abort();
+      forget(socket);
+      connection.closed.abort();
     });
   });
+
+  function setIdle(socket: Socket, connection: Connection): void {
+    connection.readWhenIdle = socket.bytesRead;
+    idle.add(socket);
+  }
+
+  function forget(socket: Socket): void {
+    connections.delete(socket);
+    idle.delete(socket);
+  }
+
+  /** Returns false if no connection is idle. */
+  function closeLongestIdle(): boolean {
+    for (const socket of idle) {
+      idle.delete(socket);
+      // Otherwise a request has begun to arrive.
+      if (connections.get(socket)!.readWhenIdle === socket.bytesRead) {
+        forget(socket);
+        socket.destroy();
+        return true;
+      }
+    }
+    return false;
+  }
 
   /**
    * Disconnects callers that have read nothing since the last check. `server.timeout` would also

@@ -1,5 +1,5 @@
 import { GraphQLError } from "graphql";
-import type { AccountAddresses, AddressesOf } from "../chain/addresses.ts";
+import type { AddressesOf, DerivedAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
 import type { Collector } from "../chain/collect/collector.ts";
 import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
@@ -12,6 +12,7 @@ import type { WalletWithCoins } from "../chain/wallets.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
+import { toMinimum } from "../contract/minimum.ts";
 import { toMints } from "../contract/mint.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import type { SocialAccount } from "../social/account.ts";
@@ -22,11 +23,18 @@ import type { RequestScope } from "./request-scope.ts";
 export interface Wallet {
   readonly socialId: string;
   readonly account: SocialAccount | undefined;
-  readonly addresses: AccountAddresses;
+  readonly addresses: DerivedAddresses;
 }
 
 /** The mints that a field names, in base58; absent or null: none. */
 export type Mints = readonly string[] | null | undefined;
+
+/** An account to collect. `minimum`: in SOL; absent or null: none. */
+interface CollectEntry {
+  readonly socialId: string;
+  readonly mints?: Mints;
+  readonly minimum?: string | null | undefined;
+}
 
 export type CollectResult = CollectOutcome & {
   readonly wallet: Wallet;
@@ -87,17 +95,17 @@ export function createUseCases(needs: {
   /**
    * Moves an account's fees from its vaults, and from the coins with these mints, to its address.
    * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
-   * INSUFFICIENT_FUNDS or COLLECT_FAILED.
+   * INVALID_MINIMUM, INSUFFICIENT_FUNDS or COLLECT_FAILED.
    */
   async function collectFees(
-    socialId: string,
+    { socialId, mints, minimum: least }: CollectEntry,
     scope: RequestScope,
-    mints?: Mints,
   ): Promise<CollectResult> {
     const wallet = walletById(socialId);
     const named = namedCoins(mints);
+    const minimum = toLamports(toMinimum(least ?? "0"));
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
-    const requested = { account: wallet.addresses, coins: named };
+    const requested = { account: wallet.addresses, coins: named, minimum };
     try {
       const outcome = await collector.collect(
         requested,
@@ -159,6 +167,15 @@ export function createUseCases(needs: {
       return found;
     },
 
+    /**
+     * Returns the mints of coins that were swept or distributed lately. Rejects with LOOKUP_FAILED
+     * or SERVICE_BUSY.
+     */
+    readCoinsSeen: ({ addresses }: Wallet, scope: RequestScope): Promise<string[]> =>
+      history.readCoinsSeen(addresses, scope).catch((error: unknown) => {
+        throw toLookupContractError(error);
+      }),
+
     collectFees,
 
     /**
@@ -166,11 +183,8 @@ export function createUseCases(needs: {
      * serves have its amounts once, so that a caller can add up all results. Each promise fails as
      * `collectFees` does.
      */
-    collectMany(
-      entries: readonly { readonly socialId: string; readonly mints?: Mints }[],
-      scope: RequestScope,
-    ): Promise<CollectResult>[] {
-      const results = entries.map(({ socialId, mints }) => collectFees(socialId, scope, mints));
+    collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
+      const results = entries.map((entry) => collectFees(entry, scope));
       const counted = Promise.allSettled(results).then(countOnce);
       return results.map(async (result, i) => (await counted)[i] ?? result);
     },

@@ -6,6 +6,7 @@ import {
   type FailureMembers,
   type HttpRequest,
 } from "../contract/http-messages.ts";
+import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
@@ -13,8 +14,8 @@ import { encodingOf, parseJsonBody } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
-  mutation Collect($socialId: String!, $mints: [String!]) {
-    collect(socialId: $socialId, mints: $mints) {
+  mutation Collect($socialId: String!, $mints: [String!], $minimum: String) {
+    collect(socialId: $socialId, mints: $mints, minimum: $minimum) {
       success
       error
       message
@@ -50,16 +51,16 @@ export function createCollectHandler(
   return async (request, scope) => {
     const body = await request.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const { socialId, mints } = readMembers(body, request.headers["content-encoding"]);
+    const members = readMembers(body, request.headers["content-encoding"]);
 
-    const { collect } = await run({ socialId, mints }, scope).catch((cause: unknown) => {
+    const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
       throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
     });
     if (collect.error) scope.recordCode(collect.error);
     const status = collect.success ? 200 : ERROR_CODES.NOTHING_TO_COLLECT.status;
     // JSON.stringify omits undefined members.
     for (const name in collect) collect[name] ??= undefined;
-    if (mints.length === 0) collect.remaining = undefined;
+    if (members.mints.length === 0) collect.remaining = undefined;
     return answerJson(status, collect);
   };
 }
@@ -72,13 +73,13 @@ export function bodyTooLarge(): ContractError {
 }
 
 /**
- * Reads the id and the mints. Refuses a JSON number as id: a number above 2^53 has already lost
- * digits.
+ * Reads the id, the mints and the minimum. Refuses a JSON number as id or minimum: a number above
+ * 2^53 has already lost digits, and so may a fraction.
  */
 function readMembers(
   body: Buffer,
   contentEncoding: string | undefined,
-): { socialId: string; mints: readonly string[] } {
+): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
   const value = parseJsonBody(body);
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
     const received = encodingOf(body, contentEncoding) ?? quote(body.toString());
@@ -86,7 +87,7 @@ function readMembers(
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${received}.`,
     });
   }
-  const { socialId, mint, mints: listed } = value as Readonly<Record<string, unknown>>;
+  const { socialId, mint, mints: listed, minimum } = value as Readonly<Record<string, unknown>>;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(listed ?? []))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
@@ -96,5 +97,10 @@ function readMembers(
     ...((listed ?? []) as unknown[]),
   ];
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
-  return { socialId, mints: mints as string[] };
+  if (typeof (minimum ?? "") !== "string") throw invalidMinimum(minimum);
+  return {
+    socialId,
+    mints: mints as string[],
+    minimum: (minimum ?? undefined) as string | undefined,
+  };
 }

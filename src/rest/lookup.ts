@@ -11,6 +11,11 @@ const LOOKUP_OPERATION = /* GraphQL */ `
       handle
       socialId
       address
+      derivation {
+        program
+        seeds
+        bump
+      }
       balance(mints: $mints) {
         vault
         pda

@@ -3,6 +3,7 @@ import { ContractError, errorWithPath, quote } from "../contract/contract-error.
 import { codesOf, ERROR_CODES, type ContractOperation } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toErrorBody, type FailureMembers } from "../contract/http-messages.ts";
+import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import { VERSION } from "../observability/version.ts";
@@ -103,6 +104,7 @@ export function createOpenApiDocument(needs: {
       invalidSocialId("creator"),
       bodyTooLarge(),
       invalidMint("nonsense"),
+      invalidMinimum("0,5"),
       new ContractError("COLLECT_FAILED", {
         message: "The service has used its fee budget for now. Try again in 312 seconds.",
         retryAfterSeconds: 312,

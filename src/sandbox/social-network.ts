@@ -17,6 +17,7 @@ export interface NetworkAccount {
 
 /** A request, successful or not. */
 interface SocialCall {
+  readonly path: string;
   /** The requested handles or ids. */
   readonly names: readonly string[];
 }
@@ -31,6 +32,9 @@ const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> =
   "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
   "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
 };
+const CREDITS_PATH = "/2/usage/credits";
+/** In US dollars. Lookups do not reduce it. */
+const CREDITS = { free_balance: 0, prepaid_balance: 250, total_balance: 250 };
 const MAX_NAMES = 100;
 /** Ids are signed 64-bit integers. */
 const MAX_ID = 2n ** 63n - 1n;
@@ -65,7 +69,8 @@ export async function createSocialNetwork(options: {
 
   function handle(request: LoopbackRequest): LoopbackAnswer {
     const lookup = LOOKUPS[request.url.pathname];
-    if (request.method !== "GET" || !lookup) {
+    const isOfCredits = request.url.pathname === CREDITS_PATH;
+    if (request.method !== "GET" || !(lookup || isOfCredits)) {
       return json(404, {
         title: "Not Found",
         type: "about:blank",
@@ -81,6 +86,7 @@ export async function createSocialNetwork(options: {
         detail: "Unauthorized",
       });
     }
+    if (!lookup) return json(200, { data: CREDITS });
     const { parameter, format } = lookup;
     const names = namesIn(request);
     const problem = problemOf(names, parameter, format);
@@ -106,7 +112,7 @@ export async function createSocialNetwork(options: {
   const server = await createLoopbackServer<SocialCall>({
     host: options.host,
     port: options.port,
-    describe: (request) => ({ names: namesIn(request) }),
+    describe: (request) => ({ path: request.url.pathname, names: namesIn(request) }),
     handle(request) {
       const answer = handle(request);
       return { ...answer, headers: { ...answer.headers, ...nextRateLimitHeaders() } };

@@ -1,5 +1,5 @@
 import type { LastCollect } from "../chain/collect/claims.ts";
-import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
+import { formatExactSol, formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
@@ -26,11 +26,19 @@ function remaining(result: CollectResult): Lamports {
   );
 }
 
-function explain(missing: Lamports | undefined, namesCoins: boolean): string {
-  const reason = missing
-    ? `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`
-    : ERROR_CODES[NOTHING].message;
-  return namesCoins ? reason : `${reason} ${NAME_COINS}`;
+type NothingToCollect = CollectResult & { readonly kind: "nothing" };
+
+function reasonOf({ belowMinimum, missing }: NothingToCollect): string {
+  if (belowMinimum !== undefined)
+    return `Only ${formatExactSol(belowMinimum)} SOL can be collected, less than \`minimum\`. Try again after more trading.`;
+  if (missing)
+    return `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
+  return ERROR_CODES[NOTHING].message;
+}
+
+function explain(result: NothingToCollect): string {
+  const reason = reasonOf(result);
+  return result.named.length > 0 ? reason : `${reason} ${NAME_COINS}`;
 }
 
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
@@ -107,8 +115,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     message: t.string({
       nullable: true,
       description: `Explains \`error\` to a person. ${NULL_ON_SUCCESS}`,
-      resolve: (result) =>
-        result.kind === "nothing" ? explain(result.missing, result.named.length > 0) : null,
+      resolve: (result) => (result.kind === "nothing" ? explain(result) : null),
     }),
     lastCollect: t.field({
       type: LastCollectType,
@@ -131,11 +138,15 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
 const SOCIAL_ID = "The wallet's `socialId`, not its handle.";
 const COLLECTED_MINTS = `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`;
 
+const MINIMUM =
+  'The least that the collect is to move for the account: SOL with at most nine digits after the point, such as "0.5"; otherwise INVALID_MINIMUM. If it would move less, there is nothing to collect: no transaction is sent, and `message` says what waits. A collect of the same account that is in flight is joined, whatever it moves.';
+
 const CollectInput = builder.inputType("CollectInput", {
   description: "An account whose fees to collect.",
   fields: (t) => ({
     socialId: t.string({ required: true, description: SOCIAL_ID }),
     mints: t.stringList({ description: COLLECTED_MINTS }),
+    minimum: t.string({ description: MINIMUM }),
   }),
 });
 
@@ -150,9 +161,9 @@ builder.mutationFields((t) => ({
     args: {
       socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
       mints: t.arg.stringList({ description: COLLECTED_MINTS }),
+      minimum: t.arg.string({ description: MINIMUM }),
     },
-    resolve: (_root, { socialId, mints }, { useCases, scope }) =>
-      useCases.collectFees(socialId, scope, mints),
+    resolve: (_root, entry, { useCases, scope }) => useCases.collectFees(entry, scope),
   }),
   collectMany: t.field({
     type: [CollectResultType],

@@ -12,6 +12,8 @@ interface FieldCost {
    * requestsOfHistory}.
    */
   readonly transfersOf?: string;
+  /** How many history pages of {@link MIN_LOOKED_AT} transactions the field reads. */
+  readonly historyPages?: number;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
   /** The list that names coins: an argument, or a member of each item of `perItemOf`. */

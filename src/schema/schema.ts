@@ -12,7 +12,7 @@ import "./wallet.ts";
 import "./rate-limit.ts";
 
 builder.queryType({
-  description: `Read operations. A query costs one request of the rate limit for each started ${ACCOUNTS_PER_REQUEST} accounts that it reads from the chain, at least one. A wallet's balance counts as ${accountsOf(0)} accounts, and each coin that it names as ${accountsOf(1) - accountsOf(0)} more; with ${COINS_OF_HALF_A_CALL} coins or more, as at least ${accountsOf(COINS_OF_HALF_A_CALL)}, and with ${COINS_OF_A_CALL} or more, as at least ${accountsOf(COINS_OF_A_CALL)}. So 100 wallets cost one request, and three with a coin each. Each wallet whose \`history\` it reads costs one or more besides.`,
+  description: `Read operations. A query costs one request of the rate limit for each started ${ACCOUNTS_PER_REQUEST} accounts that it reads from the chain, at least one. A wallet's balance counts as ${accountsOf(0)} accounts, and each coin that it names as ${accountsOf(1) - accountsOf(0)} more; with ${COINS_OF_HALF_A_CALL} coins or more, as at least ${accountsOf(COINS_OF_HALF_A_CALL)}, and with ${COINS_OF_A_CALL} or more, as at least ${accountsOf(COINS_OF_A_CALL)}. So 100 wallets cost one request, and three with a coin each. Each wallet whose \`history\` it reads costs one or more besides, and \`coinsSeen\` two.`,
 });
 builder.mutationType({
   description:

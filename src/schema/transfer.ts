@@ -1,5 +1,4 @@
-import type { HistoryPage } from "../chain/history/history.ts";
-import type { Transfer } from "../chain/history/transfer.ts";
+import type { HistoryPage, TransferWithMints } from "../chain/history/history.ts";
 import { builder, enumValues, exact, sol } from "./builder.ts";
 
 const TransferKindType = builder.enumType("TransferKind", {
@@ -12,14 +11,16 @@ const TransferKindType = builder.enumType("TransferKind", {
   }),
 });
 
-const TransferType = builder.objectRef<Transfer>("Transfer").implement({
+const TransferType = builder.objectRef<TransferWithMints>("Transfer").implement({
   description: "What one transaction added to a wallet's address, or took from it.",
   fields: (t) => ({
     kind: t.expose("kind", {
       type: TransferKindType,
       description: "Whether lamports arrived or left.",
     }),
-    amount: t.string(sol("The amount that arrived or left.", ({ lamports }: Transfer) => lamports)),
+    amount: t.string(
+      sol("The amount that arrived or left.", ({ lamports }: TransferWithMints) => lamports),
+    ),
     lamports: t.expose("lamports", exact("amount")),
     signature: t.exposeString("signature", {
       description: "The transaction's signature, in base58.",
@@ -28,6 +29,11 @@ const TransferType = builder.objectRef<Transfer>("Transfer").implement({
       nullable: true,
       description: "When its block was produced: ISO 8601, in UTC. Null if the chain does not say.",
       resolve: ({ at }) => at?.toISOString() ?? null,
+    }),
+    mints: t.stringList({
+      description:
+        "The mints of the coins whose fees the transaction swept for the account, or distributed to it, in base58.",
+      resolve: ({ mints }) => [...mints],
     }),
   }),
 });
@@ -60,7 +66,7 @@ const PageInfoType = builder.objectRef<TransferPage>("PageInfo").implement({
   }),
 });
 
-const TransferEdgeType = builder.objectRef<Transfer>("TransferEdge").implement({
+const TransferEdgeType = builder.objectRef<TransferWithMints>("TransferEdge").implement({
   description: "A transfer with its cursor.",
   fields: (t) => ({
     cursor: t.exposeString("signature", {

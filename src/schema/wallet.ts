@@ -17,8 +17,9 @@ import {
 } from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
-import { listCodes } from "./error-code.ts";
 import { CoinType } from "./coin.ts";
+import { DerivationType } from "./derivation.ts";
+import { listCodes } from "./error-code.ts";
 import {
   costOf,
   DEFAULT_TRANSFERS,
@@ -70,6 +71,11 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       description:
         "The address to set as the creator of a token on the launch platform, in base58.",
     }),
+    derivation: t.field({
+      type: DerivationType,
+      description: "How `address` is derived, so that you can check it.",
+      resolve: ({ addresses }) => addresses.derivation,
+    }),
     balance: t.field({
       type: BalanceType,
       nullable: true,
@@ -90,6 +96,12 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
         mints.length === 0
           ? []
           : useCases.readBalance(wallet, mints, scope).then(({ coins }) => [...coins]),
+    }),
+    coinsSeen: t.stringList({
+      nullable: true,
+      ...withCost({ historyPages: 2 }),
+      description: `The mints of coins whose fees were swept or distributed, in the last ${MIN_LOOKED_AT} transactions of the account's creator vault and of its address, the last ones first. Name them in \`mints\` to see and collect what waits on them. A coin that was never swept is not found, nor one that was swept too long ago, nor a pool that was swept without a collect: nothing is remembered. Anyone can launch a coin for the account. Costs two more requests for each wallet. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
+      resolve: (wallet, _args, { useCases, scope }) => useCases.readCoinsSeen(wallet, scope),
     }),
     history: t.field({
       type: TransferConnectionType,
@@ -187,7 +199,7 @@ async function resolveItem(
 }
 
 const EVENTS =
-  "An event at once, then one each time an amount of `balance` or `coins` changes. There are none during an outage of the chain, and one with the current balance after it. `history` cannot be selected.";
+  "An event at once, then one each time an amount of `balance` or `coins` changes. There are none during an outage of the chain, and one with the current balance after it. `history` and `coinsSeen` cannot be selected.";
 
 builder.subscriptionFields((t) => ({
   wallet: t.field({

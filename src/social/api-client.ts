@@ -75,6 +75,8 @@ const MISSING = z
   })
   .transform(({ value, resource_id }) => value ?? resource_id);
 const PROBLEM = z.object({ type: z.string() });
+/** In US dollars. Source: the reference of GET /2/usage/credits. */
+const CREDITS = z.object({ data: z.object({ total_balance: z.number() }) });
 
 /**
  * A client for v2 of the network's API, with an app-only bearer token. A lookup makes one call, or
@@ -199,6 +201,23 @@ export function createSocialClient(needs: {
 
     /** The accounts of up to 100 keys, which are all handles or all ids. */
     find: (keys: readonly AccountKey[]) => find(keys),
+
+    /**
+     * The credit that is left, in US dollars. Undefined if the network does not say: it does not
+     * have this path for all projects.
+     */
+    async credit(): Promise<number | undefined> {
+      const call = {
+        upstream: "social",
+        method: "credits",
+        url: `${base}/2/usage/credits`,
+        headers,
+        signal: newDeadline(),
+      } as const;
+      const read = ({ text }: UpstreamAnswer) =>
+        CREDITS.safeParse(parseJson(text)).data?.data.total_balance;
+      return callUpstream(call, read).catch(() => undefined);
+    },
 
     /**
      * Why the network refuses calls, if it does. Asks for an invalid name: the network charges only

@@ -2,14 +2,17 @@ import { LRUCache } from "lru-cache";
 
 /**
  * Limits entries by `maxSize`: with LRUCache's `max`, each cache would at once allocate several MB
- * for all entries.
+ * for all entries. An entry counts as one, unless `sizeCalculation` says otherwise.
  */
 export function createLruCache<
   Key extends string,
   Value extends object | string | number | boolean,
 >(
   maxEntries: number,
-  options: Pick<LRUCache.OptionsBase<Key, Value, undefined>, "ttl" | "perf" | "memoMethod"> = {},
+  options: Pick<
+    LRUCache.OptionsBase<Key, Value, undefined>,
+    "ttl" | "perf" | "memoMethod" | "sizeCalculation"
+  > = {},
 ): LRUCache<Key, Value, undefined> {
   return new LRUCache<Key, Value, undefined>({
     maxSize: maxEntries,

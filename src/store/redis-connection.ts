@@ -12,8 +12,8 @@ const RECONNECT = { firstMs: 100, longestMs: 1_000 };
 const CLUSTER_SLOTS = 16_384;
 
 /**
- * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. Reconnects
- * automatically.
+ * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. One URL may
+ * also lead to a cluster, which `useCluster` then connects to. Reconnects automatically.
  */
 export function createConnection(needs: {
   urls: readonly URL[];
@@ -33,8 +33,11 @@ export function createConnection(needs: {
     // READONLY: a failover moved the host name to another server, but this connection still goes to
     // the old one.
     reconnectOnError: ({ message }: Error) => message.startsWith("READONLY"),
+    // The probe tells whether Redis can be used. The check would need the commands INFO and CLUSTER
+    // INFO, which an ACL may deny.
+    enableReadyCheck: false,
   };
-  const client = urls.length > 1 ? connectToCluster() : connectToServer();
+  let client = urls.length > 1 ? connectToCluster() : connectToServer();
 
   function connectToServer(): Client {
     const server = new Client({
@@ -56,6 +59,7 @@ export function createConnection(needs: {
       {
         redisOptions: { ...commonOptions, username, password, tls },
         enableOfflineQueue: false,
+        enableReadyCheck: false,
         // Resend only scripts that a node refused: after a lost connection, a script may have run.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
@@ -67,7 +71,8 @@ export function createConnection(needs: {
       },
     );
     cluster.on("error", ({ lastNodeError }: { lastNodeError?: Error }) => {
-      isNoCluster ||= lastNodeError?.message.includes("cluster support disabled") ?? false;
+      isNoCluster ||=
+        urls.length > 1 && (lastNodeError?.message.includes("cluster support disabled") ?? false);
     });
     cluster.on("node error", keepError);
     cluster.on("-node", (node: Client) => {
@@ -81,33 +86,40 @@ export function createConnection(needs: {
     lastError = error.message || (error.code ?? "");
   }
 
-  return {
-    isCluster: client.isCluster,
-    database: toOptions(urls[0]!).db,
+  /** Resolves to the result, or to an Error after at most `answerTimeoutMs`; never rejects. */
+  function call(name: string, args: readonly (string | number)[]): Promise<unknown> {
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    const command = new Command(name, [...args], { replyEncoding: "utf8" });
+    const timer = setTimeout(() => {
+      // If this process was busy, the answer is already in the socket and is read before this
+      // runs.
+      setImmediate(() => {
+        // A cluster node may still answer that the keys have moved. Ignore that redirect.
+        command.reject = () => undefined;
+        resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
+      });
+    }, answerTimeoutMs);
+    (client.sendCommand(command) as Promise<unknown>).then(resolve, resolve);
+    return promise.finally(() => {
+      clearTimeout(timer);
+    });
+  }
 
-    /**
-     * Runs a script. Resolves to its result, or to an Error after at most `answerTimeoutMs`; never
-     * rejects.
-     */
+  return {
+    isCluster: () => client.isCluster,
+    database: toOptions(urls[0]!).db,
+    call,
+
+    /** Runs a script, as `call` does. */
     evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
-      const { promise, resolve } = Promise.withResolvers<unknown>();
-      const prefixed = keys.map((key) => KEY_PREFIX + key);
-      const command = new Command("eval", [text, keys.length, ...prefixed, ...args], {
-        replyEncoding: "utf8",
-      });
-      const timer = setTimeout(() => {
-        // If this process was busy, the answer is already in the socket and is read before this
-        // runs.
-        setImmediate(() => {
-          // A cluster node may still answer that the keys have moved. Ignore that redirect.
-          command.reject = () => undefined;
-          resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
-        });
-      }, answerTimeoutMs);
-      (client.sendCommand(command) as Promise<unknown>).then(resolve, resolve);
-      return promise.finally(() => {
-        clearTimeout(timer);
-      });
+      return call("eval", [text, keys.length, ...keys.map((key) => KEY_PREFIX + key), ...args]);
+    },
+
+    /** Connects to the cluster at the URLs, instead of to the one server there. */
+    useCluster(): void {
+      client.off("close", onLost);
+      client.disconnect();
+      client = connectToCluster();
     },
 
     /**

@@ -3,35 +3,49 @@ import { isRefusal, type createConnection } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
 import { script } from "./script.ts";
 
-/**
- * Checks that Redis answers and accepts writes. Returns `INFO cluster`, or an empty string if INFO
- * is not allowed.
- */
+/** Checks that Redis answers and accepts writes. */
 const PROBE = script({
   keys: ["probe"],
-  answer: z.string(),
-  text: `
-redis.call('SET', probe, '1', 'PX', 1000)
-local info = redis.pcall('INFO', 'cluster')
-return type(info) == 'string' and info or ''
-`,
+  answer: z.literal(1),
+  text: "redis.call('SET', probe, '1', 'PX', 1000) return 1",
 });
 
-const IS_CLUSTER =
-  "this is a node of a Redis Cluster: list the URLs of several nodes, separated by commas";
+/** Its keys are in different slots, so that every node of a cluster refuses it. */
+const PROBE_SLOTS = script({
+  keys: ["first", "second"],
+  answer: z.literal(1),
+  text: "return 1",
+});
+/** How a node of a cluster refuses keys in different slots, or in slots that it does not have. */
+const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
+
 const IS_NO_CLUSTER =
   "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
 
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
+/** What the operator should do about an error that Redis, or what is at its port, answers. */
+const REMEDIES = [
+  [/^(WRONGPASS|NOAUTH)\b/, "check the user and the password in REDIS_URL"],
+  [
+    /^NOPERM\b.*\bcluster\b/,
+    "this is a node of a Redis Cluster: allow the user the command CLUSTER SLOTS",
+  ],
+  [/^NOPERM\b/, "allow the user the keys and the channels tributary:*"],
+  [/^READONLY\b/, "this is a read-only replica: set REDIS_URL to the primary's URL"],
+  [/^OOM\b/, "Redis is full: raise its maxmemory, and keep other services' keys elsewhere"],
+  // How the client calls the H of HTTP.
+  [/^Unknown RESP type 72\b/, "REDIS_URL leads to an HTTP server: check the host and the port"],
+] as const;
+
 /**
  * Returns what the operator should do about an error `reason`; an empty reason means that Redis has
  * not answered.
  */
 export function remedyFor(reason: string, { protocol }: URL): string {
-  if (/^(WRONGPASS|NOAUTH)\b/.test(reason)) return "check the user and the password in REDIS_URL";
-  if (reason.startsWith("NOPERM")) return "allow the user the keys and the channels tributary:*";
+  const [, remedy] = REMEDIES.find(([pattern]) => pattern.test(reason)) ?? [];
+  if (remedy !== undefined) return remedy;
   if (protocol === "rediss:" && (reason === "" || !/^[A-Z]+ /.test(reason)))
     return "check REDIS_URL, that Redis runs, and that this port uses TLS: without TLS use redis://";
   return "check REDIS_URL, and that Redis runs";
@@ -45,8 +59,18 @@ export function describeOutage(reason: string, url: URL): string {
 /**
  * `isAnswering`: whether every master has answered as expected. `refusal`: Redis's error, if it
  * refused the probe. `problem`: why Redis can never be used with these URLs.
+ *
+ * Redis itself says whether it is a cluster, because managed clusters have one host name.
  */
 export async function probe(connection: ReturnType<typeof createConnection>) {
+  const slots = connection.isCluster() ? undefined : await findSlots(connection);
+  const problem = findProblem(connection);
+  if (problem !== undefined) return { isAnswering: false, problem };
+  if (isRefusal(slots)) return { isAnswering: false, refusal: slots.message };
+  if (slots === "some") {
+    connection.useCluster();
+    return { isAnswering: false };
+  }
   const keys = connection.keyOnEachMaster(redisKeys.probe);
   const answers = await Promise.all(
     keys.map((probe) => connection.evaluate(PROBE.text, PROBE.toArguments({ probe }))),
@@ -54,15 +78,28 @@ export async function probe(connection: ReturnType<typeof createConnection>) {
   const refusal = answers.find(isRefusal)?.message;
   const isAnswering =
     keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
-  return { isAnswering, refusal, problem: findProblem() };
+  return { isAnswering, refusal, problem: findProblem(connection) };
+}
 
-  function findProblem(): string | undefined {
-    const { database } = connection;
-    if (database > 0 && DATABASE_REFUSED.test(connection.lastError()))
-      return `Redis refuses the database ${database} (${connection.lastError()}): use one that it has`;
-    if (connection.isCluster) return connection.isNoCluster() ? IS_NO_CLUSTER : undefined;
-    const isCluster =
-      /^(MOVED|ASK)\b/.test(refusal ?? "") || /^cluster_enabled:1/m.test(String(answers[0]));
-    return isCluster ? IS_CLUSTER : undefined;
-  }
+/**
+ * Whether a server has the slots of a cluster; undefined if it has none or does not answer. Returns
+ * Redis's error if the server is in a cluster, but the user may not ask for the slots.
+ */
+async function findSlots({
+  call,
+  evaluate,
+}: ReturnType<typeof createConnection>): Promise<"some" | Error | undefined> {
+  const slots = await call("cluster", ["slots"]);
+  if (Array.isArray(slots)) return "some";
+  if (!isRefusal(slots) || !slots.message.startsWith("NOPERM")) return undefined;
+  const [first, second] = [redisKeys.probe(0), redisKeys.probe(1)];
+  const answer = await evaluate(PROBE_SLOTS.text, PROBE_SLOTS.toArguments({ first, second }));
+  return isRefusal(answer) && CLUSTER_REFUSAL.test(answer.message) ? slots : undefined;
+}
+
+function findProblem(connection: ReturnType<typeof createConnection>): string | undefined {
+  const { database } = connection;
+  if (database > 0 && DATABASE_REFUSED.test(connection.lastError()))
+    return `Redis refuses the database ${database} (${connection.lastError()}): use one that it has`;
+  return connection.isNoCluster() ? IS_NO_CLUSTER : undefined;
 }

@@ -28,6 +28,8 @@ export function createSubscription(needs: {
     client = new Client({
       ...toOptions(urls[attempt % urls.length]!),
       retryStrategy: () => null,
+      // The check would need the command INFO, which an ACL may deny.
+      enableReadyCheck: false,
       connectTimeout: SILENT_CONNECTION_MS,
       socketTimeout: SILENT_CONNECTION_MS,
     });

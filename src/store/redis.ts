@@ -84,7 +84,8 @@ const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 export const REDIS_SUBJECT = "redis";
 
 /**
- * Connects to the Redis server at one URL, or to the Redis Cluster with nodes at several URLs.
+ * Connects to the Redis server or Redis Cluster at one URL, or to the Redis Cluster with nodes at
+ * several URLs.
  * Redis may become unavailable at any time. The first script without a timely answer marks all of
  * Redis as down. From then on, no script waits for Redis until the server, or each master of the
  * cluster, answers a probe.

@@ -42,7 +42,7 @@ const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { addres
 function allFields(name: string): string {
   const fields = (schema.getType(name) as GraphQLObjectType).getFields();
   return Object.values(fields)
-    .filter((field) => !["history", "coins"].includes(field.name))
+    .filter((field) => !["history", "coins", "coinsSeen"].includes(field.name))
     .map((field) => [field.name, getNamedType(field.type)] as const)
     .map(([field, type]) => (isObjectType(type) ? `${field} { ${allFields(type.name)} }` : field))
     .join(" ");

@@ -42,7 +42,7 @@ it("a page looks at 30 transactions, or at `first`, and reads none of them twice
 it("a block of addresses gets an eighth of the hour's calls for histories, and others are still served", async () => {
   world = await startWorld({ HISTORY_CALLS_PER_HOUR: 2_400 });
   for (const handle of ["artist001", "artist002", "artist003"]) sendTo(handle, 40);
-  // 21 of the 62 calls that the block has at once: one list, and 20 transactions.
+  // 21 of the 64 calls that the block has at once: one list, and 20 transactions.
   expect((await read("artist001", 20, "192.0.2.1")).body.errors).toBeUndefined();
   // A page whose transactions are cached costs one call.
   for (let i = 0; i < 25; i++)

@@ -109,10 +109,36 @@ describe("a connection that", () => {
 });
 
 describe("a connection", () => {
-  it("is closed at once above maxConnections, and is accepted again after others close", () =>
+  it("closes the one that has been idle longest when all are taken", () =>
+    inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 4 }, async () => {
+      const request = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+      const halfSent = await dial();
+      halfSent.socket.write(request.slice(0, 20));
+      const clients = [await dial(), await dial(), await dial()] as const;
+      // The first has been idle longest but for its second request.
+      for (const i of [0, 1, 2, 0] as const) {
+        const answered = clients[i].statuses().length;
+        clients[i].socket.write(request);
+        await expect.poll(() => clients[i].statuses().length).toBe(answered + 1);
+      }
+      const { statuses } = await send(get("/livez"));
+      expect(statuses).toEqual([200]);
+      await clients[1].closed();
+      for (const client of [halfSent, clients[0], clients[2]])
+        expect(client.isClosed()).toBe(false);
+      halfSent.socket.write(request.slice(20));
+      await expect.poll(() => halfSent.statuses()).toEqual([200]);
+    }));
+
+  it("is closed at once above maxConnections if none is idle, and is accepted again after others close", () =>
     inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 300 }, async () => {
-      await expectServing();
-      const clients = await Promise.all(Array.from({ length: 350 }, dial));
+      const clients = await Promise.all(
+        Array.from({ length: 350 }, async () => {
+          const client = await dial();
+          client.socket.write("GET /livez HTTP/1.1\r\n");
+          return client;
+        }),
+      );
       await expect
         .poll(() => clients.filter(({ isClosed }) => isClosed()).length)
         .toBeGreaterThanOrEqual(50);
@@ -121,6 +147,11 @@ describe("a connection", () => {
         .poll(async () => (await world.request("/livez").catch(() => undefined))?.status)
         .toBe(200);
     }));
+
+  it("may be idle for longer than Google's load balancer keeps it, 600 s", async () => {
+    const { headers } = await world.request("/livez");
+    expect(Number(/timeout=(\d+)/.exec(headers.get("keep-alive")!)![1])).toBeGreaterThan(600);
+  });
 
   it("that is reset in the middle of a request has no effect", async () => {
     for (const text of [

@@ -62,6 +62,30 @@ describeWithBrowser("the pages for programs", (visit) => {
       }
     });
 
+    it("covers no row of the form with Execute at 1280x800, which is in sight", async () => {
+      const page = await visit(`${world.url}/docs`);
+      await page.setViewportSize({ width: 1280, height: 800 });
+      await page.getByPlaceholder("handle").waitFor();
+      const execute = page.getByRole("button", { name: "Execute" });
+      const { y, height } = (await execute.boundingBox())!;
+      expect(y + height).toBeLessThanOrEqual(800);
+      const covered = await page.evaluate(`
+        const { top, bottom } = document.querySelector(".execute-wrapper").getBoundingClientRect();
+        [...document.querySelectorAll(".parameters tr")].filter((row) => {
+          const box = row.getBoundingClientRect();
+          return box.bottom > top + 1 && box.top < bottom;
+        }).length`);
+      expect(covered).toBe(0);
+    });
+
+    it("has a call with curl for both operations", async () => {
+      const page = await openAll();
+      expect(await page.locator(".curl-example").allInnerTexts()).toEqual([
+        `curl '${world.url}/wallet/lookup?handle=creator'`,
+        `curl '${world.url}/collect' -d '{"socialId":"1523400000000000123"}'`,
+      ]);
+    });
+
     it("shows text in angle brackets", async () => {
       const page = await openAll();
       const descriptions = page.locator(".response-col_description .renderedMarkdown");
@@ -103,6 +127,31 @@ describeWithBrowser("the pages for programs", (visit) => {
       await other.locator(".live-responses-table").getByText('"success": true').waitFor();
     });
   });
+
+  it.each(["/docs", "/graphql"])(
+    "%s says when to come back while the rate limit is used up, and loads again then",
+    async (path) => {
+      const page = await visit(`${world.url}/livez`);
+      const caller = { "x-forwarded-for": path === "/docs" ? "192.0.2.1" : "192.0.2.2" };
+      await page.setExtraHTTPHeaders(caller);
+      while ((await world.lookup("creator", caller)).status === 200);
+      await page.clock.install();
+      await page.goto(world.url + path);
+      await page.getByRole("heading", { name: "Too many requests" }).waitFor();
+      await page.getByText(/This page opens in [1-6]?\d s\./).waitFor();
+      expect(await violationsOn(page)).toEqual([]);
+      for (const view of VIEWS) {
+        await setView(page, view);
+        expect((await overflowOf(page)).width).toBeLessThanOrEqual(0);
+      }
+      const reloaded = page.waitForEvent("domcontentloaded");
+      await page.clock.fastForward(61_000);
+      await reloaded;
+      // What the browser itself reports of a refused file.
+      const isRefusal = /^(Failed to load resource|Refused to (execute script|apply style))/;
+      expect(page.offences.filter((text) => !isRefusal.test(text))).toEqual([]);
+    },
+  );
 
   it("GraphiQL fits the window", async () => {
     const page = await visit(`${world.url}/graphql`);

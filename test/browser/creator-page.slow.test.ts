@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
 import { eventually } from "../support/eventually.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
@@ -86,6 +86,84 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(page.offences).toEqual([]);
   });
 
+  it.each([320, 360, 390, 1280])(
+    "keeps large amounts inside the card at %i pixels, in a wide font",
+    async (width) => {
+      const { chain } = world.sandbox;
+      const { address, creatorVault } = world.account("artist100");
+      for (const [account, lamports] of [
+        [address, 371_049_386_535n],
+        [creatorVault, 1_234_567_890_000n],
+      ] as const) {
+        const before = chain.balance(account);
+        chain.setBalance(account, lamports);
+        onTestFinished(() => {
+          chain.setBalance(account, before);
+        });
+      }
+      const page = await visit(`${world.url}/?handle=artist100`);
+      await page.setViewportSize({ width, height: 844 });
+      const { amount } = partsOf(page);
+      await amount("At the address").getByText("371.0493").waitFor();
+      // At 1280 pixels all three are as long.
+      const overflowing = await page.evaluate(`
+        document.body.style.fontFamily = "Verdana, 'DejaVu Sans'";
+        const card = document.querySelector("#creator > section").getBoundingClientRect();
+        [...document.querySelectorAll(".figures > div")].flatMap((figure) => {
+          const { right } = figure.getBoundingClientRect();
+          const money = figure.querySelector(".amount ~ .unit").getBoundingClientRect();
+          return money.right > Math.min(right, card.right) ? [figure.textContent] : [];
+        })`);
+      expect(overflowing).toEqual([]);
+      expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
+    },
+  );
+
+  it("says that what is withdrawable includes what is not collected", async () => {
+    const page = await visit(`${world.url}/?handle=artist008`);
+    const { card } = partsOf(page);
+    const figure = card.locator(".figures > div", { hasText: "Withdrawable" });
+    await figure.getByText("Of both, less 2%").waitFor();
+    await page.getByRole("button", { name: /^Collect \d/ }).click();
+    await figure.getByText("Less a fee of 2%").waitFor();
+  });
+
+  it("moves the focus to the field when there is nothing to look up", async () => {
+    const page = await visit(`${world.url}/`);
+    await page.getByRole("button", { name: "Look up" }).click();
+    const field = page.getByLabel("Handle");
+    expect(await field.evaluate((element) => element.matches(":focus"))).toBe(true);
+  });
+
+  it.each(["creator", "artist100"])(
+    "looks up a numeric id, also one that could be a handle: that of %s",
+    async (handle) => {
+      const { id } = world.account(handle);
+      const page = await visit(`${world.url}/`);
+      await page.getByLabel("Handle").fill(id);
+      await page.keyboard.press("Enter");
+      await page.getByText(`@${handle}`).first().waitFor();
+      expect(page.url()).toBe(`${world.url}/?socialId=${id}`);
+      await page.goBack();
+      await page.getByRole("heading", { name: /^Every creator/ }).waitFor();
+    },
+  );
+
+  it.each([320, 390])("never wraps the badge alone at %i pixels", async (width) => {
+    const page = await visit(`${world.url}/?handle=creator`);
+    await page.setViewportSize({ width, height: 844 });
+    await waitForAll(page);
+    const alone = await page.evaluate(`
+      const name = document.getElementById("name");
+      Array.from({ length: 40 }, (_, i) => "The Creator " + "x".repeat(i)).filter((text) => {
+        name.textContent = text.trim();
+        const last = [...name.getClientRects()].at(-1);
+        const badge = document.getElementById("verified").getBoundingClientRect();
+        return badge.top >= last.bottom;
+      })`);
+    expect(alone).toEqual([]);
+  });
+
   it("shows what others add and collect, in the figures and the history, without reload", async () => {
     const page = await visit(`${world.url}/?handle=artist002`);
     await waitForAll(page);
@@ -115,6 +193,32 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(await page.title()).toBe("Tributary");
     await page.goForward();
     await name.getByText("Graduate").waitFor();
+  });
+
+  it("offers the coins that the account's last transactions swept, once the field for a mint has the focus", async () => {
+    const { id, coins } = world.account("prolific");
+    const mints = coins.slice(0, 2).map(({ mint }) => mint);
+    await world.collect(id, {}, mints);
+    world.sandbox.chain.advanceSlots(1);
+    const page = await visit(`${world.url}/?handle=prolific`);
+    await page.getByText("Live").waitFor();
+    const { coins: region } = partsOf(page);
+    const offers = region.getByRole("button", { name: /^Add coin / });
+    expect(await offers.count()).toBe(0);
+    await page.getByLabel("Count the fees that wait on a coin").focus();
+    await eventually(async () => {
+      expect(await offers.count()).toBe(2);
+    });
+    expect(await violationsOn(page)).toEqual([]);
+    const [first] = mints;
+    await region.getByRole("button", { name: `Add coin ${first!.slice(0, 4)}` }).click();
+    await region.getByRole("button", { name: `Remove coin ${first!.slice(0, 4)}` }).waitFor();
+    expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([first]);
+    expect(await offers.count()).toBe(1);
+    await page.goto(`${world.url}/?handle=newcomer`);
+    await page.getByText("Live").waitFor();
+    expect(await offers.count()).toBe(0);
+    expect(page.offences).toEqual([]);
   });
 
   it("copies the address, and a link that survives a rename", async () => {

@@ -2,7 +2,7 @@ import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startProgram } from "../support/program.ts";
-import { startRedisCluster } from "../support/redis-cluster.ts";
+import { startRedis } from "../support/redis-server.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
@@ -33,22 +33,22 @@ it("a start that fails ends the process with code 1 and the reason", async () =>
   );
 });
 
-describeWithRedis("a start with the URL of one node of a Redis Cluster", () => {
-  it("ends with code 1 and asks for the others in REDIS_URL, without the password", async () => {
-    const cluster = await startRedisCluster();
-    onTestFinished(cluster.stop);
-    const url = cluster.masters[0]!.url.replace("//", "//:pass-that-is-secret@");
+describeWithRedis("a start with the URLs of servers that are no Redis Cluster", () => {
+  it("ends with code 1 and asks for only one in REDIS_URL, without the password", async () => {
+    const servers = await Promise.all([startRedis(), startRedis()]);
+    onTestFinished(async () => {
+      for (const server of servers) await server.stop();
+    });
+    const urls = servers.map(({ url }) => url.replace("//", "//:pass-that-is-secret@")).join();
     // Repeats until Redis answers within the second that the start waits for it.
     for (;;) {
-      const program = startProgram(envWith({ REDIS_URL: url }));
+      const program = startProgram(envWith({ REDIS_URL: urls }));
       await expect
         .poll(() => program.child.exitCode !== null || program.output().includes("listening"))
         .toBe(true);
       if (program.child.exitCode === null) continue;
       expect(program.child.exitCode).toBe(1);
-      expect(program.output()).toMatch(
-        /Tributary cannot start: REDIS_URL: .*list the URLs of several nodes/,
-      );
+      expect(program.output()).toMatch(/Tributary cannot start: REDIS_URL: .*set only one/);
       expect(program.output()).not.toContain("pass-that-is-secret");
       break;
     }

@@ -31,6 +31,11 @@ describe("GET /wallet/lookup", () => {
       handle: "creator",
       socialId: id,
       address,
+      derivation: {
+        program: world.sandbox.env.ESCROW_PROGRAM_ID,
+        seeds: [world.sandbox.env.ESCROW_SEED, id],
+        bump: 254,
+      },
       balance: { vault: "3.1000", pda: "5.2000", total: "8.3000", withdrawable: "8.1340" },
       // The sandbox's picture is no https URL, so the profile has none.
       profile: { name: "The Creator", verified: true, followers: 1_284_000 },

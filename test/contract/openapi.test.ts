@@ -186,6 +186,7 @@ describe("/openapi.json", () => {
       "Coin",
       "CollectError",
       "CollectResult",
+      "Derivation",
       "ErrorBody",
       "ErrorCode",
       "LastCollect",
@@ -330,7 +331,15 @@ describe("/openapi.json", () => {
     const { CollectResult, NothingToCollect, ...others } = document.components.schemas;
     const collect = { ...CollectResult.properties, ...NothingToCollect.properties };
     let count = 0;
-    for (const name of ["Wallet", "Balance", "Profile", "Coin", "LastCollect", "CollectResult"]) {
+    for (const name of [
+      "Wallet",
+      "Derivation",
+      "Balance",
+      "Profile",
+      "Coin",
+      "LastCollect",
+      "CollectResult",
+    ]) {
       const fields = assertObjectType(schema.getType(name)).getFields();
       for (const [member, value] of Object.entries<any>(others[name]?.properties ?? collect)) {
         // Of all codes, a result only has NOTHING_TO_COLLECT.
@@ -341,7 +350,7 @@ describe("/openapi.json", () => {
         count++;
       }
     }
-    expect(count).toBe(33);
+    expect(count).toBe(37);
   });
 
   it("states the messages of the error table where it states none of its own", () => {

@@ -28,16 +28,23 @@ afterEach(async () => {
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));
 });
 
-async function readHistory() {
-  const { body } = await world.graphql(
+const query = () =>
+  world.graphql(
     `query History($id: String!) {
-      walletById(socialId: $id) { history(first: 20) { nodes { signature } pageInfo { endCursor } } }
+      walletById(socialId: $id) {
+        history(first: 20) { nodes { signature lamports } pageInfo { endCursor } }
+      }
     }`,
     { id: world.account("artist001").id },
   );
+
+async function readTransfers(): Promise<string[][]> {
+  const { body } = await query();
   expect(body.errors).toBeUndefined();
-  return body.data.walletById.history.nodes.map(({ signature }: any) => signature);
+  const { nodes } = body.data.walletById.history;
+  return nodes.map(({ signature, lamports }: any) => [signature, lamports]);
 }
+const readHistory = async () => (await readTransfers()).map(([signature]) => signature);
 
 const inventedSignature = (i: number) => getBase58Decoder().decode(new Uint8Array(64).fill(i + 1));
 
@@ -74,8 +81,7 @@ describe.each([
   it.each([
     ["one that it also returns", 1, true],
     ["one that no endpoint returns", 1, false],
-    // A full list from the preferred endpoint is not compared with others.
-    ...(index > 0 ? [["more than a page", 40, true] as const] : []),
+    ["more than a page", 40, true],
   ] as const)("are not shown: %s", async (_name, count, returns) => {
     await start(3);
     invent(endpoints[index]!, count, { returns });
@@ -108,6 +114,35 @@ describe("a transaction that only one of two endpoints lists", () => {
     endpoints[0]!.lie({ getSignaturesForAddress: (tellTruth) => tellTruth().slice(1) });
     for (let i = 0; i < 2; i++) expect(await readHistory()).toEqual(all);
     expect(endpoints[0]!.calls.filter(isMethod("getTransaction"))).toHaveLength(2);
-    expect(endpoints[1]!.calls.filter(isMethod("getTransaction"))).toHaveLength(0);
+    expect(endpoints[1]!.calls.filter(isMethod("getTransaction"))).toHaveLength(2);
   });
+});
+
+const overstate = (liar: LyingEndpoint) => {
+  liar.lie({
+    getTransaction(tellTruth) {
+      const truth = tellTruth();
+      const { postBalances } = truth.meta;
+      const more = postBalances.map((lamports: any) => Number(lamports) + 777_000_000_000);
+      return { ...truth, meta: { ...truth.meta, postBalances: more } };
+    },
+  });
+};
+
+it.each([0, 1, 2])("amounts that only endpoint %i of three reports are not shown", async (i) => {
+  await start(3);
+  overstate(endpoints[i]!);
+  expect(await readTransfers()).toEqual(all.map((signature) => [signature, "1000000000"]));
+});
+
+it("amounts about which two endpoints differ are not shown", async () => {
+  await start(2);
+  overstate(endpoints[0]!);
+  const { body } = await query();
+  expect([body.data.walletById.history, body.errors[0].extensions.code]).toEqual([
+    null,
+    "LOOKUP_FAILED",
+  ]);
+  endpoints[0]!.stopLying();
+  expect(await readHistory()).toEqual(all);
 });

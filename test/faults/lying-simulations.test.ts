@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isAccountsRead, isMethod } from "../support/sandbox.ts";
@@ -92,6 +93,60 @@ describe("a preferred endpoint that reports false errors of simulations", () => 
     expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000" });
     expect(callsTo("simulateTransaction")).toHaveLength(1);
   });
+});
+
+const SWEEP_FAILS = { err: { InstructionError: [0, { Custom: 1 }] }, accounts: null };
+/** Fees stay in the vaults of the account and of its coins' sharing configs. */
+const leaveInVaults =
+  (handle: string) =>
+  ({ accounts }: any, [, { accounts: wanted }]: any[]) => {
+    const { creatorVault, coins } = world.account(handle);
+    const vaults = [creatorVault, ...coins.map((coin) => coin.sharingConfig.creatorVault)];
+    const isVault = (i: number) => vaults.includes(wanted.addresses[i]);
+    const left = accounts.map((each: any, i: number) => (isVault(i) ? add(each, 5 * SOL) : each));
+    return { accounts: left };
+  };
+
+describe("a preferred endpoint whose simulations leave fees behind", () => {
+  it.each<[string, (handle: string) => (value: any, params: any[]) => object]>([
+    [
+      "the fee payer pays rent",
+      () => (value) => ({ preBalances: value.preBalances.with(0, 100_000 * SOL) }),
+    ],
+    ["fees stay in the vaults", leaveInVaults],
+    ["a sweep fails", () => () => SWEEP_FAILS],
+  ])("does not decide alone that there is nothing to collect: %s", async (_, toLie) => {
+    const all = { newcomer: "1.0000", graduate: "2.5000", band: "0.8000" };
+    for (const [handle, collected] of Object.entries(all)) {
+      const own = world.account(handle).coins.map(({ mint }) => mint);
+      const mints = own.length > 0 ? own : launchCoins(handle, "curve", 1);
+      lieInSimulations(toLie(handle));
+      expect(await collectCoins(handle, mints)).toMatchObject({ collected });
+    }
+    expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null, null]);
+  });
+
+  it("costs one more simulation", async () => {
+    const { id } = world.account("creator");
+    lieInSimulations(leaveInVaults("creator"));
+    liar.calls.length = 0;
+    world.forgetCalls();
+    expect((await world.collect(id)).body).toMatchObject({ collected: "3.1000" });
+    const simulations = liar.calls.filter(isMethod("simulateTransaction"));
+    expect([simulations, callsTo("simulateTransaction")].map(({ length }) => length)).toEqual([
+      1, 1,
+    ]);
+  });
+});
+
+it("an endpoint that is asked second does not make the fee payer short", async () => {
+  const mints = launchCoins("creator", "curve", 1);
+  let simulations = 0;
+  lieInSimulations(() => (++simulations === 1 ? SWEEP_FAILS : {}));
+  const value = { err: "AccountNotFound", logs: [], accounts: null };
+  const answer = rpcResult({ context: { slot: world.sandbox.chain.slot("finalized") }, value });
+  world.sandbox.rpc.faults.add({ when: isMethod("simulateTransaction"), then: answer });
+  expect(await collectCoins("creator", mints)).toMatchObject({ collected: "3.1000" });
 });
 
 describe("a fee payer's balance", () => {

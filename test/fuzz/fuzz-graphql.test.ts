@@ -16,6 +16,7 @@ afterAll(() => world.close());
 const BAD_INPUT: ErrorCode[] = [
   "INVALID_HANDLE",
   "INVALID_MINT",
+  "INVALID_MINIMUM",
   "INVALID_SOCIAL_ID",
   "SOCIAL_NOT_FOUND",
 ];

@@ -115,6 +115,17 @@ describe("CORS_ORIGINS", () => {
     expect(headers.get("vary")).toBe("Accept-Encoding, Origin");
   });
 
+  it("refuses pages whose name was rebound to the service", async () => {
+    await start();
+    const { port } = new URL(world.url);
+    const request = (host: string) =>
+      `GET /wallet/lookup?handle=creator HTTP/1.1\r\nHost: ${host}\r\nOrigin: http://${host}\r\nConnection: close\r\n\r\n`;
+    const statusesOf = async (host: string) => (await sendRaw(world.url, request(host))).statuses;
+    expect(await statusesOf(`rebound.example:${port}`)).toEqual([403]);
+    for (const host of ["localhost", "127.0.0.1", "[::1]"])
+      expect(await statusesOf(`${host}:${port}`)).toEqual([200]);
+  });
+
   it("takes PUBLIC_URL for the service's own origin, whatever the request's host is", async () => {
     await start({ PUBLIC_URL: "https://tributary.example/api" });
     expect((await collectFrom(new URL(world.url).origin)).status).toBe(403);

@@ -64,7 +64,7 @@ describe("a stream", () => {
       "text/event-stream; charset=utf-8",
     ]);
     expect(stream.headers).toMatchObject({
-      "cache-control": "no-store",
+      "cache-control": "no-store, no-transform",
       "x-accel-buffering": "no",
     });
     await shows(stream, "3.1000");

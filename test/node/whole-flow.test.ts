@@ -146,6 +146,10 @@ it("looks up balances, alone and many at once", async () => {
   expect((await client.lookup("creator")).body).toMatchObject({
     handle: "creator",
     address: creator.address,
+    derivation: {
+      program: template.env.ESCROW_PROGRAM_ID,
+      seeds: [template.env.ESCROW_SEED, creator.id],
+    },
     balance: {
       vault: formatSol(toLamports(vault)),
       pda: formatSol(toLamports(chain.balance(creator.address))),
@@ -184,7 +188,7 @@ it("collects a vault, shows it in the history, and then has nothing to collect",
   });
 });
 
-it("collects from a curve and a pool", async () => {
+it("collects from a curve and a pool what reaches the minimum, and then names the coins", async () => {
   const artist = await account("artist002");
   const [onCurve, inPool] = [newMint(), newMint()];
   template.coins.launch({ mint: onCurve, creator: artist.address, fees: SOL });
@@ -196,10 +200,25 @@ it("collects from a curve and a pool", async () => {
   }
   const query = `/wallet/lookup?handle=artist002&mint=${onCurve}&mint=${inPool}`;
   const { body: before } = await client.request(query);
-  const { body } = await client.collect(artist.id, {}, [onCurve, inPool]);
+  const collect = (minimum: string) =>
+    client.post("/collect", { socialId: artist.id, mints: [onCurve, inPool], minimum });
+  expect((await collect("1000")).body).toMatchObject({
+    success: false,
+    error: "NOTHING_TO_COLLECT",
+    message: expect.stringMatching(/^Only [0-9.]+ SOL can be collected/),
+  });
+  const { body } = await collect("3");
   expect(body).toMatchObject({ success: true, collected: before.balance.vault });
   expect(Number(body.collected)).toBeGreaterThanOrEqual(3);
   expect((await client.request(query)).body.balance.vault).toBe("0.0000");
+  const coins =
+    "query ($id: String!) { walletById(socialId: $id) { coinsSeen history(first: 1) { nodes { mints } } } }";
+  await eventually(async () => {
+    const { data } = (await client.graphql(coins, { id: artist.id })).body;
+    const { coinsSeen, history } = data.walletById;
+    for (const mints of [coinsSeen, history.nodes[0].mints])
+      expect([...mints].sort()).toEqual([onCurve, inPool].sort());
+  });
 });
 
 it("collects several accounts together", async () => {

@@ -1,9 +1,11 @@
 import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { get } from "node:http";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { CONNECTION_LIMITS } from "../../src/http/server.ts";
 import { createClient, type Client } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
+import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { runProduction, startProduction } from "../support/production.ts";
@@ -108,6 +110,34 @@ describeWithCaddy(`the load balancer${title}`, () => {
     await eventually(async () => {
       expect(await lookUp(balancer, 10)).toContain(429);
     });
+  });
+
+  it("compresses answers, and passes each event of a stream on at once", async () => {
+    const replica = await runReplica();
+    const balancer = await startCaddy([replica]);
+    const encodings = { "accept-encoding": "zstd, gzip" };
+    // Caddy leaves short answers as they are, and `fetch` would hide the encoding.
+    const encodingOf = (path: string) =>
+      new Promise<string | undefined>((resolve, reject) => {
+        get(balancer.url + path, { headers: encodings }, (response) => {
+          response.resume();
+          resolve(response.headers["content-encoding"]);
+        }).on("error", reject);
+      });
+    const query = "{ __schema { types { name } } }";
+    expect(await encodingOf(`/graphql?${new URLSearchParams({ query })}`)).toBe("zstd");
+    const { id } = sandbox.account("creator");
+    const addresses = Array.from({ length: 30 }, (_, i) => `a${i}: address`).join(" ");
+    const stream = await openEventStream(
+      balancer.url,
+      { query: `subscription { walletById(socialId: "${id}") { ${addresses} } }` },
+      { headers: encodings },
+    );
+    await eventually(() => {
+      expect(stream.events()).toHaveLength(1);
+    });
+    expect(stream.headers["content-encoding"]).toBeUndefined();
+    stream.close();
   });
 
   it("sends nothing to a replica that has not read the chain yet", async () => {

@@ -69,9 +69,24 @@ describe("the compose files", () => {
   it("give a stopping process enough time", () => {
     for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)]) {
       const { collectTimeoutMs } = readConfig(sandbox.env);
-      expect(Number.parseInt(service.stop_grace_period)).toBeGreaterThanOrEqual(
-        collectTimeoutMs / 1000 + 15,
-      );
+      expect(service.stop_grace_period).toBe(`${collectTimeoutMs / 1_000 + 15}s`);
+    }
+  });
+
+  it("give Redis, the balancer and the gateways a read-only file system, and no capabilities", () => {
+    for (const { services } of [compose, sandboxCompose]) {
+      const { redis, balancer } = services;
+      for (const service of [redis, balancer, ...gatewaysOf({ services })]) {
+        const { read_only, cap_drop, security_opt } = service;
+        expect({ read_only, cap_drop, security_opt }).toEqual({
+          read_only: true,
+          cap_drop: ["ALL"],
+          security_opt: ["no-new-privileges:true"],
+        });
+      }
+      expect(redis.user).toMatch(/^[1-9]\d*:[1-9]\d*$/);
+      // What the file in Caddy's image has.
+      expect([redis.cap_add, balancer.cap_add]).toEqual([undefined, ["NET_BIND_SERVICE"]]);
     }
   });
 

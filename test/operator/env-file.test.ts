@@ -1,7 +1,8 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseEnv } from "node:util";
-import { expect, it } from "vitest";
+import { Keypair } from "@solana/web3.js";
+import { expect, it, onTestFinished } from "vitest";
 import { checkLines, loadEnvFile } from "../../src/commands/env-file.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -10,16 +11,56 @@ it("a broken line in .env ends the start and the doctor with its number, and wit
   const folder = temporaryFolder();
   writeFileSync(
     join(folder, ".env"),
-    "PORT=0\n\nNODE_ENV: production\nSOCIAL_API_TOKEN a-secret\n",
+    "PORT=0\n\nNODE_ENV: production\nLOG_LEVEL=info\nSOCIAL_API_TOKEN a-secret\n",
   );
   for (const args of [[], ["doctor"]]) {
     const program = startProgram({}, folder, args);
     expect(await program.exitCode()).toBe(1);
     expect(program.output()).toMatch(
-      /^Tributary cannot start:\n {2}- \.env, line 3: .*\n {2}- \.env, line 4: .*\n$/,
+      /^Tributary cannot start:\n {2}- \.env, line 3: .*\n {2}- \.env, line 5: .*\n$/,
     );
     expect(program.output()).not.toContain("a-secret");
   }
+});
+
+it("a key in many lines is one problem, which says to put it in quotes", async () => {
+  const folder = temporaryFolder();
+  const key = JSON.stringify([...Keypair.generate().secretKey], undefined, 2);
+  writeFileSync(join(folder, ".env"), `PORT=0\nFEE_PAYER_KEYPAIR=${key}\nLOG_LEVEL=info\n`);
+  const program = startProgram({}, folder);
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toMatch(
+    /^Tributary cannot start:\n {2}- \.env, lines 3 to 67: .* Put a value of several lines in quotes\n$/,
+  );
+});
+
+it("a name in .env that resembles a variable's is a warning, however short", async () => {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, ".env"), "PORT=0\nHOSTS=127.0.0.1\nREDIS_PASSWORD=x\n");
+  const program = startProgram({ PORTS: "1", ROOT: "/" }, folder);
+  await program.address(/Gateway +(http\S+)/);
+  expect(
+    [...program.output().matchAll(/(\w+) is not a variable/g)].map(([, name]) => name),
+  ).toEqual(["HOSTS"]);
+});
+
+it("a .env with the fee payer's key that every user can read is a warning", () => {
+  const file = join(temporaryFolder(), ".env");
+  onTestFinished(() => {
+    delete process.env.FEE_PAYER_KEYPAIR;
+  });
+  const warningsOf = (key: string, mode: number) => {
+    writeFileSync(file, `FEE_PAYER_KEYPAIR=${key}\n`);
+    chmodSync(file, mode);
+    return loadEnvFile(file).warnings;
+  };
+  const key = JSON.stringify([...Keypair.generate().secretKey]);
+  expect(warningsOf(key, 0o644)).toEqual([
+    `${file} has the fee payer's key, and every user of this machine can read it: run chmod 600 ${file}`,
+  ]);
+  expect(warningsOf(key, 0o600)).toEqual([]);
+  // The path of a key, not a key.
+  expect(warningsOf(file, 0o644)).toEqual([]);
 });
 
 it("a folder named .env ends the start with one line", async () => {
@@ -84,7 +125,7 @@ it.each([
     ?.replace(file, "")
     .replace(/: (\w+) /, ": TEST_$1 ")
     .replace(".env", file);
-  expect(loadEnvFile(file)).toEqual(expected === undefined ? [] : [expected]);
+  expect(loadEnvFile(file).warnings).toEqual(expected === undefined ? [] : [expected]);
 });
 
 it("such a warning stands among the problems, because it may be their cause", async () => {

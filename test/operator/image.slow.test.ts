@@ -5,6 +5,7 @@ import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { createClient } from "../support/client.ts";
+import { podEnv } from "../support/deployment-files.ts";
 import { spawnNode } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -106,6 +107,17 @@ describe("the image", () => {
     for (const path of ["/", "/docs", "/errors.md"])
       expect((await client.request(path)).status).toBe(200);
     expect(program.output()).toContain(`"commit":"${COMMIT}"`);
+    program.child.kill("SIGTERM");
+    expect(await program.exitCode()).toBe(0);
+  });
+
+  it("listens at all addresses, of IPv6 and IPv4", async () => {
+    const [, HOST] = /^ENV .*\bHOST=(\S+)/m.exec(dockerfile)!;
+    expect(podEnv.HOST).toBe(HOST);
+    const program = startProduction({ HOST: HOST! });
+    const { port } = new URL(await program.address(/"url":"(http[^"]+)"/));
+    for (const address of ["[::1]", "127.0.0.1"])
+      expect((await fetch(`http://${address}:${port}/livez`)).status).toBe(200);
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);
   });

@@ -133,7 +133,16 @@ describe("the Kubernetes manifests", () => {
     expect(allowed).toEqual(["http", "admin"]);
   });
 
-  it("let the pods reach their upstreams and the collector of traces, but no metadata service", () => {
+  it("run as a user and a group that are not root", () => {
+    for (const name of ["tributary", "redis"]) {
+      const { securityContext } = manifestOf("Deployment", name).spec.template.spec;
+      expect(securityContext.runAsNonRoot).toBe(true);
+      for (const id of [securityContext.runAsUser, securityContext.runAsGroup])
+        expect(id).toBeGreaterThan(0);
+    }
+  });
+
+  it("let the pods reach their upstreams and the collector of traces, but no metadata service, and not the cluster", () => {
     const { egress } = manifestOf("NetworkPolicy").spec;
     const ports: number[] = egress.flatMap((rule: any) => rule.ports.map(({ port }: any) => port));
     const [, collector] = /OTEL_EXPORTER_OTLP_ENDPOINT=(\S+)/.exec(read("docs/operating.md"))!;
@@ -158,13 +167,17 @@ describe("the Kubernetes manifests", () => {
       "169.254.170.2",
       "100.100.100.200",
       "168.63.129.16",
+      "10.96.0.1",
+      "172.20.0.1",
+      "192.168.1.1",
+      "100.64.0.1",
     ]) {
       expect(excepted.check(address), address).toBe(true);
     }
-    for (const address of ["fe80::a9fe:a9fe", "fd00:ec2::254", "fd20:ce::254"]) {
+    for (const address of ["fe80::a9fe:a9fe", "fd00:ec2::254", "fd20:ce::254", "fd12:3456::1"]) {
       expect(excepted.check(address, "ipv6"), address).toBe(true);
     }
-    expect(excepted.check("10.0.0.1") || excepted.check("2606:4700::1111", "ipv6")).toBe(false);
+    expect(excepted.check("1.1.1.1") || excepted.check("2606:4700::1111", "ipv6")).toBe(false);
   });
 
   it("select the pods of the deployment", () => {
@@ -185,9 +198,7 @@ describe("the Kubernetes manifests", () => {
   it("give a stopping pod enough time", () => {
     const sleep = Number(container.lifecycle.preStop.exec.command[1]);
     const { collectTimeoutMs } = readConfig(sandbox.env);
-    expect(pod.spec.terminationGracePeriodSeconds).toBeGreaterThanOrEqual(
-      sleep + collectTimeoutMs / 1000 + 15,
-    );
+    expect(pod.spec.terminationGracePeriodSeconds).toBe(sleep + collectTimeoutMs / 1_000 + 15);
   });
 });
 

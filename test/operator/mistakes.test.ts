@@ -5,6 +5,7 @@ import { join } from "node:path";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it, onTestFinished } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
+import { warnAboutUnknown } from "../../src/commands/unknown-variables.ts";
 import { VARIABLE_NAMES } from "../../src/config.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { startTestSandbox } from "../support/sandbox.ts";
@@ -71,6 +72,42 @@ describe("a variable that no part of the service reads", () => {
       "log_level is not a variable of this service and has no effect. Did you mean LOG_LEVEL?",
     ]);
     expect(program.output()).not.toContain("a-value");
+  });
+});
+
+describe("a misspelled variable", () => {
+  it.each([
+    ["CORS_ORIGIN", "CORS_ORIGINS"],
+    ["TRUSTED_PROXY", "TRUST_PROXY"],
+    ["TRUST_PROXIES", "TRUST_PROXY"],
+    ["REDIS_URI", "REDIS_URL"],
+    ["TRUSTED_CALLER", "TRUSTED_CALLERS"],
+    ["RATELIMIT_MAX", "RATE_LIMIT_MAX"],
+    ["LOGLEVEL", "LOG_LEVEL"],
+    ["ADMINPORT", "ADMIN_PORT"],
+    ["MAX_RATE_LIMIT", "RATE_LIMIT_MAX"],
+    ["SOCAIL_API_URL", "SOCIAL_API_URL"],
+    ["COLECT_TIMEOUT_MS", "COLLECT_TIMEOUT_MS"],
+  ])("is a warning: %s", (name, meant) => {
+    expect(warnAboutUnknown({ [name]: "x" })).toEqual([
+      `${name} is not a variable of this service and has no effect. Did you mean ${meant}?`,
+    ]);
+  });
+
+  it("is none of the names that Kubernetes, shells and other programs set", () => {
+    const services = ["REDIS", "TRIBUTARY", "ADMIN_API", "SOCIAL_API", "BASE", "LOG"];
+    const names = services.flatMap((service) => [
+      `${service}_SERVICE_HOST`,
+      `${service}_SERVICE_PORT`,
+      `${service}_SERVICE_PORT_HTTP`,
+      `${service}_PORT_6379_TCP`,
+      `${service}_PORT_6379_TCP_ADDR`,
+      `${service}_PORT`,
+    ]);
+    const others =
+      "HOSTNAME NODE_VERSION NODE_OPTIONS NODE_PATH REDIS_HOST REDIS_SSL REDIS_PASSWORD SSH_AUTH_SOCK LESSOPEN BASH_ENV XDG_DATA_DIRS HOMEBREW_PREFIX NO_PROXY HTTPS_PROXY PUBLIC_IP npm_config_cache OTEL_EXPORTER_OTLP_ENDPOINT SHOST HISTSIZE LOGNAME";
+    for (const name of [...names, ...others.split(" ")])
+      expect(warnAboutUnknown({ [name]: "x" }), name).toEqual([]);
   });
 });
 

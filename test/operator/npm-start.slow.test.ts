@@ -77,8 +77,33 @@ it("an older Node ends with the version that the service needs", async () => {
   );
   expect(await program.exitCode()).toBe(1);
   expect(program.output()).toBe(
-    "Tributary needs Node 24 or later, and this is Node 22.23.1. The project's own Node was not installed: run npm ci without --ignore-scripts and --omit=dev.\n",
+    "Tributary needs Node 24 or later, and this is Node 22.23.1. Install Node 24, or the project's own: npm ci --include=dev, without --ignore-scripts.\n",
   );
+});
+
+it("a sandbox without its binary for this platform says so as it does without its packages", async () => {
+  // Where the package looks for its binary.
+  const program = spawnNode([MAIN], { PORT: "0", NAPI_RS_NATIVE_LIBRARY_PATH: "/nowhere" });
+  expect(await program.exitCode()).toBe(1);
+  expect(program.output()).toBe(
+    `Tributary cannot start:\n  - the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}\n`,
+  );
+});
+
+it("HOST=:: is 0.0.0.0 on a machine without IPv6, and the log says so", async () => {
+  // What Node's binding answers there.
+  const withoutIpv6 =
+    'import { constants } from "node:os"; process.binding("tcp_wrap").TCP.prototype.bind6 = () => -constants.errno.EAFNOSUPPORT';
+  const program = spawnNode(
+    ["--import", `data:text/javascript,${encodeURIComponent(withoutIpv6)}`, MAIN],
+    { HOST: "::", SANDBOX: "true", PORT: "0", ADMIN_PORT: "0" },
+  );
+  const url = await program.address(/Gateway +(http\S+)/);
+  expect(new URL(url).hostname).toBe("0.0.0.0");
+  expect((await fetch(`${url}/livez`)).status).toBe(200);
+  expect(program.output()).toContain("HOST: this machine has no IPv6");
+  program.stop();
+  expect(await program.exitCode()).toBe(0);
 });
 
 it("production does not start in a process that can make code from strings", async () => {

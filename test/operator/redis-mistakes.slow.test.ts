@@ -35,19 +35,48 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     }
   });
 
-  it.each([
+  it.each<[string, () => Promise<string> | string, RegExp, string]>([
     [
       "a wrong password",
-      "redis://:not-the-password@",
+      async () => {
+        await redis.command("CONFIG", "SET", "requirepass", "the-password");
+        return redis.url.replace("//", "//:not-the-password@");
+      },
       /^(WRONGPASS|NOAUTH) /,
       "check the user and the password",
     ],
-    ["TLS at a port without it", "rediss://", /\S/, "without TLS use redis://"],
-  ])("is one warning with its cause and remedy: %s", async (_name, start, reason, remedy) => {
-    await redis.command("CONFIG", "SET", "requirepass", "the-password");
-    const { program, client } = await runProduction(sandbox, {
-      REDIS_URL: redis.url.replace("redis://", start),
-    });
+    [
+      "TLS at a port without it",
+      () => redis.url.replace("redis:", "rediss:"),
+      /\S/,
+      "without TLS use redis://",
+    ],
+    [
+      "an HTTP server",
+      () => sandbox.rpc.url.replace("http:", "redis:"),
+      /^Unknown RESP type/,
+      "leads to an HTTP server: check the host and the port",
+    ],
+    [
+      "a read-only replica",
+      async () => {
+        await redis.command("REPLICAOF", "127.0.0.1", 1);
+        return redis.url;
+      },
+      /^READONLY /,
+      "a read-only replica: set REDIS_URL to the primary's URL",
+    ],
+    [
+      "a full Redis",
+      async () => {
+        await redis.command("CONFIG", "SET", "maxmemory", 1);
+        return redis.url;
+      },
+      /^OOM /,
+      "Redis is full: raise its maxmemory",
+    ],
+  ])("is one warning with its cause and remedy: %s", async (_name, urlOf, reason, remedy) => {
+    const { program, client } = await runProduction(sandbox, { REDIS_URL: await urlOf() });
     const warnings = warningsOf(program);
     expect(warnings).toEqual([
       expect.objectContaining({

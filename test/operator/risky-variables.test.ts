@@ -27,6 +27,7 @@ describe("variables that are valid but probably mistakes", () => {
     [{ COLLECT_TIMEOUT_MS: "60" }, "COLLECT_TIMEOUT_MS: 60 ms is very short: is it in seconds?"],
     [{ RPC_TIMEOUT_MS: "5" }, "RPC_TIMEOUT_MS: 5 ms is very short"],
     [{ SOCIAL_TIMEOUT_MS: "5" }, "SOCIAL_TIMEOUT_MS: 5 ms is very short"],
+    [{ MIN_COLLECT_LAMPORTS: "5000" }, "MIN_COLLECT_LAMPORTS: 5000 is below the fee of a collect"],
     [{ CORS_ORIGINS: "https://*.example" }, "CORS_ORIGINS: an origin with * matches no page"],
     [
       { ADMIN_PORT: undefined },

@@ -21,15 +21,24 @@ describe("the systemd unit", () => {
   });
 
   // Not every machine runs systemd, and nothing else needs it.
-  it.skipIf(spawnSync("systemd-analyze", ["--version"]).error)(
-    "is one that systemd accepts",
-    () => {
+  describe.skipIf(spawnSync("systemd-analyze", ["--version"]).error)("for systemd", () => {
+    function analyze(...args: string[]) {
       const file = join(temporaryFolder(), "tributary.service");
       writeFileSync(file, unit.replace("/usr/bin/node", process.execPath));
-      const { status, stderr } = spawnSync("systemd-analyze", ["verify", file], {
-        encoding: "utf8",
-      });
+      return spawnSync("systemd-analyze", [...args, file], { encoding: "utf8" });
+    }
+
+    it("is valid", () => {
+      const { status, stderr } = analyze("verify");
       expect([status, stderr]).toEqual([0, ""]);
-    },
-  );
+    });
+
+    it("has an exposure below 3", () => {
+      const { status, stdout } = analyze("security", "--offline=true", "--threshold=29");
+      expect([status, stdout.trim().split("\n").at(-1)]).toEqual([
+        0,
+        expect.stringMatching(/exposure level .* [0-2]\.\d /),
+      ]);
+    });
+  });
 });

@@ -1,3 +1,5 @@
+import { once } from "node:events";
+import { connect as connectTo, createServer, type AddressInfo, type Socket } from "node:net";
 import { Registry } from "@prometheus-io/client";
 import {
   afterAll,
@@ -163,12 +165,80 @@ describeWithRedis("a Redis Cluster", () => {
     expect(await Promise.all(KEYS.map(increment))).toHaveLength(KEYS.length);
   });
 
-  it.each([0, 1, 2])("must not be configured with the URL of node %i alone", async (i) => {
+  it.each([0, 1, 2])("is found through the URL of node %i alone", async (i) => {
     redis.close();
-    expect(await problemWith(cluster.urls.slice(i, i + 1))).toContain(
-      "list the URLs of several nodes",
-    );
-    await isNotUsed();
+    connect(cluster.urls.slice(i, i + 1), 600_000);
+    await isBack(redis);
+    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
+    for (const master of cluster.masters)
+      expect(await master.command("KEYS", "tributary:spread:*")).not.toEqual([]);
+    expect(logLines.join()).not.toContain('"level":50');
+  });
+
+  it("is found when what was one server answers MOVED", async () => {
+    redis.close();
+    const server = await startRedis();
+    onTestFinished(server.stop);
+    // A proxy that leads its connections to the server, and later to a node of the cluster.
+    let target: { readonly port: number } = server;
+    const nodes = new Map<Socket, Socket>();
+    const lead = (caller: Socket) => {
+      const node = connectTo(target.port, "127.0.0.1").on("error", () => undefined);
+      nodes.get(caller)?.destroy();
+      nodes.set(caller, node);
+      node.on("data", (chunk) => caller.write(chunk));
+    };
+    const proxy = createServer((caller) => {
+      caller.on("error", () => undefined);
+      caller.on("data", (chunk) => nodes.get(caller)!.write(chunk));
+      lead(caller);
+    }).listen(0, "127.0.0.1");
+    await once(proxy, "listening");
+    onTestFinished(() => void proxy.close());
+    connect([new URL(`redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`)], 600_000);
+    await isBack(redis);
+    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
+    target = cluster.masters[0]!;
+    for (const caller of nodes.keys()) lead(caller);
+    await Promise.all(KEYS.map(increment));
+    expect(logLines.join()).toContain("MOVED");
+    await isBack(redis);
+    expect(await Promise.all(KEYS.map(increment))).not.toContain(undefined);
+    expect(await cluster.masters[2]!.command("KEYS", "tributary:spread:*")).not.toEqual([]);
+  });
+
+  describe("whose user has only its keys and channels", () => {
+    const connectAs = (user: string, node: RedisServer) => {
+      redis.close();
+      connect([new URL(node.url.replace("//", `//${user}:password@`))], 600_000);
+    };
+    const addUser = async (user: string, ...rules: string[]) => {
+      for (const master of cluster.masters)
+        await master.command(
+          "ACL",
+          ...["SETUSER", user, "on", ">password", "~tributary:*", "&tributary:*"],
+          ...["+@all", "-@admin", "-@dangerous", "-info", "-cluster", ...rules],
+        );
+    };
+
+    it("is used if the user may ask for the slots", async () => {
+      await addUser("caller", "+cluster|slots");
+      connectAs("caller", cluster.masters[1]!);
+      await isBack(redis);
+      expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
+    });
+
+    it("is not used as one server, and the log says which command to allow", async () => {
+      await addUser("outsider");
+      connectAs("outsider", cluster.masters[0]!);
+      await eventually(async () => {
+        redis.close();
+        connectAs("outsider", cluster.masters[0]!);
+        await redis.ready;
+        expect(logLines.join()).toContain("allow the user the command CLUSTER SLOTS");
+      });
+      expect(await isUp()).toBe(0);
+    });
   });
 
   it("is never logged with its password", async () => {

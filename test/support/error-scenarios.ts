@@ -82,6 +82,8 @@ export const SCENARIOS: {
   collect: {
     INVALID_SOCIAL_ID: (world) => world.collect("creator"),
     INVALID_MINT: (world) => world.collect(world.account("creator").id, {}, ["nonsense"]),
+    INVALID_MINIMUM: (world) =>
+      world.post("/collect", { socialId: world.account("creator").id, minimum: "0,5" }),
     NOTHING_TO_COLLECT: (world) => world.collect(world.account("newcomer").id),
     INSUFFICIENT_FUNDS: (world) => {
       const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;

@@ -2,6 +2,7 @@ import type { Logger } from "../../observability/log.ts";
 import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
 import { CollectError, mayHaveMoved } from "../collect-error.ts";
 import type { AccountAddresses } from "../addresses.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { withDeadline } from "../rpc/deadline.ts";
 import type { WalletWithCoins } from "../wallets.ts";
@@ -13,6 +14,12 @@ import {
 } from "./in-flight-collect.ts";
 import type { CollectOutcome } from "./landed-outcome.ts";
 import { type MonotonicTime, msSince } from "../../time/monotonic.ts";
+
+/** What a caller asks for. */
+interface CollectRequest extends WalletWithCoins {
+  /** If no transaction would move as much for the account, none is sent. */
+  readonly minimum?: Lamports | undefined;
+}
 
 export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
@@ -40,6 +47,8 @@ interface AccountCollect {
   /** False if the collect leaves out all coins, because `visitorBlock` caused too many failures. */
   readonly mayName: boolean;
   readonly payers: Payers;
+  /** The lowest minimum of all callers so far. */
+  minimum: Lamports;
 }
 
 /** The most coins of a collect. One read has room for their keys and the account's own. */
@@ -76,12 +85,14 @@ export function createCollector(needs: CollectNeeds) {
   function add(
     account: AccountAddresses,
     { addressBlock, visitorBlock }: CollectCaller,
+    minimum: Lamports,
     log: Logger | undefined,
   ): AccountCollect {
     const { address } = account;
     async function run(): Promise<CollectOutcome> {
       const wallet = { account, coins: [...collect.coins.values()] };
-      collect.inFlight = startCollect(wallet, collect.payers, visitorBlock, log);
+      const terms = { payers: collect.payers, minimum: () => collect.minimum };
+      collect.inFlight = startCollect(wallet, terms, visitorBlock, log);
       try {
         const outcome = await collect.inFlight.outcome;
         metrics.ended(outcome.kind);
@@ -98,6 +109,7 @@ export function createCollector(needs: CollectNeeds) {
       coins: new Map(),
       mayName: backoff.mayNameCoins(address, visitorBlock),
       payers: new Map([[addressBlock, undefined]]),
+      minimum,
     };
     collects.set(address, collect);
     return collect;
@@ -137,14 +149,15 @@ export function createCollector(needs: CollectNeeds) {
      * Collects the fees of an account and its coins, or joins the account's collect in flight. If
      * the joined collect does not cover the coins, another collect follows for all waiting callers
      * of the same `visitorBlock`. Blocks take turns, because callers wake in the order of their
-     * requests. No block's coins can fail another block's collect. `addressBlock` pays, unless
-     * another block already does. The caller waits at most `collectTimeoutMs` after its request's
-     * start (`startedAt`); the collect itself continues. Logs to the
-     * first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a
+     * requests. No block's coins can fail another block's collect. If the transaction would move
+     * less than each waiting caller's minimum, nothing is simulated. A caller who joins a transaction
+     * gets its outcome, whatever its own minimum. `addressBlock` pays, unless another block already
+     * does. The caller waits at most `collectTimeoutMs` after its request's start (`startedAt`); the
+     * collect itself continues. Logs to the first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a
      * bug.
      */
     async collect(
-      { account, coins }: WalletWithCoins,
+      { account, coins, minimum = toLamports(0) }: CollectRequest,
       caller: CollectCaller,
       startedAt: MonotonicTime,
       log?: Logger,
@@ -163,7 +176,8 @@ export function createCollector(needs: CollectNeeds) {
           throw timeoutErrorOf(collects.get(account.address));
         }
         const current = collects.get(account.address);
-        const collect = current ?? add(account, caller, log);
+        const collect = current ?? add(account, caller, minimum, log);
+        if (minimum < collect.minimum) collect.minimum = minimum;
         const isOfBlock = collect.visitorBlock === visitorBlock;
         if (isOfBlock && !collect.inFlight)
           for (const coin of coins)
@@ -184,6 +198,9 @@ export function createCollector(needs: CollectNeeds) {
           throw error;
         });
         if (!outcome) continue;
+        const below = outcome.kind === "nothing" ? outcome.belowMinimum : undefined;
+        // The collect was given up before this caller joined, for a higher minimum.
+        if (below !== undefined && below >= minimum && joined?.kind !== "collected") continue;
         if (outcome === joined) return outcome;
         const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
         const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];

@@ -2,7 +2,7 @@ import type { Logger } from "../../observability/log.ts";
 import type { Balances } from "../balances.ts";
 import type { CoinFindings } from "../coin-findings.ts";
 import { COLLECT_FAILURES, CollectError, mayHaveMoved } from "../collect-error.ts";
-import type { Lamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Floors } from "../slots/stale-balances.ts";
 import { distributionsOf } from "../choose-sweeps.ts";
@@ -10,9 +10,8 @@ import type { WalletWithCoins } from "../wallets.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CoinBackoff } from "./coin-backoff.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import type { Payers } from "./fee-budget.ts";
 import { createReadOutcome, type CollectOutcome } from "./landed-outcome.ts";
-import type { Draft, ReadDrafts } from "./prepare/draft.ts";
+import type { Draft, PendingCollect, ReadDrafts } from "./prepare/draft.ts";
 import type { Planner } from "./prepare/planner.ts";
 import {
   createConfirmation,
@@ -76,8 +75,9 @@ const MAX_MOVING_NOTHING = 5;
 
 /**
  * Returns a function that starts a collect of an account and its coins. The account must have no
- * collect in flight. `payers`: the first with a large enough share of the budget pays. `block`: the
- * address block that requested the coins.
+ * collect in flight. `payers`: the first with a large enough share of the budget pays. `minimum`:
+ * if no transaction moves as much, none is simulated. `block`: the address block that requested the
+ * coins.
  */
 export function createStartCollect(needs: CollectNeeds) {
   const { rpc, readDrafts, plan, claims, backoff, floors, announceLanded, collectTimeoutMs } =
@@ -85,7 +85,12 @@ export function createStartCollect(needs: CollectNeeds) {
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const readOutcome = createReadOutcome({ ...needs, readLanded });
 
-  return (wallet: WalletWithCoins, payers: Payers, block: string | undefined, log = needs.log) => {
+  return (
+    wallet: WalletWithCoins,
+    { payers, minimum }: Pick<PendingCollect, "payers" | "minimum">,
+    block: string | undefined,
+    log = needs.log,
+  ) => {
     const { account, coins } = wallet;
     const { address } = account;
     const startedAt = monotonicNow();
@@ -218,6 +223,7 @@ export function createStartCollect(needs: CollectNeeds) {
         claim,
         distributions: held,
         payers,
+        minimum,
         block,
         leftOut,
         tried,
@@ -230,8 +236,13 @@ export function createStartCollect(needs: CollectNeeds) {
         const readAt = monotonicNow();
         const drafts = await readDrafts(collect);
         const slot = rpc.newestSlot();
-        const [draft] = drafts;
-        if (!draft) return { kind: "nothing", missing } as const;
+        const least = minimum();
+        const draft = drafts.find(({ amount }) => amount >= least);
+        if (!draft) {
+          const amount = drafts.reduce((most, each) => max(most, each.amount), toLamports(0));
+          const belowMinimum = drafts.length > 0 ? amount : undefined;
+          return { kind: "nothing", missing, belowMinimum } as const;
+        }
         const leftMs = claim.backsOffMs();
         if (leftMs > 0) throw new CollectError({ kind: "backing-off", leftMs });
         if (!distributionsOf(draft.wanted.sweeps).every(({ coin }) => held.has(coin.mint))) {
@@ -414,6 +425,8 @@ export function createStartCollect(needs: CollectNeeds) {
     };
   };
 }
+
+const max = (a: Lamports, b: Lamports): Lamports => (a > b ? a : b);
 
 /**
  * Removes the claims that `isUnneeded` selects (by default all), and settles them without a

@@ -27,6 +27,8 @@ export type CollectOutcome =
     }
   | {
       readonly kind: "nothing";
+      /** What a transaction would move, if that is less than the caller's minimum. */
+      readonly belowMinimum?: Lamports | undefined;
       /** How many more lamports of fees the address needs to become rent-exempt, if any. */
       readonly missing?: Lamports | undefined;
       /** The account's last collect, if within the last hour. */

@@ -12,11 +12,18 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/transactions.ts";
 import { budgetRefusal } from "../budget-refusal.ts";
+import { createPoolMints } from "./pool-mints.ts";
+import { sweptCoinsOf, type SweptCoins } from "./swept-coins.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
+
+/** A transfer, with the mints of the coins that its transaction swept or distributed. */
+export interface TransferWithMints extends Transfer {
+  readonly mints: readonly string[];
+}
 
 /** A page of an account's history, newest first. */
 export interface HistoryPage {
-  readonly transfers: readonly Transfer[];
+  readonly transfers: readonly TransferWithMints[];
   /** The signature of the last transaction looked at; if there was none, the page's `after`. */
   readonly endCursor: string | undefined;
   /** Whether there are older transactions. They may contain no transfer. */
@@ -35,13 +42,17 @@ export const MIN_LOOKED_AT = 30;
  */
 const MIN_READ_AT_ONCE = 10;
 /**
- * The results of at most this many transactions are cached. An entry takes about 400 bytes.
+ * The results of at most this many transactions are cached. An entry takes about 400 bytes, and as
+ * much again for {@link ADDRESSES_PER_ENTRY} addresses of coins.
  */
 const MAX_CACHED = 50_000;
+const ADDRESSES_PER_ENTRY = 5;
+/** The most coins that {@link History.readCoinsSeen} returns: strangers can launch any number. */
+const MAX_COINS_SEEN = 100;
 /** Fractions of the hourly calls, as in {@link createBudget}. */
 const SHARES = { all: 1, block: 1 / 8, wideBlock: 1 / 4, trusted: 1 / 2 };
-/** The calls of two pages. */
-const FEW_CALLS = 2 * (1 + MIN_LOOKED_AT);
+/** The calls of two pages, each with a list of two endpoints. */
+const FEW_CALLS = 2 * (2 + MIN_LOOKED_AT);
 /**
  * The limits of two queues: one for reads of lists, one for reads of transactions. Providers allow
  * about ten calls a second. A full queue takes about 25 s at 0.2 s per call; address blocks take
@@ -62,18 +73,24 @@ const IN_TURN = {
 const READS = 3;
 const REREAD_MS = 400;
 
+/** What a transaction did to an account. */
+interface Effect {
+  readonly transfer: Transfer | undefined;
+  readonly coins: SweptCoins;
+}
+
 export type History = ReturnType<typeof createHistory>;
 
 /**
- * Reads accounts' transfers from the chain, which is the only ledger. Caches transfers of finalized
- * transactions, because these never change, unless only one of several endpoints has them. All
- * histories together make at most `historyCallsPerHour` calls in any hour, over all replicas while
- * Redis is up. An address block may use an eighth of the calls, and all trusted callers together
- * half. A read of a list counts once for each endpoint that is asked; a read of a transaction
- * counts once.
+ * Reads accounts' transfers and coins from the chain, which is the only ledger. Caches the effects
+ * of finalized transactions, because these never change, unless only one of several endpoints
+ * returns them. All histories together make at most `historyCallsPerHour` calls in any hour, over
+ * all replicas while Redis is up. An address block may use an eighth of the calls, and all trusted
+ * callers together half. A read of a list counts once for each endpoint that is asked. A read of a
+ * transaction, at two endpoints, counts once: each provider has its own limit.
  */
 export function createHistory(needs: {
-  rpc: Pick<Rpc, "listTransactions" | "readTransaction">;
+  rpc: Pick<Rpc, "listTransactions" | "readTransaction" | "readAccounts">;
   floors: Pick<Floors, "landedSlotOf">;
   historyCallsPerHour: number;
   redis: Redis | undefined;
@@ -84,9 +101,14 @@ export function createHistory(needs: {
   const { rpc, floors, historyCallsPerHour, redis, metrics } = needs;
   const { rereadMs = REREAD_MS } = needs;
   /** By signature and address. */
-  const cache = createLruCache<string, { readonly transfer: Transfer | undefined }>(MAX_CACHED);
+  const cache = createLruCache<string, Effect>(MAX_CACHED, {
+    sizeCalculation: ({ coins: { mints, pools } }) =>
+      1 + Math.ceil((mints.length + pools.length) / ADDRESSES_PER_ENTRY),
+  });
   const addList = createSemaphore<readonly ListedTransaction[] | undefined>(IN_TURN);
-  const addTransaction = createSemaphore<Transfer | undefined>(IN_TURN);
+  const addTransaction = createSemaphore<Effect | undefined>(IN_TURN);
+  const addPools = createSemaphore<undefined>(IN_TURN);
+  const findPoolMints = createPoolMints(needs);
   const budget = createBudget({
     name: "history",
     limit: historyCallsPerHour,
@@ -109,6 +131,78 @@ export function createHistory(needs: {
     throw new ContractError("SERVICE_BUSY", { message, extensions });
   }
 
+  /** Lists the newest transactions that name an address of the account, or those after `after`. */
+  const listTransactions = (
+    account: AccountAddresses,
+    address: string,
+    { after, limit }: { after?: string | undefined; limit: number },
+    reader: Caller,
+  ): Promise<readonly ListedTransaction[] | undefined> =>
+    addList(async () => {
+      const paid = await pay(reader);
+      const minSlot = floors.landedSlotOf(account.address);
+      const { list, calls } = await rpc.listTransactions(address, {
+        before: after,
+        limit,
+        minSlot,
+      });
+      paid.giveBack(1 - calls);
+      return list;
+    }).join(reader);
+
+  /**
+   * Reads what a listed transaction did to the account. `address`: an address of the account that
+   * the transaction names. Undefined for one that failed, or that one endpoint may have invented.
+   */
+  async function readEffect(
+    account: AccountAddresses,
+    address: string,
+    listed: ListedTransaction,
+    reader: Caller,
+  ): Promise<Effect | undefined> {
+    const { signature, hasFailed, isDoubtful } = listed;
+    if (hasFailed) return undefined;
+    const key = `${signature} ${account.address}`;
+    const cached = cache.get(key);
+    if (cached) return cached;
+    const readPaid = async () => {
+      for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
+        await pay(reader);
+        const found = await rpc.readTransaction(signature, address);
+        if (found) {
+          const effect = {
+            transfer: toTransfer(found.transaction, signature, account),
+            coins: sweptCoinsOf(found.transaction, account),
+          };
+          if (found.isCertain) cache.set(key, effect);
+          return effect;
+        }
+        // One endpoint could invent signatures: they cost one read each, and fail nothing.
+        if (isDoubtful) return undefined;
+        if (readsLeft > 1) await sleep(rereadMs);
+      }
+      throw new RpcError("unreadable", "getTransaction", "every endpoint");
+    };
+    return addTransaction(readPaid).join(reader);
+  }
+
+  /** Returns a function that returns the mints of one of these lists of coins, each once. */
+  async function readMints(
+    coins: readonly SweptCoins[],
+    reader: Caller,
+  ): Promise<(coins: SweptCoins) => string[]> {
+    const mintOf = await findPoolMints(new Set(coins.flatMap(({ pools }) => pools)), (read) =>
+      addPools(async () => {
+        await pay(reader);
+        await read();
+        return undefined;
+      }).join(reader),
+    );
+    return ({ mints, pools }) => [
+      ...new Set([...mints, ...pools.flatMap((pool) => mintOf(pool) ?? [])]),
+    ];
+  }
+
   return {
     /**
      * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link
@@ -123,66 +217,66 @@ export function createHistory(needs: {
     ): Promise<HistoryPage | undefined> {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
-
-      async function readList(): Promise<readonly ListedTransaction[] | undefined> {
-        const paid = await pay(reader);
-        // List one transaction more than the page looks at, to learn whether there are older ones.
-        const limit = maxLookedAt + 1;
-        const minSlot = floors.landedSlotOf(address);
-        const { list, calls } = await rpc.listTransactions(address, {
-          before: after,
-          limit,
-          minSlot,
-        });
-        paid.giveBack(1 - calls);
-        return list;
-      }
-
-      async function readTransfer(listed: ListedTransaction) {
-        const { signature, hasFailed, onlyAt } = listed;
-        if (hasFailed) return undefined;
-        const key = `${signature} ${address}`;
-        const cached = cache.get(key);
-        if (cached) return cached.transfer;
-        const readPaid = async () => {
-          for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
-            await pay(reader);
-            const found = await rpc.readTransaction(listed, address);
-            if (found) {
-              const transfer = toTransfer(found.transaction, signature, account);
-              if (found.isCertain) cache.set(key, { transfer });
-              return transfer;
-            }
-            // One endpoint could invent signatures: they cost one read each, and fail nothing.
-            if (onlyAt) return undefined;
-            if (readsLeft > 1) await sleep(rereadMs);
-          }
-          throw new RpcError("unreadable", "getTransaction", "every endpoint");
-        };
-        return addTransaction(readPaid).join(reader);
-      }
-
-      const list = await addList(readList).join(reader);
-      if (!list) return undefined;
-      const page: Transfer[] = [];
+      // List one transaction more than the page looks at, to learn whether there are older ones.
+      const found = await listTransactions(
+        account,
+        address,
+        { after, limit: maxLookedAt + 1 },
+        reader,
+      );
+      if (!found) return undefined;
+      const shown: (Effect & { readonly transfer: Transfer })[] = [];
       let looked = 0;
-      const end = Math.min(list.length, maxLookedAt);
-      while (page.length < first && looked < end) {
-        const atOnce = Math.max(first - page.length, MIN_READ_AT_ONCE);
-        const found = await Promise.all(
-          list.slice(looked, Math.min(looked + atOnce, end)).map(readTransfer),
+      const end = Math.min(found.length, maxLookedAt);
+      while (shown.length < first && looked < end) {
+        const atOnce = Math.max(first - shown.length, MIN_READ_AT_ONCE);
+        const effects = await Promise.all(
+          found
+            .slice(looked, Math.min(looked + atOnce, end))
+            .map((listed) => readEffect(account, address, listed, reader)),
         );
-        for (const transfer of found) {
-          if (page.length === first) break;
-          if (transfer) page.push(transfer);
+        for (const effect of effects) {
+          if (shown.length === first) break;
+          if (effect?.transfer) shown.push({ transfer: effect.transfer, coins: effect.coins });
           looked++;
         }
       }
+      const mintsOf = await readMints(
+        shown.map(({ coins }) => coins),
+        reader,
+      );
       return {
-        transfers: page,
-        endCursor: list[looked - 1]?.signature ?? after,
-        hasNextPage: looked < list.length,
+        transfers: shown.map(({ transfer, coins }) => ({ ...transfer, mints: mintsOf(coins) })),
+        endCursor: found[looked - 1]?.signature ?? after,
+        hasNextPage: looked < found.length,
       };
+    },
+
+    /**
+     * Returns the mints of the coins that the last {@link MIN_LOOKED_AT} transactions of the
+     * account's creator vault and of its address swept or distributed, the last ones first.
+     * Throws as `readPage`.
+     */
+    async readCoinsSeen(account: AccountAddresses, reader: Caller): Promise<string[]> {
+      const addresses = [account.creatorVault, account.address];
+      const lists = await Promise.all(
+        addresses.map((address) =>
+          listTransactions(account, address, { limit: MIN_LOOKED_AT }, reader),
+        ),
+      );
+      // A collect names both addresses.
+      const bySignature = new Map(
+        lists.flatMap((listed = [], i) =>
+          listed.map((each) => [each.signature, { listed: each, address: addresses[i]! }] as const),
+        ),
+      );
+      const newestFirst = [...bySignature.values()].sort((a, b) => b.listed.slot - a.listed.slot);
+      const effects = await Promise.all(
+        newestFirst.map(({ listed, address }) => readEffect(account, address, listed, reader)),
+      );
+      const coins = effects.flatMap((effect) => effect?.coins ?? []);
+      const mintsOf = await readMints(coins, reader);
+      return [...new Set(coins.flatMap(mintsOf))].slice(0, MAX_COINS_SEEN);
     },
   };
 }

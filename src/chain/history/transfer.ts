@@ -64,8 +64,8 @@ function movedByCollects(
 ): Lamports {
   const vaults = new Set([creatorVault]);
   for (const { program, accounts, data } of instructions) {
-    const vault = program === LAUNCHPAD_PROGRAM_ID ? DISTRIBUTIONS.get(data) : undefined;
-    if (vault !== undefined) vaults.add(accounts[vault] ?? creatorVault);
+    const distribution = program === LAUNCHPAD_PROGRAM_ID ? DISTRIBUTIONS.get(data) : undefined;
+    if (distribution) vaults.add(accounts[distribution.vault] ?? creatorVault);
   }
   let moved = 0n;
   for (const { program, accounts, data } of instructions) {

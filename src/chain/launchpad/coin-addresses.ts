@@ -29,6 +29,11 @@ export function coinAddressesOf(mint: string): CoinAddresses {
   return cache.memo(mint);
 }
 
+/** Whether `pool` is where the launch platform moves the coin when it leaves its curve. */
+export function isPoolOf(pool: string, mint: string, quoteMint: string): boolean {
+  return deriveAddress(poolSeedsOf(mint, quoteMint), LAUNCHPAD_AMM_PROGRAM_ID) === pool;
+}
+
 /**
  * The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the
  * platform's PDA.

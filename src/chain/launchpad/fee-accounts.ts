@@ -100,6 +100,25 @@ export interface FeeAccount {
   readonly missingBytes: number;
 }
 
+/** Where a pool has its coin's mint. */
+const BASE_MINT = 43;
+
+/** {@link decodePoolMints} needs this many bytes of the account. */
+export const POOL_MINTS_BYTES = PLACES.POOL.layout.quoteMint + 32;
+
+/** The mints (base58) of a pool's coin and quote currency; undefined for any other account. */
+export function decodePoolMints(
+  account: Pick<Account, "owner" | "data"> | undefined,
+): { mint: string; quoteMint: string } | undefined {
+  const { program, layout } = PLACES.POOL;
+  if (account?.owner !== program || account.data.length < POOL_MINTS_BYTES) return undefined;
+  if (!account.data.subarray(0, 8).equals(layout.discriminator)) return undefined;
+  return {
+    mint: keyAt(account.data, BASE_MINT),
+    quoteMint: keyAt(account.data, layout.quoteMint),
+  };
+}
+
 /** Decodes a curve or pool; undefined for any other account. */
 export function decodeFeeAccount(
   stage: Stage,

@@ -24,14 +24,19 @@ const DISTRIBUTE_CREATOR_FEES_V2 = Buffer.from("ffcb134ff444089f", "hex");
 
 const toBase58 = (...parts: Buffer[]) => getBase58Decoder().decode(Buffer.concat(parts));
 /**
- * The data (in base58) of each instruction that distributes a coin's shared fees, with the index of
- * the vault that it pays from.
+ * The data (in base58) of each instruction that distributes a coin's shared fees, with the indexes
+ * of the coin's mint and of the vault that it pays from.
  */
-export const DISTRIBUTIONS: ReadonlyMap<string, number> = new Map([
-  [toBase58(DISTRIBUTE_CREATOR_FEES), 3],
-  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(0)), 4],
-  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(1)), 4],
+export const DISTRIBUTIONS: ReadonlyMap<string, { mint: number; vault: number }> = new Map([
+  [toBase58(DISTRIBUTE_CREATOR_FEES), { mint: 0, vault: 3 }],
+  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(0)), { mint: 1, vault: 4 }],
+  [toBase58(DISTRIBUTE_CREATOR_FEES_V2, Buffer.of(1)), { mint: 1, vault: 4 }],
 ]);
+/** The data (in base58) of both programs' instruction that sweeps a coin's fees. */
+export const SWEEP = toBase58(SWEEP_CREATOR_FEE);
+/** The indexes of a sweep's accounts. A pool's sweep names no mint. */
+export const CURVE_SWEEP = { mint: 2, creatorVault: 9 };
+export const POOL_SWEEP = { pool: 2, ammVaultAuthority: 6 };
 
 const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
 

@@ -34,6 +34,7 @@ type Judge = Pick<
   | "takers"
   | "isBest"
   | "backsOff"
+  | "isDown"
   | "failed"
   | "succeeded"
   | "tookTransaction"
@@ -68,14 +69,19 @@ function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
       return waits;
     },
 
-    /** With a result at hand, an endpoint that backs off is not worth the wait. */
-    isWorthAsking: (candidate: Endpoint) => !(answer && judge.backsOff(candidate)),
+    /**
+     * With a result at hand, an endpoint that backs off is not worth the wait. With a transaction,
+     * it is, unless it has failed for some seconds: one endpoint must not decide about money.
+     */
+    isWorthAsking: (candidate: Endpoint) =>
+      !(answer && (call.withTransaction ? judge.isDown : judge.backsOff)(candidate)),
 
     /**
-     * With a result at hand, slow endpoints are not worth the wait. Nor after a failure about the
-     * slot: when the call is retried, the answer that was refused for its slot may be accepted.
+     * With a result at hand, slow endpoints are not worth the wait, unless the call contains a
+     * transaction. Nor after a failure about the slot: when the call is retried, the answer that
+     * was refused for its slot may be accepted.
      */
-    isEnough: () => answer !== undefined || isOfSlot(failure),
+    isEnough: () => (answer !== undefined && !call.withTransaction) || isOfSlot(failure),
 
     /** Returns the result, or throws the failure. */
     outcome(): T {
@@ -99,7 +105,7 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints.
+ * slow endpoints. A call with a transaction waits for them, until the timeout.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];

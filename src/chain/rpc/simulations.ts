@@ -23,10 +23,8 @@ interface SimulationWanted {
   readonly addresses: readonly string[];
   /** One of `addresses`. */
   readonly feePayer: string;
-  /** With fewer lamports after the transaction, the fee payer counts as short. */
-  readonly leastLeft: bigint;
-  /** Whether the next endpoint must confirm this error of a simulation. */
-  readonly confirmsError: (err: TransactionError) => boolean;
+  /** How much worse the simulation is than planned; 0 if it is as planned. */
+  readonly severityOf: (simulation: Simulation) => number;
   /** The simulated state is at least as new. */
   readonly minSlot: number;
 }
@@ -48,6 +46,9 @@ export type Simulation =
       /** The fee payer's lamports after the transaction. */
       readonly left: Lamports;
     };
+
+/** How many endpoints simulate a transaction if their simulations are worse than planned. */
+const MAX_SIMULATIONS = 2;
 
 /** Simulates transactions. Throws {@link RpcError}. */
 export function createSimulations(needs: {
@@ -78,19 +79,20 @@ export function createSimulations(needs: {
   return {
     /**
      * Simulates a transaction (base64, signed or not) with a fresh blockhash. The next endpoint is
-     * asked too if one says that the fee payer is short, returns an error to confirm, or omits
-     * members of a successful simulation. Throws {@link RpcError} `refused` if every endpoint
-     * refuses the transaction.
+     * asked too if a simulation omits members, or is worse than planned. Of two that are worse, the
+     * less severe one counts: one endpoint alone makes nothing fail, and leaves nothing out. Throws
+     * {@link RpcError} `refused` if every endpoint refuses the transaction.
      */
-    simulateTransaction(transaction: string, wanted: SimulationWanted): Promise<Simulation> {
-      const { addresses, feePayer, leastLeft, confirmsError, minSlot } = wanted;
+    async simulateTransaction(transaction: string, wanted: SimulationWanted): Promise<Simulation> {
+      const { addresses, feePayer, severityOf, minSlot } = wanted;
       const options = {
         ...SIMULATION,
         ...toMinContextSlot(minSlot),
         accounts: { encoding: "base64", addresses },
       };
       const simulate = simulateAt(transaction, options);
-      return failover.callWithTransaction(
+      const simulations: Simulation[] = [];
+      await failover.callWithTransaction(
         async (endpoint, signal): Promise<Simulation> => {
           const { value } = await simulate(endpoint, signal);
           const { err, unitsConsumed, accounts, preBalances, logs } = value;
@@ -109,7 +111,13 @@ export function createSimulations(needs: {
             payerBefore: preBalances?.[0],
           };
         },
-        (result) => (result.err === null ? result.left >= leastLeft : !confirmsError(result.err)),
+        (simulation) => {
+          simulations.push(simulation);
+          return severityOf(simulation) === 0 || simulations.length >= MAX_SIMULATIONS;
+        },
+      );
+      return simulations.reduce((least, simulation) =>
+        severityOf(simulation) < severityOf(least) ? simulation : least,
       );
     },
 

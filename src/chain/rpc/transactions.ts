@@ -12,14 +12,14 @@ export interface ListedTransaction {
   readonly signature: string;
   readonly slot: number;
   readonly hasFailed: boolean;
-  /** The only endpoint that lists it, if another one does not. */
-  readonly onlyAt: Endpoint | undefined;
+  /** Whether only one endpoint lists it, and another one does not. */
+  readonly isDoubtful: boolean;
 }
 
 /** A listed transaction as read. */
 export interface ReadTransaction {
   readonly transaction: LandedTransaction;
-  /** False if a single endpoint lists and returns it, and another one does neither. */
+  /** False if only one of several endpoints returns it. */
   readonly isCertain: boolean;
 }
 
@@ -42,6 +42,9 @@ export interface LandedTransaction {
   /** All instructions, including the inner ones that programs invoked. `data` is in base58. */
   readonly instructions: readonly { program: string; accounts: readonly string[]; data: string }[];
 }
+
+/** How many endpoints must return the same transaction, if that many are configured. */
+const MIN_AGREEING = 2;
 
 const READ_TRANSACTION = {
   ...FINALIZED,
@@ -109,9 +112,9 @@ export function createTransactions(needs: {
     /**
      * Lists up to `limit` transactions that name an address, newest first, starting after the
      * transaction `before`. `list` is undefined if no endpoint knows `before`. Skips endpoints
-     * below `minSlot`. Merges a list shorter than `limit` with the other endpoints' lists, because
-     * some nodes keep only the last days; see {@link agree}. `calls`: how many calls were made for
-     * lists.
+     * below `minSlot`. Merges the lists of two endpoints, because one could invent transactions, and
+     * of all endpoints if a list is shorter than `limit`, because some nodes keep only the last
+     * days; see {@link agree}. `calls`: how many calls were made for lists.
      */
     async listTransactions(
       address: string,
@@ -151,52 +154,69 @@ export function createTransactions(needs: {
             signature,
             slot,
             hasFailed: err !== null,
-            onlyAt: undefined,
+            isDoubtful: false,
           }));
           lists.set(endpoint, listed);
           list = agree(lists, limit);
         },
-        () => list.filter(({ onlyAt }) => onlyAt === undefined).length === limit,
+        () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return { list: isCursorUnknown ? undefined : list, calls };
     },
 
-    /** Reads a listed transaction, which names `address`; undefined while no endpoint has it. */
+    /**
+     * Reads a transaction, which names `address`, at two endpoints, and at the others if these do
+     * not agree. Undefined while no endpoint has it, or if only one of three has it.
+     */
     async readTransaction(
-      { signature, onlyAt }: Pick<ListedTransaction, "signature" | "onlyAt">,
+      signature: string,
       address: string,
     ): Promise<ReadTransaction | undefined> {
       const readFrom = readAt(signature, (keys) => keys.includes(address));
-      /** What the endpoint that alone lists the transaction returns. */
-      let uncertain: LandedTransaction | undefined;
-      const certain = await failover.call(
-        async (endpoint, signal) => {
-          const transaction = await readFrom(endpoint, signal);
-          if (endpoint !== onlyAt) return transaction;
-          uncertain = transaction;
-          return undefined;
-        },
-        (found) => found !== undefined,
+      const answers = await failover.callTwo<LandedTransaction | Error | undefined>(
+        readFrom,
+        (_, error) => error as Error,
+        (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),
       );
-      const transaction = certain ?? uncertain;
-      return transaction && { transaction, isCertain: certain !== undefined };
+      const quorum = Math.min(MIN_AGREEING, answers.length);
+      const groups = groupsOf(answers);
+      const agreeing = groups.find(({ length }) => length >= quorum);
+      if (agreeing) return { transaction: agreeing[0]!, isCertain: true };
+      if (groups.length > 1) throw new RpcError("unreadable", "getTransaction", "every endpoint");
+      const absent = answers.filter((answer) => answer === undefined).length;
+      const transaction = groups[0]?.[0];
+      if (transaction) return absent < MIN_AGREEING ? { transaction, isCertain: false } : undefined;
+      if (absent === 0) throw answers[0] as Error;
+      return undefined;
     },
   };
+}
+
+/** Groups the transactions among endpoints' answers by what they did to balances. */
+function groupsOf(
+  answers: readonly (LandedTransaction | Error | undefined)[],
+): readonly (readonly LandedTransaction[])[] {
+  const transactions = answers.flatMap((each) => (each instanceof Error ? [] : (each ?? [])));
+  const textOf = ({ err, balances }: LandedTransaction) =>
+    JSON.stringify([
+      err,
+      ...[...balances].map(([address, { before, after }]) => `${address} ${before} ${after}`),
+    ]);
+  return [...Map.groupBy(transactions, textOf).values()];
 }
 
 /**
  * Merges the lists of several endpoints, each up to `limit` long and newest first, into one. One
  * endpoint of several could invent transactions. So a transaction that one endpoint lists and at
- * least two do not is left out. If only one does not, `onlyAt` says so: either could be right. A
+ * least two do not is left out. If only one does not, it is doubtful: either could be right. A
  * list of `limit` transactions says nothing about older ones.
  */
 function agree(
   lists: ReadonlyMap<Endpoint, readonly ListedTransaction[]>,
   limit: number,
 ): readonly ListedTransaction[] {
-  const votes = [...lists].map(([endpoint, list]) => ({
-    endpoint,
+  const votes = [...lists.values()].map((list) => ({
     signatures: new Set(list.map(({ signature }) => signature)),
     oldestSlot: list.length === limit ? list.at(-1)!.slot : -1,
   }));
@@ -208,7 +228,7 @@ function agree(
         ({ signatures, oldestSlot }) => !signatures.has(each.signature) && each.slot > oldestSlot,
       );
       if (listing.length > 1 || omitting.length === 0) return each;
-      return omitting.length > 1 ? [] : { ...each, onlyAt: listing[0]!.endpoint };
+      return omitting.length > 1 ? [] : { ...each, isDoubtful: true };
     })
     .slice(0, limit);
 }

@@ -2,10 +2,10 @@ import { addMs, LONG_AGO, monotonicNow } from "../../time/monotonic.ts";
 
 /** What is kept for a wallet or a coin. */
 interface Floor {
-  /** The slot of the amounts last shown, or the last collect's slot if that is higher. */
-  slot: number;
-  /** The amounts last shown; undefined if a collect has changed them since. */
-  amounts: readonly unknown[] | undefined;
+  /** The slot of the amounts last shown; 0 before the first. */
+  shownSlot: number;
+  /** The amounts last shown. */
+  amounts: readonly unknown[];
   /** The slot of the last collect; 0 without one. */
   landedSlot: number;
 }
@@ -47,21 +47,31 @@ export function createFloors(needs: {
   const ifReached = (slot: number) => (slot <= newestSlot() ? slot : 0);
   const unheardSlot = () => (monotonicNow() < unheard.until ? ifReached(unheard.slot) : 0);
   const floorOf = (address: string) => current.get(address) ?? before.get(address);
+  const toSlots = ({ shownSlot, landedSlot }: Floor) => ({
+    shown: ifReached(shownSlot),
+    landed: ifReached(landedSlot),
+  });
 
   function keep(address: string, floor: Floor): void {
     if (current.has(address)) return;
     before.delete(address);
     current.set(address, floor);
     if (current.size < MAX_PER_GENERATION) return;
-    for (const { slot } of before.values())
-      forgottenSlot = Math.max(ifReached(forgottenSlot), slot);
+    forgottenSlot = ifReached(forgottenSlot);
+    for (const forgotten of before.values()) {
+      const { shown, landed } = toSlots(forgotten);
+      forgottenSlot = Math.max(forgottenSlot, shown, landed);
+    }
     before = current;
     current = new Map();
   }
 
   function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
     if (!floor) return slot < ifReached(forgottenSlot);
-    return slot < ifReached(floor.slot) && !isShown(amounts, floor);
+    const { shown, landed } = toSlots(floor);
+    // The collect has changed the amounts last shown.
+    if (landed > shown) return slot < landed;
+    return slot < shown && !isShown(amounts, floor);
   }
 
   return {
@@ -74,9 +84,9 @@ export function createFloors(needs: {
         const floor = floorOf(address);
         // A coin that does not exist needs no floor: it has no amounts.
         if (!floor && amounts.length === 0) continue;
-        const kept = floor ?? { slot, amounts, landedSlot: 0 };
-        if (slot >= ifReached(kept.slot)) {
-          kept.slot = slot;
+        const kept = floor ?? { shownSlot: slot, amounts, landedSlot: 0 };
+        if (slot >= ifReached(kept.shownSlot)) {
+          kept.shownSlot = slot;
           // Keep the array if its amounts are equal: replacing it has no use.
           if (!isShown(amounts, kept)) kept.amounts = amounts;
         }
@@ -94,9 +104,8 @@ export function createFloors(needs: {
       if (slot === 0) return;
       takeSlot(slot);
       if (slot > newestSlot()) return;
-      const floor = floorOf(address) ?? { slot: 0, amounts: undefined, landedSlot: 0 };
+      const floor = floorOf(address) ?? { shownSlot: 0, amounts: [], landedSlot: 0 };
       floor.landedSlot = Math.max(slot, ifReached(floor.landedSlot));
-      if (slot > ifReached(floor.slot)) Object.assign(floor, { slot, amounts: undefined });
       keep(address, floor);
     },
 
@@ -121,4 +130,4 @@ export function createFloors(needs: {
 }
 
 const isShown = (amounts: readonly unknown[], { amounts: shown }: Floor) =>
-  shown?.length === amounts.length && shown.every((amount, i) => amount === amounts[i]);
+  shown.length === amounts.length && shown.every((amount, i) => amount === amounts[i]);

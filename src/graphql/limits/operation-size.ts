@@ -180,7 +180,13 @@ export function measureOperation(
     counts.rootFields = 1;
     if (node.alias) counts.aliases++;
     if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
-    const { transfersOf, perItemOf, mintsIn, ...cost } = (field && costOf(field)) ?? {};
+    const {
+      transfersOf,
+      historyPages = 0,
+      perItemOf,
+      mintsIn,
+      ...cost
+    } = (field && costOf(field)) ?? {};
     counts.wallets += cost.wallets ?? 0;
     counts.collects += cost.collects ?? 0;
     counts.listedCollects += cost.listedCollects ?? 0;
@@ -190,6 +196,7 @@ export function measureOperation(
       counts.transfers += transfers;
       counts.historyRequests += requestsOfHistory(transfers);
     }
+    counts.historyRequests += historyPages * requestsOfHistory(0);
     const items = perItemOf === undefined ? [undefined] : listOf(node, perItemOf);
     const mintsOf = (item: unknown) =>
       mintsIn === undefined || perItemOf === undefined ? [] : toList(memberOf(item, mintsIn));

@@ -38,7 +38,7 @@ export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDesc
     const url = publicUrl ? new URL(path, publicUrl).href : `${basePath}/${path}`;
     return `[${path}](${url}): ${text}`;
   });
-  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name.`;
+  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name. GraphQL's \`coinsSeen\` has those swept lately. \`minimum\` is in SOL.`;
   return `# Tributary
 
 > Finds the Solana address of a social-network account. A token launched with this address as its creator earns trading fees for the account's owner, who may have no wallet. Shows these fees, and collects them to the address. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.

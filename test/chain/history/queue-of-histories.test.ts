@@ -13,7 +13,11 @@ it("eight lists are in flight and a thousand wait, though all readers want the s
     return new Promise<Awaited<ReturnType<Rpc["listTransactions"]>>>(() => undefined);
   };
   const { readPage } = createHistory({
-    rpc: { listTransactions, readTransaction: () => Promise.resolve(undefined) },
+    rpc: {
+      listTransactions,
+      readAccounts: () => Promise.resolve(),
+      readTransaction: () => Promise.resolve(undefined),
+    },
     floors: { landedSlotOf: () => 0 },
     historyCallsPerHour: 1e6,
     redis: undefined,

@@ -232,3 +232,35 @@ describe("endpoints' slots", () => {
     expect((await answer).answer).toMatchObject({ failure: "slot" });
   });
 });
+
+describe("an incomplete result of a call with a transaction", () => {
+  const call = (
+    failover: ReturnType<typeof newFailover>,
+    behave: (host: string) => Promise<string>,
+  ) =>
+    failover.callWithTransaction(
+      ({ host }) => behave(host),
+      (result) => result === "complete",
+    );
+
+  it("waits for the answer of a slow endpoint", async () => {
+    const answer = call(newFailover(), (host) =>
+      host === "first"
+        ? Promise.resolve("incomplete")
+        : new Promise<string>((resolve) => setTimeout(resolve, 4_000, "complete")),
+    );
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(await answer).toBe("complete");
+  });
+
+  it("is compared with an endpoint that has just failed", async () => {
+    const failover = newFailover();
+    await callOnce(failover, (host) =>
+      host === "third" ? Promise.resolve("found") : Promise.reject(down(host)),
+    );
+    const answer = call(failover, (host) =>
+      Promise.resolve(host === "third" ? "incomplete" : "complete"),
+    );
+    expect(await answer).toBe("complete");
+  });
+});

@@ -84,6 +84,13 @@ it("a collect's slot that was too high is replaced by that of the next collect",
   expect([floors.landedSlotOf("alice"), take(989, 5), take(990, 5)]).toEqual([990, false, true]);
 });
 
+it("a collect's slot that was too high leaves the floor of what was shown before", () => {
+  take(900, 5);
+  floors.require("alice", 990);
+  newest = 950;
+  expect([take(899, 4), take(899, 5), take(900, 6)]).toEqual([false, true, true]);
+});
+
 it("a slot that does not become the newest changes nothing", () => {
   const limited = createFloors({ newestSlot: () => 1_000, takeSlot: () => undefined });
   limited.require("alice", 900);

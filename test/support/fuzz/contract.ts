@@ -70,6 +70,7 @@ export function expectLookup(
     handle: expect.stringMatching(/^\w+$/),
     socialId: expect.stringMatching(/^(0|[1-9]\d{0,19})$/),
     address: addressesOf(body.socialId).address,
+    derivation: addressesOf(body.socialId).derivation,
     balance: { vault: sol, pda: sol, total: sol, withdrawable: sol },
     profile: expect.any(Object),
   });

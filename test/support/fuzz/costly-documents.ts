@@ -34,6 +34,7 @@ const SELECTIONS: readonly (readonly [text: string, fields: number, tokens: numb
   ["__typename", 1, 1],
   ["profile { name verified followers pictureUrl }", 5, 7],
   ["profile { __typename }", 1, 4],
+  ["derivation { program seeds bump }", 4, 6],
   ["balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports }", 8, 10],
   [`balance(mints: ["${MINT}"]) { vault }`, 2, 11],
   [`coins(mints: ["${MINT}"]) { mint stage waiting amount reason }`, 6, 15],

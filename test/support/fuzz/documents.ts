@@ -46,6 +46,7 @@ const MINTS = [
   "nonsense",
 ];
 
+const minimum = fc.constantFrom(null, "", "0", "0.5", "1000", "0,5");
 const mints = fc.array(fc.constantFrom(...MINTS), { maxLength: 12 });
 /** The variables that documents use, with their types and valid values. */
 const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> = {
@@ -54,11 +55,15 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   mints: { type: "[String!]!", valid: mints },
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
   id: { type: "ID!", valid: fc.constantFrom<unknown>(...IDS, 7, 2 ** 64) },
+  minimum: { type: "String", valid: minimum },
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   collects: {
     type: "[CollectInput!]!",
     valid: fc.array(
-      fc.record({ socialId: fc.constantFrom(...IDS), mints }, { requiredKeys: ["socialId"] }),
+      fc.record(
+        { socialId: fc.constantFrom(...IDS), mints, minimum },
+        { requiredKeys: ["socialId"] },
+      ),
       {
         maxLength: 3,
       },
@@ -107,7 +112,8 @@ const directive = rarely(
 );
 
 /** As JSON, but for the names of members. */
-const toLiteral = (value: unknown) => JSON.stringify(value).replace(/"(socialId|mints)":/g, "$1:");
+const toLiteral = (value: unknown) =>
+  JSON.stringify(value).replace(/"(socialId|mints|minimum)":/g, "$1:");
 
 function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
   const { valid: values } = VARIABLES[name]!;
@@ -310,7 +316,7 @@ const { shape } = fc.letrec<{ shape: unknown }>((tie) => {
       pair.map(([depth, inner]) => nest(depth, inner, (a) => ({ a }))),
       fc.array(tie("shape"), { maxLength: 12 }),
       fc.dictionary(
-        fc.constantFrom("socialId", "mints", "__proto__", "toJSON", "length", ""),
+        fc.constantFrom("socialId", "mints", "minimum", "__proto__", "toJSON", "length", ""),
         tie("shape"),
       ),
       fc.record(

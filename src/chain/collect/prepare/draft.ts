@@ -42,6 +42,8 @@ export interface PendingCollect {
    */
   readonly distributions: ReadonlyMap<string, Claim>;
   readonly payers: Payers;
+  /** The least that a waiting caller wants moved. A caller who joins can lower it. */
+  readonly minimum: () => Lamports;
   /** The address block that requested the coins. */
   readonly block: string | undefined;
   /** Drafts add the mints of the coins that they leave out. */
@@ -133,10 +135,11 @@ export function createReadDrafts(needs: {
     wanted: CollectPart,
     waiting: readonly ChosenSweep[],
   ) {
-    const { claim, distributions, leftOut } = collect;
+    const { claim, distributions, leftOut, minimum } = collect;
     const { address, creatorVault, ammVault } = wanted.account;
     const { rentMinimum } = before;
-    const missing = saturatingSubtract(missingRent, collectableWith(wanted.sweeps, before));
+    const amount = collectableWith(wanted.sweeps, before);
+    const missing = saturatingSubtract(missingRent, amount);
     let vaults = before;
     let sweeps = ofGroup.filter(
       ({ stage, coin }) => stage !== "SHARED" || distributions.has(coin.mint),
@@ -220,6 +223,9 @@ export function createReadDrafts(needs: {
     return {
       ...{ id, isApart, address, collect, wanted, rentMinimum, unwithdrawable },
 
+      /** The lamports that the transaction is to move for the account, before any simulation. */
+      amount,
+
       /**
        * How many more lamports of fees the address needs to become rent-exempt, if any. A smaller
        * transfer fails.
@@ -296,8 +302,11 @@ export function createReadDrafts(needs: {
           : findUnpaid(part, simulated, terms, rentMinimum);
         if (leftInAmm.get(ammVault)) leaveOutAmm();
         else if (unpaid.length > 0) leaveOutUnpaid(unpaid);
-        else if (movedBy(part, simulated) < minCollectLamports) giveUp(undefined);
-        else return false;
+        else {
+          const moved = movedBy(part, simulated);
+          if (moved >= minCollectLamports && moved >= minimum()) return false;
+          giveUp(undefined);
+        }
         return true;
       },
 

@@ -257,6 +257,7 @@ export function createPlanner(needs: {
         {
           ...{ rpc, floors, composer, feePayer: feePayer.address },
           leastLeft: feePayer.leastLeft() + drafts[0]!.rentMinimum,
+          rentMinimum: drafts[0]!.rentMinimum,
         },
         parts,
       );

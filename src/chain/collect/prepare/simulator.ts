@@ -1,13 +1,10 @@
 import { saturatingSubtract, toLamports, type Lamports } from "../../lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../../priority-fee.ts";
 import type { Rpc } from "../../rpc/rpc-client.ts";
-import {
-  isFeePayerShort,
-  isReceiverBelowRent,
-  type TransactionError,
-} from "../../rpc/transaction-error.ts";
+import type { Simulation } from "../../rpc/simulations.ts";
+import { isFeePayerShort, type TransactionError } from "../../rpc/transaction-error.ts";
 import type { Floors } from "../../slots/stale-balances.ts";
-import { distributionsOf } from "../../choose-sweeps.ts";
+import { distributionsOf, rentOf } from "../../choose-sweeps.ts";
 import { readWrappedSol } from "../../token-accounts.ts";
 import type { CollectPart, Composer, TransactionTerms } from "../message/composer.ts";
 import { MAX_UNIT_LIMIT, toTransaction } from "../message/message.ts";
@@ -42,10 +39,13 @@ export const SIMULATED_TERMS: TransactionTerms = {
   guard: 1n,
 };
 
+/** How much worse a simulation is than planned. */
+const SEVERITY = { asPlanned: 0, leavesFees: 1, fails: 2, feePayerShort: 3 };
+
 /**
  * Simulates a transaction of one or several accounts. `feePayer` is in base58. With fewer lamports
- * than `leastLeft` after the transaction, the fee payer counts as short. Rejects with an {@link
- * RpcError}.
+ * than `leastLeft` after the transaction, the fee payer counts as short. `rentMinimum`: what an
+ * emptied vault keeps. Rejects with an {@link RpcError}.
  */
 export async function simulate(
   needs: {
@@ -54,10 +54,11 @@ export async function simulate(
     composer: Composer;
     feePayer: string;
     leastLeft: bigint;
+    rentMinimum: Lamports;
   },
   parts: readonly CollectPart[],
 ): Promise<Simulated | FailedSimulation> {
-  const { rpc, floors, composer, feePayer, leastLeft } = needs;
+  const { rpc, floors, composer, feePayer, leastLeft, rentMinimum } = needs;
   const sweeps = parts.flatMap((part) => part.sweeps);
   const distributions = distributionsOf(sweeps);
   const base64 = toTransaction(composer.compose(parts, SIMULATED_TERMS), feePayer);
@@ -67,7 +68,31 @@ export async function simulate(
       .filter(({ withPool }) => withPool)
       .map(({ coin }) => coin.sharingConfig.ammVault),
   ];
-  const isPlain = sweeps.length === 0 && ammVaults.length === 0;
+  const emptied = [
+    ...parts.filter(({ withVaults }) => withVaults).map(({ account }) => account.creatorVault),
+    ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
+  ];
+  /** The remainders of rounded shares, at most. */
+  const remainders = distributions.reduce((sum, { shareholders }) => sum + shareholders.length, 0);
+
+  function severityOf(simulation: Simulation): number {
+    if (simulation.err !== null)
+      return isFeePayerShort(simulation.err) ? SEVERITY.feePayerShort : SEVERITY.fails;
+    const { accounts, payerBefore, left } = simulation;
+    if (left < leastLeft) return SEVERITY.feePayerShort;
+    const inVaults = emptied.reduce(
+      (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
+      0n,
+    );
+    const inAmm = ammVaults.reduce(
+      (sum, vault) => sum + (readWrappedSol(accounts.get(vault)) ?? 0n),
+      0n,
+    );
+    const isAsPlanned =
+      inVaults + inAmm <= BigInt(remainders) && rentIn(payerBefore ?? left, left) <= rentOf(sweeps);
+    return isAsPlanned ? SEVERITY.asPlanned : SEVERITY.leavesFees;
+  }
+
   const simulated = await rpc.simulateTransaction(base64, {
     addresses: [
       ...parts.map(({ account }) => account.creatorVault),
@@ -76,9 +101,7 @@ export async function simulate(
       ...ammVaults,
     ],
     feePayer,
-    leastLeft,
-    // Other errors only leave something out.
-    confirmsError: (err) => isPlain || isFeePayerShort(err) || isReceiverBelowRent(err),
+    severityOf,
     minSlot: Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address))),
   });
   if (simulated.err !== null) return simulated;
@@ -93,10 +116,15 @@ export async function simulate(
     leftInAmm: new Map<string, Lamports>(
       ammVaults.map((each) => [each, readWrappedSol(accounts.get(each)) ?? toLamports(0)]),
     ),
-    rent: saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS)),
+    rent: rentIn(before, left),
     left,
     certainlyLeft: most < left ? most : left,
   };
+}
+
+/** Returns what the fee payer loses besides the base fee. */
+function rentIn(before: Lamports, left: Lamports): Lamports {
+  return saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS));
 }
 
 /** Reads the fee payer's lamports at another endpoint than the simulation's, if one works. */

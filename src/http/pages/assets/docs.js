@@ -1,7 +1,7 @@
-/* global SwaggerUIBundle */
 const viewer = document.getElementById("viewer");
 
-const ui = SwaggerUIBundle({
+// Undefined if its file was refused (refused.js).
+const ui = window.SwaggerUIBundle?.({
   url: "openapi.json",
   domNode: viewer,
   tryItOutEnabled: true,
@@ -27,16 +27,15 @@ function open(operationId) {
 }
 
 /**
- * Starts an operation with how to call it, if it has no body, and its description on demand. The
- * style sheet hides the description above it, which would move the form out of sight.
+ * Starts an operation with how to call it, and its description on demand. The style sheet hides the
+ * description above it, which would move the form out of sight.
  */
 function startOfOperation({ React, getComponent }) {
   const withStart = (Parameters) => (props) =>
     React.createElement(
       React.Fragment,
       null,
-      props.pathMethod[1] === "get" &&
-        React.createElement("pre", { className: "curl-example" }, toCurl(props)),
+      React.createElement("pre", { className: "curl-example" }, toCurl(props)),
       onDemand({ React, getComponent }, "How it works", props.operation.get("description")),
       React.createElement(Parameters, props),
     );
@@ -117,11 +116,14 @@ function execution({ React }) {
 }
 
 function toCurl({ pathMethod: [path], operation }) {
-  const parameters = operation.get("parameters").filter((parameter) => parameter.get("required"));
+  const { parameters = [], requestBody } = operation.toJS();
+  const url = `${baseUrl()}${path}`;
+  if (requestBody)
+    return `curl '${url}' -d '${JSON.stringify(requestBody.content["application/json"].example)}'`;
   const query = parameters
-    .map((parameter) => [parameter.get("name"), parameter.get("example")])
-    .toJS();
-  return `curl '${baseUrl()}${path}?${new URLSearchParams(query)}'`;
+    .filter(({ required }) => required)
+    .map(({ name, example }) => [name, example]);
+  return `curl '${url}?${new URLSearchParams(query)}'`;
 }
 
 /** Shows a response's headers, which nearly all responses share, only on demand. */

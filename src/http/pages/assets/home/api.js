@@ -45,6 +45,14 @@ export async function readHistory(socialId, signal) {
   return data.wallet.history;
 }
 
+/** Reads the mints that an account's last transactions named. Costs three requests. */
+export async function readCoinsSeen(socialId, signal) {
+  const query = `query CoinsSeen($socialId: String!) { wallet: walletById(socialId: $socialId) { coinsSeen } }`;
+  const { data, errors } = await run({ query, variables: { socialId } }, signal);
+  if (!data.wallet.coinsSeen) throw errors[0];
+  return data.wallet.coinsSeen;
+}
+
 /** Moves the fees. Costs one request. */
 export async function collect({ socialId, mints }) {
   const query = `mutation Collect($socialId: String!, $mints: [String!]!) {

@@ -80,6 +80,9 @@ export function showDoubt(error) {
 
 /** Shows the three figures. One that has changed since the last time lights up. */
 export function showFigures(balance, coins) {
+  const digits = Math.max(...AMOUNTS.map((id) => balance[id].length));
+  document.querySelector(".figures").style.setProperty("--digits", digits);
+  byId("less").textContent = balance.vault === "0.0000" ? "Less a fee of 2%" : "Of both, less 2%";
   const isUpdate = !byId("creator").classList.contains("loading");
   for (const id of AMOUNTS) {
     const element = byId(id);

@@ -1,6 +1,6 @@
 import { readWallet, watchWallet } from "./api.js";
 import { setLoading, showDoubt, showFigures, showIdentity, showLoading } from "./card.js";
-import { showCoins, showCoinsLoading } from "./coins.js";
+import { showCoins, showCoinsLoading, startOffers } from "./coins.js";
 import { offerCollect, resetCollect, startCollect } from "./collect.js";
 import { byId, copies, countDown, say, sleep } from "./dom.js";
 import { addCollected, showHistoryLoading, updateHistory } from "./history.js";
@@ -128,6 +128,13 @@ function showBalance({ target }, { socialId, balance, coins }) {
 
 /** Shows why there is no account to show. Tries again by itself after an error that passes. */
 async function showNotice(of, error) {
+  const { handle, mints, mayBeId } = of.target;
+  if (error.code === "SOCIAL_NOT_FOUND" && mayBeId) {
+    const target = { socialId: handle, mints };
+    history.replaceState(null, "", toPageUrl(target));
+    open(target);
+    return;
+  }
   const { kind, title, text, action, waitSeconds } = describeLookup(error, of.target);
   byId("creator").hidden = true;
   byId("notice").hidden = false;
@@ -185,8 +192,8 @@ function removeCoin(mint) {
 byId("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
   const target = readAccount(byId("handle").value);
-  if (target?.handle === "") return;
-  if (target) visit(target);
+  if (target?.handle === "") byId("handle").focus();
+  else if (target) visit(target);
   else
     byId("handle-problem").textContent =
       "This is no profile. Paste an address such as https://x.com/creator, or enter a handle.";
@@ -229,5 +236,6 @@ const shareUrl = () => toPageUrl({ socialId: view.wallet.socialId, mints: view.t
 copies(byId("share"), shareUrl);
 copies(byId("copy-address"), () => byId("address").textContent);
 startCollect(showCollected);
+startOffers(() => view, addCoin);
 startSandbox(() => view?.wallet?.socialId, addCoin);
 open(readParameters(new URLSearchParams(location.search)));

@@ -7,14 +7,21 @@ function toUrl(text) {
   return URL.parse(/^https?:\/\//i.test(text) ? text : `https://${text}`) ?? undefined;
 }
 
+/** More digits than a handle may have. */
+const ONLY_ID = /^\d{16,20}$/;
+const MAYBE_ID = /^\d{1,15}$/;
+
 /**
- * Reads a handle, an @handle, the address of a profile at the network, or of this page. Returns the
- * account and its coins, or undefined for the address of anything else.
+ * Reads a handle, an @handle, an account's id, the address of a profile at the network, or of this
+ * page. Returns the account and its coins, or undefined for the address of anything else.
+ * `mayBeId`: the handle may also have been meant as an id.
  */
 export function readAccount(text) {
   const trimmed = text.trim();
   const url = toUrl(trimmed);
-  if (!url) return { handle: trimmed.replace(/^@/, ""), mints: [] };
+  if (ONLY_ID.test(trimmed)) return { socialId: trimmed, mints: [] };
+  if (!url)
+    return { handle: trimmed.replace(/^@/, ""), mints: [], mayBeId: MAYBE_ID.test(trimmed) };
   if (NETWORK.test(url.hostname)) {
     const [handle] = url.pathname.split("/").filter(Boolean);
     return handle && { handle: handle.replace(/^@/, ""), mints: [] };

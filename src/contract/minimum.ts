@@ -1,0 +1,17 @@
+import { ContractError, quote } from "./contract-error.ts";
+
+const DECIMALS = 9;
+/** More whole SOL than exist have ten digits. */
+const MINIMUM_PATTERN = /^([0-9]{1,10})(?:\.([0-9]{1,9}))?$/;
+
+export function invalidMinimum(received: unknown): ContractError {
+  const message = `\`minimum\` must be a string of SOL with at most ${DECIMALS} digits after the point, such as "0.5". Received ${quote(received)}.`;
+  return new ContractError("INVALID_MINIMUM", { message });
+}
+
+/** Parses the least SOL that a collect is to move. Returns lamports. Throws INVALID_MINIMUM. */
+export function toMinimum(text: string): bigint {
+  const [, sol, decimals = ""] = MINIMUM_PATTERN.exec(text) ?? [];
+  if (sol === undefined) throw invalidMinimum(text);
+  return BigInt(sol + decimals.padEnd(DECIMALS, "0"));
+}

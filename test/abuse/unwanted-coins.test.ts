@@ -1,0 +1,220 @@
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { PublicKey, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
+import { afterEach, expect, it } from "vitest";
+import { sweptCoinsOf } from "../../src/chain/history/swept-coins.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  AMM,
+  collectCreatorFee,
+  distributeCreatorFees,
+  poolOf,
+  PUMP,
+  sweepCurve,
+  sweepPool,
+  toInstruction,
+} from "../support/launchpad-instructions.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 10n ** 9n;
+const base58 = (data: Uint8Array) => getBase58Decoder().decode(data);
+
+let world: World;
+let node: LyingEndpoint;
+let account: SandboxAccount;
+async function start(overrides: Record<string, unknown> = {}) {
+  world = await startWorld(async (sandbox: TestSandbox) => {
+    node = await startLyingEndpoint(sandbox);
+    return { SOLANA_RPC_URL: node.url, ...overrides };
+  });
+  account = world.account("artist001");
+}
+afterEach(async () => {
+  await world.close();
+  await node.close();
+});
+
+const QUERY = `query ($id: String!) { walletById(socialId: $id) { address coinsSeen } }`;
+async function ask(headers: Record<string, string> = {}) {
+  world.sandbox.chain.advanceSlots(1);
+  return world.graphql(QUERY, { id: account.id }, headers);
+}
+const coinsSeen = async () => (await ask()).body.data.walletById.coinsSeen;
+const callsTo = (name: string) => node.calls.filter(isMethod(name)).length;
+
+function launch(creator: string, fees = SOL): string {
+  const mint = newMint();
+  world.sandbox.coins.launch({ mint, creator, fees });
+  return mint;
+}
+type Listed = ReturnType<typeof sweepCurve>;
+const toInstructions = (listed: readonly Listed[]) =>
+  listed.map((each) => toInstruction(each, each.accounts));
+/** Lands instructions, as anyone can, in a transaction that also pays these addresses a lamport. */
+function sendWith(listed: readonly Listed[], ...addresses: string[]): string {
+  const { chain } = world.sandbox;
+  return chain.sendFromFaucet(() => [
+    ...toInstructions(listed),
+    ...addresses.map((address): TransactionInstruction =>
+      SystemProgram.transfer({
+        fromPubkey: new PublicKey(chain.faucet),
+        toPubkey: new PublicKey(address),
+        lamports: 1,
+      }),
+    ),
+  ]);
+}
+
+it("a stranger's sweep of another creator's coin does not count, although its transaction pays the vault and the address", async () => {
+  await start();
+  const { faucet } = world.sandbox.chain;
+  const stranger = world.account("artist002").address;
+  const [onCurve, inPool] = [launch(stranger), launch(stranger, 0n)];
+  world.sandbox.coins.migrate(inPool, { fees: SOL });
+  const { address, creatorVault } = account;
+  sendWith(
+    [sweepCurve(faucet, onCurve, stranger), collectCreatorFee(stranger)],
+    address,
+    creatorVault,
+  );
+  sendWith([sweepPool(faucet, inPool, stranger)], address, creatorVault);
+  expect(await coinsSeen()).toEqual([]);
+  expect(callsTo("getTransaction")).toBe(2);
+});
+
+it("a stranger's distribution does not count if the account has no share of the coin", async () => {
+  await start();
+  const { chain, coins } = world.sandbox;
+  const mint = newMint();
+  const shareholders = [world.account("artist002").address, world.account("artist003").address];
+  coins.launch({
+    mint,
+    creator: shareholders[0]!,
+    kind: "shared",
+    shareholders: shareholders.map((address) => ({ address, bps: 5_000 })),
+    fees: SOL,
+  });
+  const sweep = sweepCurve(chain.faucet, mint, coins.creatorOf(mint)!);
+  sendWith(
+    [sweep, distributeCreatorFees(mint, shareholders)],
+    account.address,
+    account.creatorVault,
+  );
+  expect(await coinsSeen()).toEqual([]);
+});
+
+it("only the launch platform's instructions count: neither another program's, nor another instruction", () => {
+  const creator = "FBPDdfpbMweBco4nhqyCKX8Agvq7oNGiDkng6EdHfyvp";
+  const creatorAccount = {
+    address: creator,
+    creatorVault: sweepCurve(PUMP, newMint(), creator).accounts[9]![0],
+    ammVaultAuthority: sweepPool(PUMP, newMint(), creator).accounts[6]![0],
+  };
+  const mint = newMint();
+  const seenIn = (listed: Listed, data?: string, program = listed.program) => {
+    const [instruction] = toInstructions([listed]);
+    const accounts = listed.accounts.map(([address]) => address);
+    const text = data ?? base58(instruction!.data);
+    return sweptCoinsOf({ instructions: [{ program, accounts, data: text }] }, creatorAccount);
+  };
+  const none = { mints: [], pools: [] };
+  const curve = sweepCurve(PUMP, mint, creator);
+  const pool = sweepPool(PUMP, mint, creator);
+  const distribution = distributeCreatorFees(mint, [creator]);
+  expect(seenIn(curve)).toEqual({ mints: [mint], pools: [] });
+  expect(seenIn(distribution)).toEqual({ mints: [mint], pools: [] });
+  expect(seenIn(pool)).toEqual({ mints: [], pools: [poolOf(mint)] });
+  for (const listed of [curve, distribution, pool]) {
+    expect(seenIn(listed, "")).toEqual(none);
+    expect(seenIn(listed, undefined, "other")).toEqual(none);
+  }
+  expect(seenIn(curve, undefined, AMM)).toEqual(none);
+  expect(seenIn(pool, undefined, PUMP)).toEqual(none);
+  // A node may send an instruction without its accounts.
+  expect(seenIn({ ...curve, accounts: [] })).toEqual(none);
+});
+
+it("a coin that changes hands is still seen, and a balance leaves it out", async () => {
+  await start();
+  const mint = launch(account.address);
+  await world.collect(account.id, {}, [mint]);
+  // The platform can give a coin to another creator.
+  world.sandbox.coins.launch({ mint, creator: world.account("artist002").address, fees: SOL });
+  expect(await coinsSeen()).toEqual([mint]);
+  const { body } = await world.request(`/wallet/lookup?handle=artist001&mint=${mint}`);
+  expect(body.balance.vault).toBe("0.0000");
+  expect(body.coins).toMatchObject([{ collectable: false, reason: "OTHER_CREATOR" }]);
+});
+
+it("an endpoint cannot give a pool another coin", async () => {
+  await start();
+  const mint = launch(account.address, 0n);
+  world.sandbox.coins.migrate(mint, { fees: SOL });
+  await world.collect(account.id, {}, [mint]);
+  const other = new PublicKey(newMint()).toBuffer();
+  node.lie({
+    getMultipleAccounts(tellTruth, [keys]) {
+      const { context, value } = tellTruth();
+      const at = keys.indexOf(poolOf(mint));
+      if (at < 0) return { context, value };
+      const data = Buffer.from(value[at].data[0], "base64");
+      other.copy(data, 43);
+      value[at].data[0] = data.toString("base64");
+      return { context, value };
+    },
+  });
+  expect(await coinsSeen()).toEqual([]);
+});
+
+it("a stranger who launches two hundred coins for the account makes the list no longer than a hundred, and calls no more than two pages have", async () => {
+  await start({ HISTORY_CALLS_PER_HOUR: 36_000 });
+  const { faucet } = world.sandbox.chain;
+  for (let i = 0; i < 40; i++) {
+    const mints = Array.from({ length: 5 }, () => launch(account.address));
+    sendWith(mints.map((mint) => sweepCurve(faucet, mint, account.address)));
+  }
+  const own = launch(account.address);
+  await world.collect(account.id, {}, [own]);
+  node.calls.length = 0;
+  const seen = await coinsSeen();
+  expect(seen).toHaveLength(100);
+  expect(seen[0]).toBe(own);
+  expect([callsTo("getSignaturesForAddress"), callsTo("getTransaction")]).toEqual([2, 30]);
+});
+
+it("the coins of a wallet cost two requests more, a hundred wallets' are refused, and the budget of histories pays the calls", async () => {
+  await start({
+    HISTORY_CALLS_PER_HOUR: 2_400,
+    RATE_LIMIT_MAX: 20,
+    RATE_LIMIT_WINDOW_SECONDS: 3600,
+  });
+  const caller = { "x-forwarded-for": "192.0.2.1" };
+  const { headers } = await ask(caller);
+  expect(headers.get("ratelimit")).toMatch(/;r=17;/);
+  const many = await world.graphql(
+    `{ walletsById(socialIds: [${Array.from({ length: 10 }, (_, i) => `"${i + 1}"`).join(" ")}]) { coinsSeen } }`,
+    {},
+    caller,
+  );
+  expect([many.status, many.body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
+
+  // Two lists each time, of the 62 calls that the block has at once.
+  const answers = [];
+  for (let i = 0; i < 35; i++) answers.push(await ask({ "x-forwarded-for": `192.0.2.${i + 2}` }));
+  const refused = answers.at(-1)!;
+  expect([refused.status, refused.body]).toMatchObject([
+    200,
+    {
+      data: { walletById: { address: account.address, coinsSeen: null } },
+      errors: [
+        {
+          path: ["walletById", "coinsSeen"],
+          extensions: { code: "SERVICE_BUSY", scope: "CALLER" },
+        },
+      ],
+    },
+  ]);
+  expect(callsTo("getSignaturesForAddress")).toBeLessThanOrEqual(65);
+});

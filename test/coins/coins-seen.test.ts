@@ -1,0 +1,147 @@
+import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import {
+  collectCreatorFee,
+  sweepCurve,
+  sweepPool,
+  toInstruction,
+  transferCreatorFeesToPump,
+} from "../support/launchpad-instructions.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 10n ** 9n;
+
+let world: World;
+/** Each test has an account of its own. */
+let account: SandboxAccount;
+let tests = 0;
+beforeAll(async () => {
+  world = await startWorld();
+});
+beforeEach(() => {
+  account = world.account(`artist${String(++tests).padStart(3, "0")}`);
+  world.forgetCalls();
+});
+afterAll(() => world.close());
+
+const QUERY = `query ($id: String!) {
+  walletById(socialId: $id) { coinsSeen history { nodes { kind signature mints } } }
+}`;
+async function read() {
+  world.sandbox.chain.advanceSlots(1);
+  const { body } = await world.graphql(QUERY, { id: account.id });
+  expect(body.errors).toBeUndefined();
+  const { coinsSeen, history } = body.data.walletById;
+  return { coinsSeen, transfers: history.nodes };
+}
+
+type NewCoin = Parameters<World["sandbox"]["coins"]["launch"]>[0];
+function launch(coin: Partial<NewCoin> = {}): string {
+  const mint = newMint();
+  world.sandbox.coins.launch({ mint, creator: account.address, fees: SOL, ...coin });
+  return mint;
+}
+function launchInPool(): string {
+  const mint = launch({ fees: 0n });
+  world.sandbox.coins.migrate(mint, { fees: SOL });
+  return mint;
+}
+const launchShared = () =>
+  launch({
+    kind: "shared",
+    shareholders: [
+      { address: account.address, bps: 6_000 },
+      { address: world.account("creator").address, bps: 4_000 },
+    ],
+  });
+const collect = async (...mints: string[]): Promise<string> =>
+  (await world.collect(account.id, {}, mints)).body.txSignature;
+/** Lands instructions of the launch platform, as anyone can. Returns the signature. */
+const send = (...instructions: Parameters<typeof toInstruction>[0][]): string =>
+  world.sandbox.chain.sendFromFaucet(() =>
+    instructions.map((each) =>
+      toInstruction(each, (each as ReturnType<typeof sweepCurve>).accounts),
+    ),
+  );
+const callsTo = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
+
+it("a transfer has the coins that its collect swept from curves and pools, or distributed", async () => {
+  const [onCurve, inPool, shared] = [launch(), launchInPool(), launchShared()];
+  const signature = await collect(onCurve, inPool, shared);
+  const { transfers, coinsSeen } = await read();
+  expect(transfers).toEqual([
+    { kind: "COLLECTED", signature, mints: expect.arrayContaining([onCurve, inPool, shared]) },
+  ]);
+  expect(transfers[0].mints).toHaveLength(3);
+  expect([...coinsSeen].sort()).toEqual([onCurve, inPool, shared].sort());
+});
+
+it("a transfer has no coins if its collect named none", async () => {
+  const signature = await collect();
+  expect(await read()).toEqual({
+    coinsSeen: [],
+    transfers: [{ kind: "COLLECTED", signature, mints: [] }],
+  });
+});
+
+it("the coins are the last ones first, each once", async () => {
+  const [first, second] = [launch(), launch()];
+  await collect(first);
+  world.sandbox.coins.addFees(first, SOL);
+  await collect(second);
+  await collect(first);
+  const { coinsSeen, transfers } = await read();
+  expect(coinsSeen).toEqual([first, second]);
+  expect(transfers.map(({ mints }: any) => mints)).toEqual([[first], [second], [first]]);
+});
+
+it("a coin that anyone sweeps to the vault is seen, although no transfer shows it", async () => {
+  const { faucet } = world.sandbox.chain;
+  const [onCurve, inPool] = [launch(), launchInPool()];
+  send(sweepCurve(faucet, onCurve, account.address));
+  send(
+    sweepPool(faucet, inPool, account.address),
+    transferCreatorFeesToPump(account.address),
+    collectCreatorFee(account.address),
+  );
+  const { coinsSeen, transfers } = await read();
+  expect(coinsSeen).toEqual([inPool, onCurve]);
+  expect(transfers.map(({ mints }: any) => mints)).toEqual([[inPool]]);
+});
+
+it("a coin that was never swept is not seen", async () => {
+  const mint = launch();
+  expect((await read()).coinsSeen).toEqual([]);
+  await collect(mint);
+  expect((await read()).coinsSeen).toEqual([mint]);
+});
+
+it("the coins seen can be named, and their balance is read from the chain", async () => {
+  const mint = launch();
+  await collect(mint);
+  world.sandbox.coins.addFees(mint, SOL);
+  const [seen] = (await read()).coinsSeen;
+  const { body } = await world.request(`/wallet/lookup?handle=${account.handle}&mint=${seen}`);
+  expect(body.coins).toMatchObject([{ mint, waiting: "1.0000", collectable: true }]);
+});
+
+it("a transaction or a pool is read once", async () => {
+  await collect(launch(), launchInPool());
+  await read();
+  const before = [callsTo("getTransaction"), callsTo("getMultipleAccounts")];
+  await read();
+  await read();
+  expect([callsTo("getTransaction"), callsTo("getMultipleAccounts")]).toEqual(before);
+});
+
+it("coins cannot be watched, because each event would read them again", async () => {
+  const { status, body } = await world.post(
+    "/graphql",
+    { query: `subscription { walletById(socialId: "${account.id}") { coinsSeen } }` },
+    { accept: "text/event-stream" },
+  );
+  expect(status).toBe(400);
+  expect(JSON.stringify(body)).toContain("A subscription has no `history` and no `coinsSeen`.");
+});

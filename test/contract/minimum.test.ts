@@ -1,0 +1,217 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { formatExactSol, toLamports } from "../../src/chain/lamports.ts";
+import { toMinimum } from "../../src/contract/minimum.ts";
+import { newMint } from "../support/new-mint.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 10n ** 9n;
+
+it.each([
+  ["0", 0n],
+  ["0.5", 500_000_000n],
+  ["0.000000001", 1n],
+  ["12", 12n * SOL],
+  ["007.10", 7_100_000_000n],
+  ["9999999999.999999999", 9_999_999_999_999_999_999n],
+])("a minimum of %s SOL is %d lamports", (text, lamports) => {
+  expect(toMinimum(text)).toBe(lamports);
+});
+
+const MALFORMED = [
+  "",
+  " 1",
+  "1 ",
+  "-1",
+  "+1",
+  "1.",
+  ".5",
+  "0,5",
+  "1e3",
+  "0x1",
+  "NaN",
+  "Infinity",
+  "0.0000000001",
+  "12345678901",
+  "1\n",
+  "١",
+];
+
+it.each([
+  [0n, "0"],
+  [1n, "0.000000001"],
+  [300_000_000n, "0.3"],
+  [20n * SOL, "20"],
+])("%d lamports are %s SOL", (lamports, text) => {
+  expect(formatExactSol(toLamports(lamports))).toBe(text);
+});
+
+describe("a collect with a minimum", () => {
+  let world: World;
+  /** Each test has an account of its own, with 0.3 SOL in its vault. */
+  let id: string;
+  let handle: string;
+  let tests = 0;
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  beforeEach(() => {
+    const { chain } = world.sandbox;
+    handle = `artist${String(++tests).padStart(3, "0")}`;
+    const account = world.account(handle);
+    ({ id } = account);
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 300_000_000n);
+    world.forgetCalls();
+  });
+  afterAll(() => world.close());
+
+  const collect = (minimum: unknown, mints?: readonly string[], socialId = id) =>
+    world.post("/collect", { socialId, mints, minimum });
+  const collects = () => world.sandbox.landedCollectsOf(handle);
+  const NAME_COINS = "Fees may also wait on coins: name up to 10 by their mints, in `mints`.";
+  const tooLittle = (sol: string, isAdvised = true) =>
+    `Only ${sol} SOL can be collected, less than \`minimum\`. Try again after more trading.${isAdvised ? ` ${NAME_COINS}` : ""}`;
+
+  it("moves nothing and simulates nothing if the transaction would move less, and says what waits", async () => {
+    const { status, body } = await collect("0.300000001");
+    expect([status, body]).toEqual([
+      400,
+      {
+        success: false,
+        error: "NOTHING_TO_COLLECT",
+        message: tooLittle("0.3"),
+        collected: "0.0000",
+      },
+    ]);
+    expect(world.chainCalls()).not.toContain("simulateTransaction");
+    expect(collects()).toEqual([]);
+  });
+
+  it.each(["0.3", "0.000000001", "0", null, undefined])(
+    "collects what reaches it: %s",
+    async (minimum) => {
+      const { status, body } = await collect(minimum);
+      expect([status, body.collected]).toEqual([200, "0.3000"]);
+    },
+  );
+
+  it("counts the coins that the request names", async () => {
+    const mint = newMint();
+    const { address } = world.account(handle);
+    world.sandbox.coins.launch({ mint, creator: address, fees: SOL });
+    expect((await collect("1.3")).body.message).toBe(tooLittle("0.3"));
+    expect((await collect("1.300000001", [mint])).body.message).toBe(tooLittle("1.3", false));
+    expect((await collect("1.3", [mint])).body).toMatchObject({ collected: "1.3000" });
+  });
+
+  it("counts the account's share of a coin, not that of others", async () => {
+    const mint = newMint();
+    const shareholders = [
+      { address: world.account(handle).address, bps: 6_000 },
+      { address: world.account("creator").address, bps: 4_000 },
+    ];
+    world.sandbox.coins.launch({
+      mint,
+      creator: shareholders[0]!.address,
+      kind: "shared",
+      shareholders,
+      fees: SOL,
+    });
+    const { body } = await collect("0.91", [mint]);
+    expect(body.message).toMatch(/^Only 0\.[89]\d* SOL can be collected/);
+    expect(world.chainCalls()).not.toContain("simulateTransaction");
+    expect((await collect("0.8", [mint])).body).toMatchObject({ success: true });
+  });
+
+  it("is the same in GraphQL, for one account and for many", async () => {
+    const one = await world.graphql(
+      `mutation ($id: String!) { collect(socialId: $id, minimum: "0.31") { success error message } }`,
+      { id },
+    );
+    const nothing = { success: false, error: "NOTHING_TO_COLLECT", message: tooLittle("0.3") };
+    expect(one.body).toEqual({ data: { collect: nothing } });
+    const { id: other, creatorVault } = world.account("artist100");
+    const { chain } = world.sandbox;
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 300_000_000n);
+    const many = await world.graphql(
+      "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success error message } }",
+      {
+        c: [
+          { socialId: id, minimum: "0.31" },
+          { socialId: other, minimum: "0.3" },
+          { socialId: id, minimum: "x" },
+        ],
+      },
+    );
+    expect(many.body.data.collectMany).toEqual([
+      nothing,
+      { success: true, error: null, message: null },
+      null,
+    ]);
+    expect(many.body.errors).toMatchObject([
+      { path: ["collectMany", 2], extensions: { code: "INVALID_MINIMUM" } },
+    ]);
+  });
+
+  it("in entries of one account, each gets what is worth it, and the amounts are given once", async () => {
+    const { body } = await world.graphql(
+      "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success collectedLamports } }",
+      { c: ["5", "0.3", "0.2"].map((minimum) => ({ socialId: id, minimum })) },
+    );
+    const results = body.data.collectMany;
+    expect(results.slice(1)).toMatchObject([{ success: true }, { success: true }]);
+    const sum = results.reduce((total: number, each: any) => total + +each.collectedLamports, 0);
+    expect(sum).toBe(300_000_000);
+    expect(collects()).toHaveLength(1);
+  });
+
+  it("joins a transaction in flight, and gets its result", async () => {
+    const release = hold(world.sandbox.rpc, isMethod("sendTransaction"));
+    const first = collect(undefined);
+    await expect.poll(() => world.chainCalls()).toContain("sendTransaction");
+    world.forgetCalls();
+    const second = collect("1000");
+    // The second caller reads the slot, to prove that the transaction lands after its request.
+    await expect.poll(() => world.chainCalls()).toContain("getSlot");
+    release();
+    const [one, two] = [await first, await second];
+    expect([one.status, two.body]).toEqual([200, one.body]);
+  });
+
+  it("lets a caller without one collect what waits", async () => {
+    const release = hold(world.sandbox.rpc, isMethod("getMultipleAccounts"));
+    const first = collect("1000");
+    await expect.poll(() => world.chainCalls()).toContain("getMultipleAccounts");
+    const second = collect(undefined);
+    release();
+    const answers = await Promise.all([first, second]);
+    expect(answers[1].body).toMatchObject({ success: true, collected: "0.3000" });
+    expect(collects()).toHaveLength(1);
+  });
+
+  it.each([...MALFORMED, 1, 0.5, true, {}, ["1"]])(
+    "that is %j is INVALID_MINIMUM, without calls to the chain",
+    async (minimum) => {
+      const { status, body } = await collect(minimum);
+      expect([status, body]).toEqual([
+        400,
+        {
+          success: false,
+          error: "INVALID_MINIMUM",
+          message: expect.stringMatching(
+            /^`minimum` must be a string of SOL with at most 9 digits after the point, such as "0\.5"\. Received ./,
+          ),
+        },
+      ]);
+      expect(world.chainCalls()).toEqual([]);
+    },
+  );
+
+  it("is looked at after the id and the coins", async () => {
+    const code = async (socialId: string, mints: readonly string[]) =>
+      (await collect("x", mints, socialId)).body.error;
+    expect(await code("x", ["x"])).toBe("INVALID_SOCIAL_ID");
+    expect(await code(id, ["x"])).toBe("INVALID_MINT");
+    expect(await code(id, [])).toBe("INVALID_MINIMUM");
+  });
+});
