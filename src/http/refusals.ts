@@ -77,9 +77,9 @@ export function createWriteRefusal(
     const query = target?.startsWith(lookupPrefix) ? target.slice(lookupPrefix.length) : "";
     const handle = new URLSearchParams(query).get("handle") ?? "";
     if (/[^\0-\x7f]/.test(handle)) {
-      const received = handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle);
+      const receivedHandle = handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle);
       scope.recordCode("INVALID_HANDLE");
-      return answerError(invalidHandle(format, received));
+      return answerError(invalidHandle(format, receivedHandle));
     }
     return answerJson(status, { error: BAD_REQUEST, message });
   }
