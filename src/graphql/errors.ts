@@ -39,19 +39,19 @@ export function toGraphQLError(
     extensions.code ??= BAD_REQUEST;
     return source;
   }
-  const shown = toCallerError(cause ?? error);
-  const { code, status } = shown;
+  const callerError = toCallerError(cause ?? error);
+  const { code, status } = callerError;
   const isOfRequest =
     code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   const extensions = {
-    ...extensionsOf(shown),
+    ...extensionsOf(callerError),
     // Other errors concern one field, so they must not set the status.
-    ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
+    ...(isOfRequest ? { http: { status, headers: errorHeaders(callerError) } } : {}),
   };
-  if (!source) return new GraphQLError(shown.message, { extensions });
+  if (!source) return new GraphQLError(callerError.message, { extensions });
   // Changed in place: an operation can have thousands of errors, and creating one takes 10 µs.
   return Object.assign(source, {
-    message: shown.message,
+    message: callerError.message,
     extensions,
     locations: locationsOf(source),
     originalError: undefined,
@@ -103,14 +103,14 @@ export function completeGraphQLError(error: GraphQLError): GraphQLError {
 
 /** A result as JSON, with the locations of errors: see {@link locationsOf}. */
 export function printResult({ errors, data, extensions }: ExecutionResult): string {
-  const printed = errors?.map(({ message, locations, path, extensions }) => ({
+  const errorList = errors?.map(({ message, locations, path, extensions }) => ({
     message,
     locations,
     path,
     // Only Yoga reads `http`, for the status.
     extensions: { ...extensions, http: undefined },
   }));
-  return JSON.stringify({ errors: printed, data, extensions });
+  return JSON.stringify({ errors: errorList, data, extensions });
 }
 
 /** The answer to a request that is refused as a whole. */

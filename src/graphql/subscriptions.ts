@@ -44,9 +44,9 @@ export function answerSubscriptions(
       return {
         onSubscribeResult({ result, setResult }) {
           if (!isAsyncIterable(result)) {
-            const failed = withStatus(convertErrors(result, scope));
-            const hasStatus = failed.errors?.some(({ extensions }) => extensions.http);
-            setResult(hasStatus ? failed : onlyEvent(failed));
+            const failure = withStatus(convertErrors(result, scope));
+            const hasStatus = failure.errors?.some(({ extensions }) => extensions.http);
+            setResult(hasStatus ? failure : onlyEvent(failure));
             return;
           }
           return {
