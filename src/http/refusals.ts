@@ -84,7 +84,7 @@ export function createWriteRefusal(
     return answerJson(status, { error: BAD_REQUEST, message });
   }
 
-  return async (refusal, signal, isHead) => {
+  const write: WriteRefusal = async (refusal, signal, isHead) => {
     const connection = { remoteAddress: undefined, signal, disconnect: () => undefined };
     const scope = new HttpRequestScope(needs, {}, connection);
     const describe = () => describeRequest("GET", "/", undefined, {});
@@ -101,5 +101,14 @@ export function createWriteRefusal(
     };
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${isHead ? "" : text}`;
+  };
+
+  return async (refusal, signal, isHead) => {
+    try {
+      return await write(refusal, signal, isHead);
+    } catch (error) {
+      needs.log.error({ err: error }, "a refusal could not be sent");
+      throw error;
+    }
   };
 }

@@ -80,7 +80,7 @@ export function createRouter(
     }
   }
 
-  return async (request, response, connection) => {
+  const handle: HandleNode = async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
     // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy
@@ -104,6 +104,17 @@ export function createRouter(
       () => answer(httpRequest, method, scope, route),
     );
     await write(response, result, toHeaders(result, scope.headers));
+  };
+
+  return async (request, response, connection) => {
+    try {
+      await handle(request, response, connection);
+    } catch (error) {
+      // Not an error of the handler, which has an answer: this one leaves the caller without one.
+      if (response.destroyed) needs.log.debug({ err: error }, "the caller disconnected");
+      else needs.log.error({ err: error }, "a response could not be sent");
+      throw error;
+    }
   };
 }
 

@@ -12,7 +12,7 @@ import {
 import type { HandleNode } from "./router.ts";
 import { boundBody, discardInput, linger } from "./request-body.ts";
 
-/** How a server answers valid and invalid requests. */
+/** How a server answers valid and invalid requests. Logs its own errors: they only disconnect. */
 export interface Responder {
   readonly handle: HandleNode;
   readonly writeRefusal: WriteRefusal;
@@ -179,7 +179,10 @@ export async function listen(
     const { signal } = connection.closed;
     discardInput(socket);
     // Write only once: if the caller has closed its side, the socket ends before a second write.
-    void writeRefusal(refusal, signal, isHead).then((text) => socket.end(text));
+    writeRefusal(refusal, signal, isHead).then(
+      (text) => socket.end(text),
+      () => socket.destroy(),
+    );
   }
 
   server.on("connection", (socket) => {
