@@ -35,18 +35,18 @@ export function toGraphQLError(
     const { extensions } = completeGraphQLError(source);
     // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
     // the operation itself.
-    if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
+    if (extensions.http) extensions.http = { ...extensions.http, spec: isOperationError(source) };
     extensions.code ??= BAD_REQUEST;
     return source;
   }
   const callerError = toCallerError(cause ?? error);
   const { code, status } = callerError;
-  const isOfRequest =
+  const isRequestError =
     code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   const extensions = {
     ...extensionsOf(callerError),
     // Other errors concern one field, so they must not set the status.
-    ...(isOfRequest ? { http: { status, headers: errorHeaders(callerError) } } : {}),
+    ...(isRequestError ? { http: { status, headers: errorHeaders(callerError) } } : {}),
   };
   if (!source) return new GraphQLError(callerError.message, { extensions });
   // Changed in place: an operation can have thousands of errors, and creating one takes 10 µs.
@@ -76,7 +76,7 @@ function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
  * Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the
  * text is missing.
  */
-function isOfOperation({ extensions, locations, path }: GraphQLError): boolean {
+function isOperationError({ extensions, locations, path }: GraphQLError): boolean {
   return (
     (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code)
   );

@@ -72,8 +72,8 @@ function withinLimits(params: { readonly variables?: unknown }): object {
 
 /** For callers whose list of handles or ids is too long. */
 function hintFor(value: unknown): string {
-  const isOfTexts = Array.isArray(value) && typeof value[0] === "string";
-  return isOfTexts
+  const isTextList = Array.isArray(value) && typeof value[0] === "string";
+  return isTextList
     ? ` A request takes at most ${MAX_WALLETS} wallets: ten requests take 1,000 handles.`
     : "";
 }

@@ -63,7 +63,7 @@ export function answerSubscriptions(
   };
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends the results of an async iterable as events
+// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends async iterables
 async function* onlyEvent(result: ExecutionResult) {
   yield result;
 }
