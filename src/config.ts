@@ -65,8 +65,8 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
  * ConfigError.
  */
 export function readConfig(env: Environment, sandbox?: Environment): Config {
-  const given = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
-  const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(given) };
+  const entries = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
+  const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(entries) };
   const settings = Settings.safeParse(present);
   const constants = Constants.safeParse(present);
   const secrets = Secrets.safeParse(present);

@@ -197,10 +197,10 @@ async function serve(
     throw new ConfigError([
       `NODE_ENV=production needs a process that makes no code from strings. Start it with npm start, or with: ${saferCommand}`,
     ]);
-  using opened = new DisposableStack();
+  using openParts = new DisposableStack();
   // `close` is not awaited, because requests may still be in flight.
   const open = <T extends { close(): unknown }>(part: T) =>
-    opened.adopt(part, () => void part.close());
+    openParts.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env)
     ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
     : undefined;
@@ -218,14 +218,14 @@ async function serve(
   // shutdown.
   const admin = adminPort === undefined ? undefined : await listenAt(gateway.admin, adminPort);
 
-  const { promise: ended, resolve: end } = Promise.withResolvers<number>();
+  const { promise: exitCode, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: MonotonicTime | undefined;
   /**
    * Waits for requests and transactions in flight. A second signal or the timeout ends the wait.
    */
   async function stop(graceMs: number): Promise<void> {
     // The start has failed.
-    if (opened.disposed) return;
+    if (openParts.disposed) return;
     if (firstSignalAt !== undefined) {
       if (msSince(firstSignalAt) >= SECOND_SIGNAL_MS) end(1);
       return;
@@ -233,7 +233,7 @@ async function serve(
     firstSignalAt = monotonicNow();
     log.info("shutting down: /readyz returns 503, waiting for requests and transactions in flight");
     gateway.drain();
-    opened.adopt(setTimeout(end, graceMs + config.collectTimeoutMs, 0), clearTimeout);
+    openParts.adopt(setTimeout(end, graceMs + config.collectTimeoutMs, 0), clearTimeout);
     await sleep(graceMs);
     // Requests first: a request in flight may still start a transaction.
     await server.close();
@@ -253,7 +253,7 @@ async function serve(
       log.info({ version: VERSION, commit: COMMIT, url, adminUrl }, "listening");
     }
   }
-  const code = await Promise.race([start().then(() => ended), ended]);
+  const code = await Promise.race([start().then(() => exitCode), exitCode]);
 
   const signatures = gateway.openSignatures();
   if (signatures.length > 0)

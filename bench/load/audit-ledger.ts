@@ -1,13 +1,27 @@
 import type { Chain, SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
+import type { Sandbox, SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { feesAt } from "../../test/support/coin-balances.ts";
 import type { Problems } from "./problems.ts";
 import { partOf, type SharedCoin } from "./shared-coins.ts";
-import type { System } from "./system.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** What is read of the system under load. */
+interface AuditedSystem {
+  readonly sandbox: Pick<Sandbox, "accounts" | "chain">;
+  readonly feePayer: string;
+  readonly accounts: readonly SandboxAccount[];
+  readonly sharedCoins: readonly SharedCoin[];
+  readonly failingCoins: readonly SharedCoin[];
+  readonly timeline: Pick<Timeline, "rentMinimumAt">;
+}
 
 /**
  * The total lamports at the addresses of all accounts, and of the strangers who share their coins.
  */
-export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
+export function totalAtAddresses({
+  sandbox,
+  sharedCoins,
+}: Pick<AuditedSystem, "sandbox" | "sharedCoins">): bigint {
   const strangers = sharedCoins.flatMap((shared) => shared.strangers);
   const addresses = [...sandbox.accounts.map(({ address }) => address), ...strangers];
   return sum(addresses.map((address) => sandbox.chain.balance(address)));
@@ -19,7 +33,7 @@ export function totalAtAddresses({ sandbox, sharedCoins }: System): bigint {
  * for fees and for the rent of missing vaults. Returns sums, and the transactions that moved
  * nothing.
  */
-export function checkLedger(system: System, totalBefore: bigint, problems: Problems) {
+export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems: Problems) {
   const { accounts, failingCoins } = system;
   const sharedCoins = [...system.sharedCoins, ...failingCoins];
   const { feePayer } = system;

@@ -119,10 +119,10 @@ function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
   ];
 }
 
-function checkQuota(left: { remaining: number; limit: number } | undefined): Finding[] {
-  if (!left) return [];
-  const text = `the network allows ${left.remaining} more calls of ${left.limit} until its next reset`;
-  const state = left.remaining > left.limit / LOW_QUOTA ? good : poor;
+function checkQuota(quota: { remaining: number; limit: number } | undefined): Finding[] {
+  if (!quota) return [];
+  const text = `the network allows ${quota.remaining} more calls of ${quota.limit} until its next reset`;
+  const state = quota.remaining > quota.limit / LOW_QUOTA ? good : poor;
   return [state("SOCIAL_API_TOKEN", text)];
 }
 

@@ -19,8 +19,8 @@ export interface EnvFile {
 
 /**
  * Adds a file's variables to this process, if the file exists. Variables that the process already
- * has take precedence. Throws ConfigError if the file cannot be read, or if {@link checkLines} finds
- * `broken` lines.
+ * has take precedence. Throws ConfigError if the file cannot be read, or if {@link checkLines}
+ * finds `broken` lines.
  */
 export function loadEnvFile(path: string): EnvFile {
   let text: string;

@@ -62,7 +62,7 @@ export function createExamineEndpoints(needs: {
       const [pace, version, consensus, refusal] = await Promise.all([
         countSlots(call).catch(() => undefined),
         call("getVersion", []).then(
-          (found) => found["solana-core"],
+          (answer) => answer["solana-core"],
           () => "an unknown version",
         ),
         consensusAt(call),

@@ -42,11 +42,11 @@ function findSpelling(name: string, isInFile: boolean): string | undefined {
   const most = letters.length < LONG_NAME ? 1 : 2;
   let closest: string | undefined;
   let least = most + 1;
-  for (const { name: known, spellings } of SPELLINGS) {
+  for (const { name: knownName, spellings } of SPELLINGS) {
     for (const spelling of spellings) {
       if (Math.abs(spelling.length - letters.length) >= least) continue;
       const distance = editDistance(letters, spelling);
-      if (distance < least) [closest, least] = [known, distance];
+      if (distance < least) [closest, least] = [knownName, distance];
     }
   }
   return closest;

@@ -16,8 +16,11 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
     : { pattern: /^[A-Za-z0-9]{1,15}$/, expected: "1-15 alphanumeric characters" };
 }
 
-export function invalidHandle({ expected }: HandleFormat, received: string): ContractError {
+export function invalidHandle(
+  { expected: expectedForm }: HandleFormat,
+  receivedText: string,
+): ContractError {
   return new ContractError("INVALID_HANDLE", {
-    message: `The handle must be ${expected}, without the @. Received ${received}.`,
+    message: `The handle must be ${expectedForm}, without the @. Received ${receivedText}.`,
   });
 }

@@ -4,8 +4,8 @@ const DECIMALS = 9;
 /** More whole SOL than exist have ten digits. */
 const MINIMUM_PATTERN = /^([0-9]{1,10})(?:\.([0-9]{1,9}))?$/;
 
-export function invalidMinimum(received: unknown): ContractError {
-  const message = `\`minimum\` must be a string of SOL with at most ${DECIMALS} digits after the point, such as "0.5". Received ${quote(received)}.`;
+export function invalidMinimum(value: unknown): ContractError {
+  const message = `\`minimum\` must be a string of SOL with at most ${DECIMALS} digits after the point, such as "0.5". Received ${quote(value)}.`;
   return new ContractError("INVALID_MINIMUM", { message });
 }
 

@@ -15,14 +15,14 @@ export const NAME_COINS = `Fees may also wait on coins: name up to ${MAX_MINTS} 
 /** Only the length is checked: a mint may be on or off the ed25519 curve. */
 const MINT_BYTES = 32;
 
-export function invalidMint(received: unknown): ContractError {
-  const message = `A mint must be a Solana address: 32 bytes in base58. Received ${quote(received)}.`;
+export function invalidMint(value: unknown): ContractError {
+  const message = `A mint must be a Solana address: 32 bytes in base58. Received ${quote(value)}.`;
   return new ContractError("INVALID_MINT", { message });
 }
 
-export function tooManyMints(received: number, max = MAX_MINTS): ContractError {
+export function tooManyMints(count: number, max = MAX_MINTS): ContractError {
   const where = max === MAX_MINTS ? "" : " for one wallet";
-  const message = `At most ${max} mints are allowed${where}. Received ${received}.`;
+  const message = `At most ${max} mints are allowed${where}. Received ${count}.`;
   return new ContractError("INVALID_MINT", { message });
 }
 

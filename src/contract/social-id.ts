@@ -18,11 +18,11 @@ export function toSocialId(text: string): string | undefined {
   return id > 0n && id <= MAX_ID ? id.toString() : undefined;
 }
 
-export function invalidSocialId(received: unknown): ContractError {
+export function invalidSocialId(value: unknown): ContractError {
   const problem =
-    received === undefined
+    value === undefined
       ? "is missing"
-      : `must be a string of ${SOCIAL_ID_EXPECTED}. Received ${quote(received)}`;
+      : `must be a string of ${SOCIAL_ID_EXPECTED}. Received ${quote(value)}`;
   return new ContractError("INVALID_SOCIAL_ID", {
     message: `\`socialId\` ${problem}. A lookup returns it.`,
   });

@@ -91,13 +91,13 @@ export function createDocuments(schema: GraphQLSchema) {
       variables: OperationVariables,
     ): readonly GraphQLError[] {
       const { node, operations } = document;
-      const selected = findOperation(document, operationName);
+      const selectedOperation = findOperation(document, operationName);
       let spreads = 0;
       for (const operation of operations.values()) {
-        const isSelected = operation === selected;
+        const isSelected = operation === selectedOperation;
         const { counts } = operation.measure(isSelected ? variables : undefined);
-        const exceeded = exceededLimit(counts);
-        if (exceeded) throw exceeded;
+        const refusal = exceededLimit(counts);
+        if (refusal) throw refusal;
         spreads += counts.spreads;
         if (spreads > MAX_SPREADS) throw textTooLarge(MAX_SPREADS, "fragments");
         // Each event would read the history again.
@@ -125,8 +125,8 @@ export function findOperation(
   { node, operations }: Document,
   operationName: string | null | undefined,
 ): Operation | undefined {
-  const found = getOperationAST(node, operationName);
-  return found ? operations.get(found) : undefined;
+  const operation = getOperationAST(node, operationName);
+  return operation ? operations.get(operation) : undefined;
 }
 
 function createOperation(

@@ -35,23 +35,23 @@ export function toGraphQLError(
     const { extensions } = completeGraphQLError(source);
     // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
     // the operation itself.
-    if (extensions.http) extensions.http = { ...extensions.http, spec: isOfOperation(source) };
+    if (extensions.http) extensions.http = { ...extensions.http, spec: isOperationError(source) };
     extensions.code ??= BAD_REQUEST;
     return source;
   }
-  const shown = toCallerError(cause ?? error);
-  const { code, status } = shown;
-  const isOfRequest =
+  const callerError = toCallerError(cause ?? error);
+  const { code, status } = callerError;
+  const isRequestError =
     code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
   const extensions = {
-    ...extensionsOf(shown),
+    ...extensionsOf(callerError),
     // Other errors concern one field, so they must not set the status.
-    ...(isOfRequest ? { http: { status, headers: errorHeaders(shown) } } : {}),
+    ...(isRequestError ? { http: { status, headers: errorHeaders(callerError) } } : {}),
   };
-  if (!source) return new GraphQLError(shown.message, { extensions });
+  if (!source) return new GraphQLError(callerError.message, { extensions });
   // Changed in place: an operation can have thousands of errors, and creating one takes 10 µs.
   return Object.assign(source, {
-    message: shown.message,
+    message: callerError.message,
     extensions,
     locations: locationsOf(source),
     originalError: undefined,
@@ -76,7 +76,7 @@ function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
  * Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the
  * text is missing.
  */
-function isOfOperation({ extensions, locations, path }: GraphQLError): boolean {
+function isOperationError({ extensions, locations, path }: GraphQLError): boolean {
   return (
     (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code)
   );
@@ -103,14 +103,14 @@ export function completeGraphQLError(error: GraphQLError): GraphQLError {
 
 /** A result as JSON, with the locations of errors: see {@link locationsOf}. */
 export function printResult({ errors, data, extensions }: ExecutionResult): string {
-  const printed = errors?.map(({ message, locations, path, extensions }) => ({
+  const errorList = errors?.map(({ message, locations, path, extensions }) => ({
     message,
     locations,
     path,
     // Only Yoga reads `http`, for the status.
     extensions: { ...extensions, http: undefined },
   }));
-  return JSON.stringify({ errors: printed, data, extensions });
+  return JSON.stringify({ errors: errorList, data, extensions });
 }
 
 /** The answer to a request that is refused as a whole. */

@@ -23,9 +23,9 @@ const MAX_ACCEPT_LENGTH = 500;
  */
 export function preferredType<Type extends string>(
   accept: string | null | undefined,
-  offered: readonly Type[],
+  types: readonly Type[],
 ): Type | undefined {
   const isRead = accept && accept.length <= MAX_ACCEPT_LENGTH;
   const negotiator = new Negotiator({ headers: { accept: isRead ? accept : "*/*" } });
-  return negotiator.mediaType([...offered]) as Type | undefined;
+  return negotiator.mediaType([...types]) as Type | undefined;
 }

@@ -31,8 +31,10 @@ export async function readParams({
   const value = parseJsonBody(body);
   if (typeof value === "object" && value !== null) return withinLimits(withoutEmptyName(value));
   const encoding = encodingOf(body, headers["content-encoding"]);
-  const received = encoding ? ` Received ${encoding}.` : "";
-  throw badRequest(`The body must be a JSON object, in UTF-8 and not compressed.${received}`);
+  const receivedEncoding = encoding ? ` Received ${encoding}.` : "";
+  throw badRequest(
+    `The body must be a JSON object, in UTF-8 and not compressed.${receivedEncoding}`,
+  );
 }
 
 /** An empty name of an operation counts as absent, as in a GET. */
@@ -70,15 +72,15 @@ function withinLimits(params: { readonly variables?: unknown }): object {
 
 /** For callers whose list of handles or ids is too long. */
 function hintFor(value: unknown): string {
-  const isOfTexts = Array.isArray(value) && typeof value[0] === "string";
-  return isOfTexts
+  const isTextList = Array.isArray(value) && typeof value[0] === "string";
+  return isTextList
     ? ` A request takes at most ${MAX_WALLETS} wallets: ten requests take 1,000 handles.`
     : "";
 }
 
 /** The parameters of a GET, as the members of a POST's body. Empty parameters count as absent. */
-function toParams(given: URLSearchParams): object {
-  const textOf = (name: string) => given.get(name) || undefined;
+function toParams(query: URLSearchParams): object {
+  const textOf = (name: string) => query.get(name) || undefined;
   const valueOf = (name: string) => {
     const text = textOf(name);
     const value = text === undefined ? undefined : parseJson(text);

@@ -44,9 +44,9 @@ export function answerSubscriptions(
       return {
         onSubscribeResult({ result, setResult }) {
           if (!isAsyncIterable(result)) {
-            const failed = withStatus(convertErrors(result, scope));
-            const hasStatus = failed.errors?.some(({ extensions }) => extensions.http);
-            setResult(hasStatus ? failed : onlyEvent(failed));
+            const failure = withStatus(convertErrors(result, scope));
+            const hasStatus = failure.errors?.some(({ extensions }) => extensions.http);
+            setResult(hasStatus ? failure : onlyEvent(failure));
             return;
           }
           return {
@@ -63,7 +63,7 @@ export function answerSubscriptions(
   };
 }
 
-// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends the results of an async iterable as events
+// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends async iterables
 async function* onlyEvent(result: ExecutionResult) {
   yield result;
 }

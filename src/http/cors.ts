@@ -32,7 +32,7 @@ export function createCors(
   publicUrl: URL | undefined,
 ): Cors {
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };
-  const listed = new Set(origins);
+  const originSet = new Set(origins);
 
   function isOwn(origin: string, host: string | undefined): boolean {
     if (publicUrl) return origin === publicUrl.origin;
@@ -40,7 +40,7 @@ export function createCors(
     return own !== null && own.host === host?.toLowerCase() && LOOPBACK.test(own.hostname);
   }
   const isKnown = (origin: string, host: string | undefined) =>
-    listed.has(origin) || isOwn(origin, host);
+    originSet.has(origin) || isOwn(origin, host);
 
   return {
     isAllowed(headers, isOperation) {

@@ -105,9 +105,9 @@ export function createHealth(needs: {
 
     /** Without `details`, the body has only the status. */
     readyz: (options: { details: boolean }) => async (): Promise<Answer> => {
-      const checked = check();
+      const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
-      if (!hasReadChain) await checked;
+      if (!hasReadChain) await pendingCheck;
       const reasons = findReasons();
       const isReady = reasons.length === 0;
       const list = [...warnings.list(), ...rpc.problems()];

@@ -40,9 +40,9 @@ export function createRequestMetrics(registry: Registry) {
       operation: Operation,
       code: string,
       durationMs: number,
-      { cached, social }: Reads,
+      { cached: cachedCount, social }: Reads,
     ): void {
-      if (cached > 0) lookups.inc({ result: "hit" }, cached);
+      if (cachedCount > 0) lookups.inc({ result: "hit" }, cachedCount);
       if (social > 0) lookups.inc({ result: "miss" }, social);
       requests.inc({ operation, code });
       durations.observe({ operation }, durationMs / 1000);

@@ -77,14 +77,14 @@ export function createWriteRefusal(
     const query = target?.startsWith(lookupPrefix) ? target.slice(lookupPrefix.length) : "";
     const handle = new URLSearchParams(query).get("handle") ?? "";
     if (/[^\0-\x7f]/.test(handle)) {
-      const received = handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle);
+      const receivedHandle = handle.includes("\ufffd") ? "bytes that are not UTF-8" : quote(handle);
       scope.recordCode("INVALID_HANDLE");
-      return answerError(invalidHandle(format, received));
+      return answerError(invalidHandle(format, receivedHandle));
     }
     return answerJson(status, { error: BAD_REQUEST, message });
   }
 
-  return async (refusal, signal, isHead) => {
+  const write: WriteRefusal = async (refusal, signal, isHead) => {
     const connection = { remoteAddress: undefined, signal, disconnect: () => undefined };
     const scope = new HttpRequestScope(needs, {}, connection);
     const describe = () => describeRequest("GET", "/", undefined, {});
@@ -101,5 +101,14 @@ export function createWriteRefusal(
     };
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${isHead ? "" : text}`;
+  };
+
+  return async (refusal, signal, isHead) => {
+    try {
+      return await write(refusal, signal, isHead);
+    } catch (error) {
+      needs.log.error({ err: error }, "a refusal could not be sent");
+      throw error;
+    }
   };
 }

@@ -40,8 +40,8 @@ const MAX_UNCOUNTED_BYTES = 400_000;
 /** Takes one request from the caller's rate limit before the handler runs. */
 export function withRateLimit(handler: Handler): Handler {
   return (request, scope) => {
-    const admitted = scope.admit(1);
-    return admitted ? admitted.then(() => handler(request, scope)) : handler(request, scope);
+    const admission = scope.admit(1);
+    return admission ? admission.then(() => handler(request, scope)) : handler(request, scope);
   };
 }
 
@@ -80,7 +80,7 @@ export function createRouter(
     }
   }
 
-  return async (request, response, connection) => {
+  const handle: HandleNode = async (request, response, connection) => {
     const { method = "GET", url = "/", headers } = request;
     const queryAt = url.indexOf("?");
     // As sent: `URL` would resolve dot segments and backslashes, which can hide a path from a proxy
@@ -92,18 +92,29 @@ export function createRouter(
       headers,
       connection,
     );
-    const received: HttpRequest = {
+    const httpRequest: HttpRequest = {
       method: method === "HEAD" ? "GET" : method,
       headers,
       query: queryAt < 0 ? "" : url.slice(queryAt + 1).split("#", 1)[0]!,
       readBody: (maxBytes) => readBody(request, maxBytes),
     };
-    const answered = await scope.answer(
+    const result = await scope.answer(
       route?.operation ?? "other",
       () => describeRequest(method, path, route && path, headers),
-      () => answer(received, method, scope, route),
+      () => answer(httpRequest, method, scope, route),
     );
-    await write(response, answered, toHeaders(answered, scope.headers));
+    await write(response, result, toHeaders(result, scope.headers));
+  };
+
+  return async (request, response, connection) => {
+    try {
+      await handle(request, response, connection);
+    } catch (error) {
+      // Not an error of the handler, which has an answer: this one leaves the caller without one.
+      if (response.destroyed) needs.log.debug({ err: error }, "the caller disconnected");
+      else needs.log.error({ err: error }, "a response could not be sent");
+      throw error;
+    }
   };
 }
 
@@ -173,9 +184,9 @@ function toFailure(
     scope.recordCode("ABORTED");
     return answerError(new ContractError("LOOKUP_FAILED"));
   }
-  const shown = scope.toCallerError(error);
-  scope.recordCode(shown.code);
-  return route?.answerFailure?.(shown, request) ?? answerError(shown);
+  const callerError = scope.toCallerError(error);
+  scope.recordCode(callerError.code);
+  return route?.answerFailure?.(callerError, request) ?? answerError(callerError);
 }
 
 function refuseMethod(method: string, scope: HttpRequestScope, route: Route): Answer {

@@ -12,7 +12,7 @@ import {
 import type { HandleNode } from "./router.ts";
 import { boundBody, discardInput, linger } from "./request-body.ts";
 
-/** How a server answers valid and invalid requests. */
+/** How a server answers valid and invalid requests. Logs its own errors: they only disconnect. */
 export interface Responder {
   readonly handle: HandleNode;
   readonly writeRefusal: WriteRefusal;
@@ -156,14 +156,14 @@ export async function listen(
     const connection = connections.get(socket);
     if (!connection || connection.isRefused) return;
     connection.isRefused = true;
-    const { response, pipelined } = connection;
+    const { response, pipelined: waitingRequests } = connection;
     const isInBody = response?.req.complete === false;
     const isPending = response && (isInBody ? response.headersSent : !response.writableFinished);
     if (!socket.writable) {
       socket.destroy();
       return;
     }
-    if (pipelined > 0 || isPending) {
+    if (waitingRequests > 0 || isPending) {
       linger(socket);
       return;
     }
@@ -173,12 +173,16 @@ export async function listen(
   function sendRefusal(
     socket: Socket,
     refusal: Refusal,
-    { closed }: Connection,
+    connection: Connection,
     isHead = false,
   ): void {
+    const { signal } = connection.closed;
     discardInput(socket);
     // Write only once: if the caller has closed its side, the socket ends before a second write.
-    void writeRefusal(refusal, closed.signal, isHead).then((text) => socket.end(text));
+    writeRefusal(refusal, signal, isHead).then(
+      (text) => socket.end(text),
+      () => socket.destroy(),
+    );
   }
 
   server.on("connection", (socket) => {
@@ -232,9 +236,9 @@ export async function listen(
    */
   const stalledCheck = setInterval(() => {
     for (const [socket, connection] of connections) {
-      const taken = socket.writableLength > 0 ? takenOf(socket) : undefined;
-      if (taken !== undefined && taken === connection.taken) socket.resetAndDestroy();
-      else connection.taken = taken;
+      const takenBytes = socket.writableLength > 0 ? takenOf(socket) : undefined;
+      if (takenBytes !== undefined && takenBytes === connection.taken) socket.resetAndDestroy();
+      else connection.taken = takenBytes;
     }
   }, stalledMs).unref();
 

@@ -59,9 +59,9 @@ function openStandardOutput(): DestinationStream {
     if (isWriting) return;
     isWriting = true;
     takeLines();
-    write(STANDARD_OUTPUT_FD, unwritten, (error, written) => {
+    write(STANDARD_OUTPUT_FD, unwritten, (error, writtenBytes) => {
       isWriting = false;
-      unwritten = unwritten.subarray(written);
+      unwritten = unwritten.subarray(writtenBytes);
       if (error) flushSoon();
       else if (unwritten.length > 0 || lines.length >= FLUSH_CHARACTERS) flush();
       else if (lines !== "") flushSoon();

@@ -21,20 +21,20 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
 export function toCallerError(
   error: unknown,
   log: Logger,
-  logged: Set<unknown>,
+  loggedCauses: Set<unknown>,
   report = (outage: Outage): void => {
     logOutage(log, outage);
   },
 ): ContractError {
-  const shown =
+  const callerError =
     error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });
-  const { cause, code, operatorHint } = shown;
-  if (cause === undefined || logged.has(cause)) return shown;
-  logged.add(cause);
+  const { cause, code, operatorHint } = callerError;
+  if (cause === undefined || loggedCauses.has(cause)) return callerError;
+  loggedCauses.add(cause);
   if (operatorHint !== undefined) report({ code, cause: toText(cause), hint: operatorHint });
   else if (isAbort(cause)) log.debug("the caller disconnected");
   else log.error({ err: cause, code }, "a request failed unexpectedly");
-  return shown;
+  return callerError;
 }
 
 /** The message of an error, and of the errors that caused it. */

@@ -82,19 +82,19 @@ function readMembers(
 ): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
   const value = parseJsonBody(body);
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    const received = encodingOf(body, contentEncoding) ?? quote(body.toString());
+    const receivedBody = encodingOf(body, contentEncoding) ?? quote(body.toString());
     throw new ContractError("INVALID_SOCIAL_ID", {
-      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${received}.`,
+      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
-  const { socialId, mint, mints: listed, minimum } = value as Readonly<Record<string, unknown>>;
+  const { socialId, mint, mints: mintList, minimum } = value as Readonly<Record<string, unknown>>;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  if (!Array.isArray(listed ?? []))
+  if (!Array.isArray(mintList ?? []))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   // Accept `mint` too, because a lookup uses this name.
   const mints = [
     ...(mint === undefined || mint === null ? [] : [mint]),
-    ...((listed ?? []) as unknown[]),
+    ...((mintList ?? []) as unknown[]),
   ];
   for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
   if (typeof (minimum ?? "") !== "string") throw invalidMinimum(minimum);

@@ -59,13 +59,13 @@ export function createLookupHandler(
   );
   return async ({ query }, scope) => {
     const plain = PLAIN_QUERY.exec(query)?.[1];
-    const named =
+    const variables =
       plain === undefined ? readQuery(query, format, basePath) : { handle: plain, mints: [] };
-    const { wallet } = await run(named, scope);
+    const { wallet } = await run(variables, scope);
     const { profile } = wallet;
     // Turn null into undefined, which JSON.stringify omits.
     for (const name in profile) profile[name] ??= undefined;
-    if (named.mints.length === 0) wallet.coins = undefined;
+    if (variables.mints.length === 0) wallet.coins = undefined;
     return answerJson(200, wallet);
   };
 }
@@ -75,12 +75,12 @@ function readQuery(
   format: HandleFormat,
   basePath: string,
 ): { handle: string; mints: readonly string[] } {
-  const given = new URLSearchParams(query);
-  const [handle, ...others] = given.getAll("handle");
+  const parameters = new URLSearchParams(query);
+  const [handle, ...others] = parameters.getAll("handle");
   if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
   // Accept `mints` too, because a collect uses this name. Forms send empty parameters.
-  const mints = [...given.getAll("mint"), ...given.getAll("mints")].filter(Boolean);
+  const mints = [...parameters.getAll("mint"), ...parameters.getAll("mints")].filter(Boolean);
   // Check the mints first: the operation would check them only after it has looked up the handle.
   if (format.pattern.test(handle)) toMints(mints);
   return { handle, mints };

@@ -130,12 +130,13 @@ function addErrors(
   examples: readonly ContractError[],
 ): void {
   // The template describes NOTHING_TO_COLLECT, which has more members than other errors.
-  const described = Object.values(responses).flatMap(({ content }) =>
+  const describedCodes = Object.values(responses).flatMap(({ content }) =>
     content ? Object.keys(content["application/json"].examples) : [],
   );
   const others = codesOf(operation)
     .filter(
-      (code) => !described.includes(code) && !examples.some((example) => example.code === code),
+      (code) =>
+        !describedCodes.includes(code) && !examples.some((example) => example.code === code),
     )
     .map((code) => new ContractError(code));
   const schema = { $ref: `#/components/schemas/${failure.schema}` };
@@ -171,22 +172,22 @@ function oneOf(
   { schema, examples }: JsonContent,
   other: JsonContent["schema"],
 ): JsonContent["schema"] {
-  const described = Object.values(examples).map(({ value }) => value.error);
+  const describedCodes = Object.values(examples).map(({ value }) => value.error);
   const mapping: Record<string, string | undefined> = {};
   for (const code in ERROR_CODES)
-    mapping[code] = described.includes(code) ? schema.$ref : other.$ref;
+    mapping[code] = describedCodes.includes(code) ? schema.$ref : other.$ref;
   return { oneOf: [schema, other], discriminator: { propertyName: "error", mapping } };
 }
 
 function retryAfter(errors: readonly ContractError[]): object {
-  const delayed = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
-  if (delayed.length === 0) return {};
+  const delayedErrors = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
+  if (delayedErrors.length === 0) return {};
   return {
     "Retry-After": {
-      description: `Seconds to wait before you try again; sent with ${delayed.map(({ code }) => `\`${code}\``).join(" and ")}.`,
-      required: delayed.length === errors.length,
+      description: `Seconds to wait before you try again; sent with ${delayedErrors.map(({ code }) => `\`${code}\``).join(" and ")}.`,
+      required: delayedErrors.length === errors.length,
       schema: { type: "integer", minimum: 1 },
-      example: delayed[0]!.retryAfterSeconds,
+      example: delayedErrors[0]!.retryAfterSeconds,
     },
   };
 }

@@ -23,12 +23,12 @@ export function createFeesHandler(trade: Trade): (request: HttpRequest) => Promi
     const { socialId, source } = data;
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
-    const earned = trade(id, source);
-    if (!earned) {
+    const earnings = trade(id, source);
+    if (!earnings) {
       throw new ContractError("INVALID_SOCIAL_ID", {
         message: `The sandbox has no account with the id ${quote(id)}.`,
       });
     }
-    return answerJson(200, { lamports: String(earned.lamports), mint: earned.mint });
+    return answerJson(200, { lamports: String(earnings.lamports), mint: earnings.mint });
   };
 }

@@ -69,8 +69,8 @@ export async function createSocialNetwork(options: {
 
   function handle(request: LoopbackRequest): LoopbackAnswer {
     const lookup = LOOKUPS[request.url.pathname];
-    const isOfCredits = request.url.pathname === CREDITS_PATH;
-    if (request.method !== "GET" || !(lookup || isOfCredits)) {
+    const isCreditsPath = request.url.pathname === CREDITS_PATH;
+    if (request.method !== "GET" || !(lookup || isCreditsPath)) {
       return json(404, {
         title: "Not Found",
         type: "about:blank",

@@ -24,7 +24,7 @@ export function fieldsOf(
   sets: readonly SelectionSetNode[],
 ): FieldNode[] {
   const fields: FieldNode[] = [];
-  const visited = new Set<string>();
+  const visitedFragments = new Set<string>();
   /** Selections that are still to be read, the next one last. */
   const waiting = sets.flatMap(({ selections }) => selections).reverse();
   for (let next = waiting.pop(); next; next = waiting.pop()) {
@@ -34,8 +34,8 @@ export function fieldsOf(
     }
     let set: SelectionSetNode | undefined;
     if (next.kind === Kind.INLINE_FRAGMENT) set = next.selectionSet;
-    else if (!visited.has(next.name.value)) {
-      visited.add(next.name.value);
+    else if (!visitedFragments.has(next.name.value)) {
+      visitedFragments.add(next.name.value);
       set = fragments.get(next.name.value)?.selectionSet;
     }
     if (set) waiting.push(...set.selections.toReversed());

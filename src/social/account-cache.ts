@@ -98,9 +98,9 @@ export function createAccountCache(needs: {
       if (!redis || socialCacheSeconds === 0) return;
       const answer = await redis.run(READ, { each: keys.map((key) => ({ key: toRedisKey(key) })) });
       if (!answer) return;
-      const [time, found] = answer;
+      const [time, foundEntries] = answer;
       redisEpoch = time - performance.now();
-      found.forEach(([value, remainingMs], i) => {
+      foundEntries.forEach(([value, remainingMs], i) => {
         const entry = value === null ? undefined : decode(keys[i]!, value);
         // Written while Redis's clock was ahead: the entry's age is unknown.
         if (!entry || entry.writtenAt > time) return;

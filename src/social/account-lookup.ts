@@ -79,18 +79,18 @@ export function createAccountLookup(needs: {
       sendBefore: addMs(startedAt, SEND_WITHIN * socialTimeoutMs),
     };
     const answers = new Map<AccountKey, Promise<SocialAccount | Error>>();
-    const ask = (wanted: readonly AccountKey[], onEnd?: OnEnd) => {
-      for (const key of wanted) answers.set(key, queue.load(key, request, onEnd));
+    const ask = (wantedKeys: readonly AccountKey[], onEnd?: OnEnd) => {
+      for (const key of wantedKeys) answers.set(key, queue.load(key, request, onEnd));
     };
     const unique = [...new Set(keys)];
     const fresh = unique.filter((key) => !queue.isPending(key));
     ask(unique.filter(queue.isPending));
     const reservation = budget(fresh.length, addressBlock);
     for (const key of fresh) reserving.set(key, reservation);
-    const { paid, refusal, onEnd } = await reservation;
+    const { paid: paidCount, refusal, onEnd } = await reservation;
     // Do not await between `delete` and `ask`: another request could then pay for the keys again.
     for (const key of fresh) reserving.delete(key);
-    ask(fresh.slice(0, paid), onEnd);
+    ask(fresh.slice(0, paidCount), onEnd);
     return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
   }
 
@@ -113,8 +113,10 @@ export function createAccountLookup(needs: {
       await cache.fetchFromRedis(keys.filter((_, i) => !answers[i]));
       const missing = keys.filter((key, i) => !(answers[i] ??= cache.get(key)));
       const signal = AbortSignal.any([deadline.signal, ...(caller ? [caller.signal] : [])]);
-      const loaded = (await load(missing, caller?.addressBlock ?? "", signal, startedAt)).values();
-      return answers.map((answer) => answer ?? loaded.next().value!);
+      const loadedAccounts = (
+        await load(missing, caller?.addressBlock ?? "", signal, startedAt)
+      ).values();
+      return answers.map((answer) => answer ?? loadedAccounts.next().value!);
     } finally {
       clearTimeout(timer);
     }
@@ -143,9 +145,9 @@ export function createAccountLookup(needs: {
       startedAt?: MonotonicTime,
     ): Promise<(SocialAccount | Error)[]> {
       const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
-      const found = (await find(ids.filter(canExist), caller, startedAt)).values();
+      const foundAccounts = (await find(ids.filter(canExist), caller, startedAt)).values();
       return ids.map((id) =>
-        canExist(id) ? found.next().value! : new SocialError({ kind: "not-found" }),
+        canExist(id) ? foundAccounts.next().value! : new SocialError({ kind: "not-found" }),
       );
     },
   };

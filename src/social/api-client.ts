@@ -154,9 +154,9 @@ export function createSocialClient(needs: {
       const middle = Math.ceil(keys.length / 2);
       const answers = new Map<AccountKey, SocialAccount | SocialError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
-        const found = await find(half, limits).catch((reason: unknown) => reason as SocialError);
+        const result = await find(half, limits).catch((reason: unknown) => reason as SocialError);
         for (const key of half)
-          answers.set(key, found instanceof SocialError ? found : found.get(key)!);
+          answers.set(key, result instanceof SocialError ? result : result.get(key)!);
       }
       return answers;
     }

@@ -66,8 +66,8 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
 
     /** Throws the error of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
     async call<T>(call: () => Promise<T>): Promise<T> {
-      const refused = refusal();
-      if (refused) throw refused;
+      const currentRefusal = refusal();
+      if (currentRefusal) throw currentRefusal;
       const isTrial = open !== undefined;
       isTrying ||= isTrial;
       const [result] = await Promise.allSettled([withRetry(call)]);

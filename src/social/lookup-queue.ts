@@ -68,8 +68,8 @@ export function createLookupQueue(needs: {
   let lastWereHandles: boolean | undefined;
 
   function pending(key: AccountKey): Entry | undefined {
-    const sent = inFlight.get(key);
-    return waiting.get(key) ?? (sent && isWanted(sent) ? sent : undefined);
+    const sentEntry = inFlight.get(key);
+    return waiting.get(key) ?? (sentEntry && isWanted(sentEntry) ? sentEntry : undefined);
   }
 
   function add(key: AccountKey, onEnd: OnEnd | undefined): Entry {
@@ -83,10 +83,10 @@ export function createLookupQueue(needs: {
 
   function load(key: AccountKey, caller: Queuer, onEnd?: OnEnd): Promise<Answer> {
     const { signal, sendBefore } = caller;
-    const joined = pending(key);
-    if (joined || signal.aborted) onEnd?.();
+    const joinedEntry = pending(key);
+    if (joinedEntry || signal.aborted) onEnd?.();
     if (signal.aborted) return Promise.resolve(signal.reason as Error);
-    const entry = joined ?? add(key, onEnd);
+    const entry = joinedEntry ?? add(key, onEnd);
     entry.callers.push(caller);
     return new Promise((resolve) => {
       const leave = () => {

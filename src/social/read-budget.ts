@@ -51,13 +51,14 @@ export function createReadBudget(needs: {
   if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedRatio);
 
   /** Reserves the wanted reads for an address block, or as many of them as fit. */
-  return async (wanted: number, addressBlock: string): Promise<PaidReads> => {
-    if (socialReadsPerHour === 0 || wanted === 0) return { paid: wanted, onEnd: () => undefined };
+  return async (wantedReads: number, addressBlock: string): Promise<PaidReads> => {
+    if (socialReadsPerHour === 0 || wantedReads === 0)
+      return { paid: wantedReads, onEnd: () => undefined };
     const {
-      amount: paid,
+      amount: paidReads,
       shortage,
       giveBack,
-    } = await budget.take(addressBlock, wanted, { least: 1 });
+    } = await budget.take(addressBlock, wantedReads, { least: 1 });
     let unread = 0;
     const onEnd: PaidReads["onEnd"] = (answer) => {
       if (isCharged(answer)) return;
@@ -68,11 +69,11 @@ export function createReadBudget(needs: {
         unread = 0;
       });
     };
-    if (!shortage) return { paid, onEnd };
-    metrics?.refused("social_reads", shortage.scope, wanted - paid);
+    if (!shortage) return { paid: paidReads, onEnd };
+    metrics?.refused("social_reads", shortage.scope, wantedReads - paidReads);
     // `shortage` always has `retryAfterSeconds`, because each bucket holds at least one account.
     const refusal = new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage });
-    return { paid, refusal, onEnd };
+    return { paid: paidReads, refusal, onEnd };
   };
 }
 

@@ -75,28 +75,28 @@ export function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
   return {
-    take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {
+    take(buckets: readonly Bucket[], { wanted: wantedUnits, least, aheadMs }: Wanted): Answer {
       const now = performance.now();
       const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
         const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
-        const stored = full.get(name) ?? 0;
-        if (stored > latest) full.set(name, latest);
-        return Math.min(Math.max(now, stored), latest);
+        const storedTime = full.get(name) ?? 0;
+        if (storedTime > latest) full.set(name, latest);
+        return Math.min(Math.max(now, storedTime), latest);
       });
-      let fits = wanted;
+      let fits = wantedUnits;
       buckets.forEach(({ burst, msPerUnit }, i) => {
         const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
         fits = Math.min(fits, Math.floor(roomMs / msPerUnit));
       });
-      const taken = fits >= least ? fits : 0;
-      const amount = Math.min(wanted, taken + least);
+      const takenUnits = fits >= least ? fits : 0;
+      const amount = Math.min(wantedUnits, takenUnits + least);
       let [waitMs, slowest] = [0, 0];
       buckets.forEach(({ name, burst, msPerUnit }, i) => {
         const untilMs = fullAt[i]! - now + (amount - burst) * msPerUnit;
         if (untilMs > waitMs) [waitMs, slowest] = [untilMs, i];
-        if (taken > 0) full.set(name, fullAt[i]! + taken * msPerUnit);
+        if (takenUnits > 0) full.set(name, fullAt[i]! + takenUnits * msPerUnit);
       });
-      return { taken, waitMs, slowest, now, fullAt };
+      return { taken: takenUnits, waitMs, slowest, now, fullAt };
     },
 
     /**
@@ -110,8 +110,8 @@ export function createMemoryBuckets() {
         const flowedInMs = Math.max(0, now - fullAt[i]!);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
         const before = Math.max(now, full.get(name) ?? 0);
-        const left = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
-        if (left > now) full.set(name, left);
+        const fullTime = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
+        if (fullTime > now) full.set(name, fullTime);
         else full.delete(name);
       });
     },
@@ -181,11 +181,11 @@ export function createRedisBuckets(redis: Redis, budget: string) {
 
   return {
     /** Returns undefined if Redis is unavailable. */
-    async take(buckets: readonly Bucket[], wanted: Wanted): Promise<Answer | undefined> {
-      const answer = await redis.run(TAKE, { ...wanted, each: buckets.map(toEntry) });
+    async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
+      const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
       if (!answer) return undefined;
-      const [taken, waitMs, slowest, now, ...fullAt] = answer;
-      return { taken, waitMs, slowest, now, fullAt };
+      const [takenUnits, waitMs, slowest, now, ...fullAt] = answer;
+      return { taken: takenUnits, waitMs, slowest, now, fullAt };
     },
 
     giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
@@ -239,7 +239,11 @@ export function createBuckets(needs: {
      */
     async take(
       buckets: readonly Bucket[],
-      { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
+      {
+        wanted: wantedUnits,
+        least = wantedUnits,
+        aheadMs = 0,
+      }: { wanted: number; least?: number; aheadMs?: number },
     ): Promise<Taken> {
       const toTaken = (
         amount: number,
@@ -254,11 +258,11 @@ export function createBuckets(needs: {
       if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
 
       /** The answer from Redis; `local` is the answer from this process's memory. */
-      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
+      const all = await inRedis?.take(buckets, { wanted: wantedUnits, least, aheadMs });
       if (all?.taken === 0) return toTaken(0, all);
 
       const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
-      const localWanted = all?.taken ?? wanted;
+      const localWanted = all?.taken ?? wantedUnits;
       const local = memory.take(localBuckets, {
         wanted: localWanted,
         least: Math.min(least, localWanted),
@@ -270,10 +274,10 @@ export function createBuckets(needs: {
         return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
       return {
         ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
-        giveBack(unused) {
-          if (unused === 0) return;
-          memory.giveBack(localBuckets, unused, local.fullAt);
-          if (all) inRedis!.giveBack(buckets, unused, all.fullAt);
+        giveBack(unusedUnits) {
+          if (unusedUnits === 0) return;
+          memory.giveBack(localBuckets, unusedUnits, local.fullAt);
+          if (all) inRedis!.giveBack(buckets, unusedUnits, all.fullAt);
         },
       };
     },

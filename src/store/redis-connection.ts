@@ -65,8 +65,8 @@ export function createConnection(needs: {
         retryDelayOnClusterDown: 0,
         clusterRetryStrategy: createReconnectDelay(),
         // Connect to host names, not to resolved addresses: TLS certificates are for names.
-        dnsLookup: (name, done) => {
-          done(null, name);
+        dnsLookup: (name, callback) => {
+          callback(null, name);
         },
       },
     );

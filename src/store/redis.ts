@@ -124,7 +124,7 @@ export function createRedis(needs: {
   let isUp = false;
   let isClosed = false;
   let problem: string | undefined;
-  const queued: Queued[] = [];
+  const queue: Queued[] = [];
   const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
   let refusal: string | undefined;
@@ -144,9 +144,9 @@ export function createRedis(needs: {
 
   async function probeUntilUp(): Promise<void> {
     for (;;) {
-      const probed = await probe(connection);
+      const result = await probe(connection);
       if (isClosed) return;
-      ({ problem, refusal } = probed);
+      ({ problem, refusal } = result);
       if (problem !== undefined) {
         log.error(
           `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
@@ -154,13 +154,13 @@ export function createRedis(needs: {
         close();
         return;
       }
-      if (probed.isAnswering) break;
+      if (result.isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
     isUp = true;
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
-    for (const call of queued.splice(0)) send(call);
+    for (const call of queue.splice(0)) send(call);
     for (const { onReconnect } of subscriptions) onReconnect();
   }
 
@@ -207,16 +207,16 @@ export function createRedis(needs: {
         if (isCounted(call)) unwritten--;
         return;
       }
-      if (queued.push(call) <= MAX_QUEUED_SCRIPTS) return;
-      const dropped = queued.findIndex((each) => !isCounted(each));
-      queued.splice(Math.max(0, dropped), 1);
+      if (queue.push(call) <= MAX_QUEUED_SCRIPTS) return;
+      const place = queue.findIndex((each) => !isCounted(each));
+      queue.splice(Math.max(0, place), 1);
     });
   }
 
   function close(): void {
     isClosed = true;
     isUp = false;
-    unwritten -= queued.splice(0).filter(isCounted).length;
+    unwritten -= queue.splice(0).filter(isCounted).length;
     connection.close();
     for (const subscription of subscriptions) subscription.close();
   }

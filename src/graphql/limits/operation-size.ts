@@ -103,7 +103,7 @@ export function measureOperation(
   variables?: OperationVariables,
 ): OperationSize {
   const fragments = fragmentsOf(document);
-  const measured = new Map<string, Readonly<Measured>>();
+  const countsByFragment = new Map<string, Readonly<Measured>>();
   // Without a prototype, as a variable may be called `constructor`.
   const values = Object.create(null) as Record<string, unknown>;
   for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
@@ -126,16 +126,16 @@ export function measureOperation(
   const listOf = (node: FieldNode, argument: string) => toList(argumentOf(node, argument));
 
   function measureFragment(name: string): Readonly<Measured> {
-    const known = measured.get(name);
-    if (known) return known;
+    const knownCounts = countsByFragment.get(name);
+    if (knownCounts) return knownCounts;
     // Empty until the fragment is measured: otherwise a fragment that spreads itself (which is
     // invalid) would recurse.
-    measured.set(name, NOTHING);
+    countsByFragment.set(name, NOTHING);
     const fragment = fragments.get(name);
     const counts = fragment
       ? measureSet(fragment.selectionSet, fieldsType(fragment.typeCondition.name.value))
       : NOTHING;
-    measured.set(name, counts);
+    countsByFragment.set(name, counts);
     return counts;
   }
 
@@ -203,12 +203,12 @@ export function measureOperation(
     if (mintsIn !== undefined && perItemOf === undefined)
       addNames((counts.named ??= new Set()), upToTooMany(listOf(node, mintsIn)));
     if (parent === root) {
-      const { named } = counts;
+      const { named: coinNames } = counts;
       counts.named = undefined;
       for (const item of items) {
-        const coins = countNames(named, upToTooMany(mintsOf(item)));
+        const coins = countNames(coinNames, upToTooMany(mintsOf(item)));
         total.mints += coins;
-        if (named) total.accounts += accountsOf(coins);
+        if (coinNames) total.accounts += accountsOf(coins);
       }
     }
     add(total, counts, items.length);
@@ -250,17 +250,17 @@ function memberOf(value: unknown, name: string): unknown {
 const upToTooMany = (mints: readonly unknown[]) => mints.slice(0, MAX_MINTS + 1);
 
 /** Adds mints to those of a wallet, up to one above the most that an operation may name. */
-function addNames(named: Set<unknown>, mints: Iterable<unknown>): void {
+function addNames(names: Set<unknown>, mints: Iterable<unknown>): void {
   for (const mint of mints) {
-    if (named.size > MAX_MINTS_PER_OPERATION) return;
-    named.add(mint);
+    if (names.size > MAX_MINTS_PER_OPERATION) return;
+    names.add(mint);
   }
 }
 
 /** How many different mints a wallet and an item of a list name together. */
-function countNames(named: ReadonlySet<unknown> | undefined, mints: readonly unknown[]): number {
-  const others = new Set(mints.filter((mint) => !named?.has(mint)));
-  return (named?.size ?? 0) + others.size;
+function countNames(names: ReadonlySet<unknown> | undefined, mints: readonly unknown[]): number {
+  const others = new Set(mints.filter((mint) => !names?.has(mint)));
+  return (names?.size ?? 0) + others.size;
 }
 
 /**

@@ -28,8 +28,8 @@ export function sameResponseNameRule(maxFields: number) {
     const numbersByText = new Map<string, number>();
 
     function argumentsOf(field: FieldNode): number {
-      const known = argumentsByField.get(field);
-      if (known !== undefined) return known;
+      const knownNumber = argumentsByField.get(field);
+      if (knownNumber !== undefined) return knownNumber;
       const text = printArguments(field);
       const number = numbersByText.get(text) ?? numbersByText.size;
       numbersByText.set(text, number);
@@ -38,9 +38,9 @@ export function sameResponseNameRule(maxFields: number) {
     }
 
     function checkOperation({ selectionSet }: OperationDefinitionNode): void {
-      const merged = [[selectionSet]];
+      const mergedSets = [[selectionSet]];
       let fields = 0;
-      for (const sets of merged) {
+      for (const sets of mergedSets) {
         const byResponseName = Map.groupBy(
           fieldsOf(fragments, sets),
           ({ name, alias }) => (alias ?? name).value,
@@ -49,8 +49,8 @@ export function sameResponseNameRule(maxFields: number) {
           fields += same.length;
           if (fields > maxFields) return;
           reportDifferences(responseName, same);
-          const nested = same.flatMap((field) => field.selectionSet ?? []);
-          if (nested.length > 0) merged.push(nested);
+          const nestedSets = same.flatMap((field) => field.selectionSet ?? []);
+          if (nestedSets.length > 0) mergedSets.push(nestedSets);
         }
       }
     }

@@ -84,7 +84,7 @@ function describeEndpoints(basePath: string, { paths }: OpenApiDocument): string
 function describeEndpoint(start: string, operation: RestOperation): string {
   const { summary, parameters = [], requestBody, responses } = operation;
   const query = parameters
-    .filter(({ required }) => required)
+    .filter((parameter) => parameter.required)
     .map(({ name, example }) => `${name}=${example}`);
   const body = requestBody
     ? ` ${JSON.stringify(requestBody.content["application/json"].example)}`

@@ -13,8 +13,10 @@ export function createOpenApiFile(
   document: OpenApiDocument,
   { basePath, publicUrl }: { basePath: string; publicUrl?: URL | undefined },
 ): Handler {
-  const served = publicUrl ? withServer(document, publicUrl.href.replace(/\/$/, "")) : document;
-  const file = createStaticFile(JSON.stringify(served), { "content-type": JSON_TYPE });
+  const servedDocument = publicUrl
+    ? withServer(document, publicUrl.href.replace(/\/$/, ""))
+    : document;
+  const file = createStaticFile(JSON.stringify(servedDocument), { "content-type": JSON_TYPE });
   return (request, scope) => {
     const { host = "" } = request.headers;
     if (publicUrl || !isLocal(host)) return file.handle(request, scope);

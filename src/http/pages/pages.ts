@@ -186,8 +186,10 @@ function read(url: string): Buffer<ArrayBuffer> {
  */
 function sandboxNotice(accounts: readonly ExampleAccount[]): string {
   if (accounts.length === 0) return "";
-  const shown = accounts.filter(({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0);
-  const links = shown.map(({ handle, coins = [] }) => {
+  const shownAccounts = accounts.filter(
+    ({ coins = [] }, i) => i < MAX_SHOWN_ACCOUNTS || coins.length > 0,
+  );
+  const links = shownAccounts.map(({ handle, coins = [] }) => {
     const mints = coins.map(({ mint }) => `&amp;mint=${mint}`).join("");
     return `<a href="./?handle=${handle}${mints}">${handle}</a>`;
   });

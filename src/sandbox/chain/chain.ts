@@ -216,15 +216,15 @@ export function createChain(options: {
     transaction: WireTransaction,
     execution: Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">,
   ): void {
-    const landed = {
+    const landedTransaction = {
       ...transaction,
       slot: slots.slot("processed"),
       blockTime: slots.blockTime(),
       ...execution,
     };
-    ledger.set(transaction.signature, landed);
+    ledger.set(transaction.signature, landedTransaction);
     if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
-    for (const listener of listeners) listener(landed);
+    for (const listener of listeners) listener(landedTransaction);
   }
 
   function send(transaction: WireTransaction): TransactionError | null {

@@ -154,16 +154,16 @@ export function createCoins(chain: Chain): Coins {
 
     migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {
       const { curve } = coinAddressesOf(mint);
-      const completed = chain.account(curve)!;
-      const curveData = Buffer.from(completed.data);
+      const curveAccount = chain.account(curve)!;
+      const curveData = Buffer.from(curveAccount.data);
       curveData.writeBigUInt64LE(0n, CURVE_REAL_QUOTE_RESERVES);
       curveData.writeUInt8(1, CURVE_COMPLETE);
       const account = read("CURVE", mint)!;
       const quoteMint = new PublicKey(account.quoteMint);
-      const moved = quoteMint.equals(WRAPPED_SOL) ? RESERVES : 0n;
+      const movedLamports = quoteMint.equals(WRAPPED_SOL) ? RESERVES : 0n;
       chain.setAccount(curve, {
-        ...completed,
-        lamports: completed.lamports - moved,
+        ...curveAccount,
+        lamports: curveAccount.lamports - movedLamports,
         data: curveData,
       });
 
@@ -230,7 +230,7 @@ function writeKey(data: Buffer, offset: number, key: string): void {
 
 /** Returns a copy of this size, cut or padded with zeros. */
 function resize(data: Uint8Array, bytes: number): Buffer {
-  const resized = Buffer.alloc(bytes);
-  resized.set(data.subarray(0, bytes));
-  return resized;
+  const resizedData = Buffer.alloc(bytes);
+  resizedData.set(data.subarray(0, bytes));
+  return resizedData;
 }

@@ -74,7 +74,7 @@ export function createSlots(svm: LiteSVM, consensus: Consensus) {
 
   function advanceSlots(count: number): void {
     if (stillSince !== undefined) return;
-    for (let made = 0; made < count;) if (passSlot()) made++;
+    for (let blockCount = 0; blockCount < count;) if (passSlot()) blockCount++;
   }
   advanceSlots(FIRST_BLOCKS);
 

@@ -54,8 +54,8 @@ const messageEncoder = getCompiledTransactionMessageEncoder();
 
 /** Decodes a transaction. Throws an Error with the reason if the sandbox does not support it. */
 export function decodeTransaction(bytes: Uint8Array): WireTransaction {
-  const decoded = getTransactionDecoder().decode(bytes);
-  const message = decodeMessage(Uint8Array.from(decoded.messageBytes));
+  const decodedTransaction = getTransactionDecoder().decode(bytes);
+  const message = decodeMessage(Uint8Array.from(decodedTransaction.messageBytes));
   const maxBytes = MAX_TRANSACTION_BYTES[message.version];
   if (bytes.length > maxBytes) {
     throw new Error(`transaction too large: ${bytes.length} bytes (max: ${maxBytes} bytes)`);
@@ -63,9 +63,9 @@ export function decodeTransaction(bytes: Uint8Array): WireTransaction {
   const signers = signersOf(message);
   if (signers.length === 0) throw new Error("the transaction must have a signer");
   const signatures = signers.map((signer) =>
-    base58.decode(decoded.signatures[signer] ?? NO_SIGNATURE),
+    base58.decode(decodedTransaction.signatures[signer] ?? NO_SIGNATURE),
   );
-  return { bytes, decoded, message, signatures, signature: signatures[0]! };
+  return { bytes, decoded: decodedTransaction, message, signatures, signature: signatures[0]! };
 }
 
 function decodeMessage(bytes: Uint8Array): WireMessage {
@@ -88,12 +88,12 @@ function decodeMessage(bytes: Uint8Array): WireMessage {
 }
 
 /** Whether every signer's signature is valid. */
-export function isSigned({ decoded, message }: WireTransaction): boolean {
+export function isSigned({ decoded: decodedTransaction, message }: WireTransaction): boolean {
   return signersOf(message).every((signer) => {
     const x = Buffer.from(getAddressEncoder().encode(signer)).toString("base64url");
     const key = createPublicKey({ key: { kty: "OKP", crv: "Ed25519", x }, format: "jwk" });
-    const signature = decoded.signatures[signer] ?? NO_SIGNATURE;
-    return verify(null, Uint8Array.from(decoded.messageBytes), key, signature);
+    const signature = decodedTransaction.signatures[signer] ?? NO_SIGNATURE;
+    return verify(null, Uint8Array.from(decodedTransaction.messageBytes), key, signature);
   });
 }
 

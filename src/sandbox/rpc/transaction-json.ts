@@ -10,8 +10,8 @@ import type { InnerInstruction, SandboxTransaction } from "../chain/chain.ts";
 const base58 = getBase58Decoder();
 
 /** The result of `getTransaction` with encoding `json`, in the shape of a real node's response. */
-export function toTransactionJson(landed: SandboxTransaction): object {
-  const { slot, blockTime, signatures, message } = landed;
+export function toTransactionJson(transaction: SandboxTransaction): object {
+  const { slot, blockTime, signatures, message } = transaction;
   const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } =
     message.header;
   return {
@@ -38,7 +38,7 @@ export function toTransactionJson(landed: SandboxTransaction): object {
         ),
       },
     },
-    meta: toMetaJson(landed),
+    meta: toMetaJson(transaction),
   };
 }
 
@@ -62,24 +62,24 @@ function toConfigJson({
   };
 }
 
-function toMetaJson(landed: SandboxTransaction): object {
+function toMetaJson(transaction: SandboxTransaction): object {
   return {
-    err: landed.err,
-    status: toStatusJson(landed),
-    fee: landed.feeLamports,
-    ...(landed.preBalances.length > 0 && {
-      preBalances: landed.preBalances,
-      postBalances: landed.postBalances,
+    err: transaction.err,
+    status: toStatusJson(transaction),
+    fee: transaction.feeLamports,
+    ...(transaction.preBalances.length > 0 && {
+      preBalances: transaction.preBalances,
+      postBalances: transaction.postBalances,
     }),
-    innerInstructions: landed.innerInstructions.flatMap((list, index) =>
+    innerInstructions: transaction.innerInstructions.flatMap((list, index) =>
       list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
     ),
-    logMessages: landed.logs,
+    logMessages: transaction.logs,
     preTokenBalances: [],
     postTokenBalances: [],
     rewards: [],
     loadedAddresses: { writable: [], readonly: [] },
-    computeUnitsConsumed: landed.unitsConsumed,
+    computeUnitsConsumed: transaction.unitsConsumed,
   };
 }
 

@@ -110,16 +110,16 @@ export function createTransactionMethods(chain: Chain): Methods {
         }
         const slot = chain.slot("processed");
         const statuses = signatures.map((signature) => {
-          const landed = chain.landed(signature);
-          if (!landed) return null;
-          if (!config?.searchTransactionHistory && slot - landed.slot > STATUS_CACHE_SLOTS)
+          const transaction = chain.landed(signature);
+          if (!transaction) return null;
+          if (!config?.searchTransactionHistory && slot - transaction.slot > STATUS_CACHE_SLOTS)
             return null;
-          const confirmationStatus = commitmentReached(landed);
+          const confirmationStatus = commitmentReached(transaction);
           return {
-            slot: landed.slot,
-            confirmations: confirmationStatus === "finalized" ? null : slot - landed.slot,
-            err: landed.err,
-            status: toStatusJson(landed),
+            slot: transaction.slot,
+            confirmations: confirmationStatus === "finalized" ? null : slot - transaction.slot,
+            err: transaction.err,
+            status: toStatusJson(transaction),
             confirmationStatus,
           };
         });
@@ -129,13 +129,13 @@ export function createTransactionMethods(chain: Chain): Methods {
 
     getTransaction: method(z.tuple([signatureParam, transactionConfig]), ([signature, config]) => {
       const latestSlot = historySlot(config);
-      const landed = chain.landed(signature);
-      if (!landed || landed.slot > latestSlot) return null;
-      const { version } = landed.message;
+      const transaction = chain.landed(signature);
+      if (!transaction || transaction.slot > latestSlot) return null;
+      const { version } = transaction.message;
       const maxVersion = config?.maxSupportedTransactionVersion ?? undefined;
       if (version !== "legacy" && version > (maxVersion ?? -1))
         throw new JsonRpcError(-32015, `Transaction version (${version}) is not supported`);
-      return { ...toTransactionJson(landed), ...(maxVersion !== undefined && { version }) };
+      return { ...toTransactionJson(transaction), ...(maxVersion !== undefined && { version }) };
     }),
 
     getSignaturesForAddress: method(
@@ -146,8 +146,8 @@ export function createTransactionMethods(chain: Chain): Methods {
           .ledger()
           .filter(({ slot }) => slot <= latestSlot)
           .reverse();
-        const indexOf = (wanted: string | null | undefined) =>
-          newestFirst.findIndex(({ signature }) => signature === wanted);
+        const indexOf = (cursor: string | null | undefined) =>
+          newestFirst.findIndex(({ signature }) => signature === cursor);
         for (const cursor of [config?.before, config?.until]) {
           // Agave 4.0 and later do this; older nodes return an empty list.
           if (cursor && indexOf(cursor) === -1)
@@ -158,9 +158,9 @@ export function createTransactionMethods(chain: Chain): Methods {
           .slice(indexOf(config?.before) + 1, end === -1 ? undefined : end)
           .filter(({ message }) => message.staticAccounts.some((account) => account === address))
           .slice(0, config?.limit ?? MAX_SIGNATURES_FOR_ADDRESS)
-          .map((landed) => {
-            const { signature, slot, err, blockTime } = landed;
-            const confirmationStatus = commitmentReached(landed);
+          .map((transaction) => {
+            const { signature, slot, err, blockTime } = transaction;
+            const confirmationStatus = commitmentReached(transaction);
             return { signature, slot, err, memo: null, blockTime, confirmationStatus };
           });
       },
