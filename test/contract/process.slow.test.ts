@@ -234,6 +234,7 @@ describe("the service", () => {
         address,
         balance: { vault: "2.5000", pda: "1.0000", total: "3.5000", withdrawable: "3.4300" },
         profile: expect.any(Object),
+        derivation: expect.any(Object),
       });
       expect((await get(`${url}/wallet/lookup?handle=nobody`)).status).toBe(404);
 

@@ -15,6 +15,7 @@ const productionEnv = (sandbox: TestSandbox, env: Env): Env => ({
   NODE_ENV: "production",
   PORT: "0",
   TRUST_PROXY: "127.0.0.1",
+  RPC_CALLS_PER_SECOND: "1000000",
   ...env,
 });
 

@@ -35,6 +35,7 @@ export async function startReplicas(
         PORT: "0",
         TRUST_PROXY: "127.0.0.1",
         REDIS_URL: redisUrl,
+        RPC_CALLS_PER_SECOND: "1000000",
         ...env,
       },
       redisAnswerTimeoutMs,
