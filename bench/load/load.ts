@@ -225,7 +225,7 @@ async function collectTheRest(
       if (Date.now() > giveUpAt) {
         problems.add(
           "an account that cannot be collected any more",
-          `${account.handle}: ${outcome}`,
+          `${account.handle}: ${outcome}: ${lastMessageOf(callers, account)}`,
         );
         return;
       }
@@ -235,6 +235,12 @@ async function collectTheRest(
   await Promise.all(
     system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)),
   );
+}
+
+/** The message of an account's last failed collect. */
+function lastMessageOf({ collects }: Callers, account: SandboxAccount): string {
+  const last = collects.findLast((call) => call.account.id === account.id);
+  return last?.answer.kind === "error" ? last.answer.message : "";
 }
 
 /** Simulates trading until `isOver`: adds fees to coins, to creator vaults and to AMM vaults. */

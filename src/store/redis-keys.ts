@@ -21,6 +21,8 @@ export const redisKeys = {
   known: (feePayer: string, address: string) => `v3:known:{${feePayer}:${address}}`,
   /** The slot of the newest landed collect; also the channel on which replicas announce it. */
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
+  /** The channel on which replicas tell each other what they have learned of coins. */
+  coinNews: (feePayer: string) => `v3:coin-news:${feePayer}`,
   /**
    * Written to check that Redis answers. In a cluster, each master is checked with a different
    * `index`.

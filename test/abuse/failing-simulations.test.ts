@@ -78,7 +78,7 @@ describe("one collect of ten coins whose sweeps fail in the simulation", () => {
       simulateTransaction: 3,
       getRecentPrioritizationFees: 1,
       getLatestBlockhash: 1,
-      getBlockHeight: 1,
+      getEpochInfo: 1,
     };
     for (const [method, times] of Object.entries(most))
       expect([method, before.filter(isMethod(method)).length <= times]).toEqual([method, true]);
