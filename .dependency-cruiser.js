@@ -19,6 +19,7 @@ const MAY_IMPORT = {
   "chain/launchpad": ["chain/*", "chain/rpc", ...BASE],
   "chain/history": ["chain/*", "chain/rpc", "chain/slots", "chain/launchpad", ...BASE],
   "chain/live": ["chain/*", "chain/rpc", ...BASE],
+  "chain/units": ["chain/*", "chain/rpc", "chain/slots", "chain/launchpad", ...BASE],
   "chain/collect": ["chain", ...BASE],
   resolvers: DOMAIN,
   schema: ["resolvers", ...DOMAIN],
@@ -28,7 +29,7 @@ const MAY_IMPORT = {
   sandbox: ["chain", ...BASE],
   "config.ts": ["variables.ts", "contract"],
   "variables.ts": [
-    "chain/collect/keypair.ts",
+    "chain/keypair.ts",
     "chain/lamports.ts",
     "chain/launchpad/program-ids.ts",
     "chain/priority-fee.ts",

@@ -5,15 +5,18 @@ import { createCoinFindings } from "./chain/coin-findings.ts";
 import { createDeployWatch, type DeployWaits } from "./chain/deploys.ts";
 import { createBalances } from "./chain/balances.ts";
 import { createClaims } from "./chain/collect/claims.ts";
-import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
+import { createCollectMetrics, type MetricsWaits } from "./chain/collect-metrics.ts";
 import { createCollector } from "./chain/collect/collector.ts";
-import { createCoinBackoff } from "./chain/collect/coin-backoff.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
-import { createComposer } from "./chain/collect/message/composer.ts";
-import { createReadDrafts } from "./chain/collect/prepare/draft.ts";
-import { createPlanner } from "./chain/collect/prepare/planner.ts";
+import { createComposer } from "./chain/units/composer.ts";
+import { createFlights } from "./chain/collect/flights.ts";
+import { createTransactions } from "./chain/collect/transactions.ts";
+import { createFailedSimulations } from "./chain/units/failed-simulations.ts";
+import { createSimulations } from "./chain/units/simulations.ts";
+import { createReadUnits } from "./chain/units/units.ts";
+import { createFailingBlocks } from "./chain/units/failing-blocks.ts";
 import { createFloors } from "./chain/slots/stale-balances.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
@@ -106,7 +109,7 @@ export function createChainServices(needs: CommonNeeds) {
   const { own: ownCalls } = chainPlan;
   const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream, chainPlan });
   const floors = createFloors(rpc);
-  const findings = createCoinFindings();
+  const findings = createCoinFindings(common);
   const readWallets = createReadWallets({ rpc, floors, chainPlan });
   const balances = createBalances({ ...common, readWallets, findings });
   const landedSlots = createLandedSlots({ ...common, floors });
@@ -121,22 +124,21 @@ export function createChainServices(needs: CommonNeeds) {
     },
   });
 
-  const backoff = createCoinBackoff();
   const composer = createComposer(common);
-  const collector = createCollector({
+  const all = {
     ...common,
-    rpc,
-    balances,
-    readDrafts: createReadDrafts({ ...common, balances, backoff, composer, findings }),
-    plan: createPlanner({ ...common, rpc, floors, composer, feePayer }),
+    ...{ rpc, balances, floors, feePayer, findings, metrics, composer },
+    simulations: createSimulations({ ...common, rpc, floors, composer, findings }),
     claims: createClaims(common),
-    backoff,
-    findings,
-    floors,
+    failedSimulations: createFailedSimulations(),
+    failingBlocks: createFailingBlocks(),
     announceLanded: landedSlots.announce,
-    metrics,
     ownCalls,
-  });
+  };
+  const readUnits = createReadUnits(all);
+  const transactions = createTransactions(all);
+  const flights = createFlights({ ...all, feePayer: feePayerAddress, readUnits, transactions });
+  const collector = createCollector({ ...all, readUnits, flights });
 
   return {
     rpc,

@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
-import { readKeypair } from "./chain/collect/keypair.ts";
+import { readKeypair } from "./chain/keypair.ts";
 import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, PRIORITY_FEE_PERCENTILE } from "./chain/priority-fee.ts";
 import { toLamports } from "./chain/lamports.ts";
 import { LAUNCHPAD_PROGRAMS, NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";

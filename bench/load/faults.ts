@@ -57,7 +57,7 @@ const LOWER_RENTS = [2_575, 1_322];
  * Redis's delays between freezes. A command still takes less than the 120 ms that the gateway
  * waits.
  */
-const MOST_SLOW_REDIS_MS = 50;
+export const MOST_SLOW_REDIS_MS = 50;
 const SLOW_REDIS_MS = [0, 30, 0, MOST_SLOW_REDIS_MS];
 
 /**

@@ -7,7 +7,8 @@
  * (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>` measures
  * memory (never-landing.ts). LOAD_SEED repeats a run's random choices, but callers may make them in
  * another order. With a seed that ends in 0, each account's collects alternate between the
- * replicas, over a slow Redis.
+ * replicas, over a slow Redis. LOAD_BUSY=4 runs beside four busy loops. LOAD_STRANGERS=50 instead
+ * measures an owner's collects beside strangers of 50 address blocks (strangers.ts).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
@@ -19,6 +20,8 @@ import { runNeverLanding } from "./never-landing.ts";
 import { createProblems, type Problems } from "./problems.ts";
 import { toMegabytes } from "./replica.ts";
 import { SHARED_COINS } from "./shared-coins.ts";
+import { startBusyLoops } from "./busy-loops.ts";
+import { runStrangers } from "./strangers.ts";
 import { startSystem, type System } from "./system.ts";
 import { createTruth, type Truth } from "./truth.ts";
 
@@ -222,7 +225,7 @@ async function collectTheRest(
       if (Date.now() > giveUpAt) {
         problems.add(
           "an account that cannot be collected any more",
-          `${account.handle}: ${outcome}`,
+          `${account.handle}: ${outcome}: ${lastMessageOf(callers, account)}`,
         );
         return;
       }
@@ -232,6 +235,12 @@ async function collectTheRest(
   await Promise.all(
     system.accounts.map((account, i) => collectAll(account, i % system.replicas.length)),
   );
+}
+
+/** The message of an account's last failed collect. */
+function lastMessageOf({ collects }: Callers, account: SandboxAccount): string {
+  const last = collects.findLast((call) => call.account.id === account.id);
+  return last?.answer.kind === "error" ? last.answer.message : "";
 }
 
 /** Simulates trading until `isOver`: adds fees to coins, to creator vaults and to AMM vaults. */
@@ -267,9 +276,16 @@ if (import.meta.main) {
   for (const signal of ["SIGINT", "SIGTERM"]) process.once(signal, () => process.exit(1));
   const [mode = "60", transactions] = process.argv.slice(2);
   const seed = Number(process.env.LOAD_SEED ?? Date.now() % 2 ** 31);
-  const { lines, problems } = await (mode === "never-landing"
-    ? runNeverLanding(seed, transactions ? Number(transactions) : undefined)
-    : runLoad({ seconds: Number(mode), seed, comparesHeaps: true }));
+  const blocks = Number(process.env.LOAD_STRANGERS ?? 0);
+  const stopBusyLoops = startBusyLoops(Number(process.env.LOAD_BUSY ?? 0));
+  const run = () => {
+    if (mode === "never-landing")
+      return runNeverLanding(seed, transactions ? Number(transactions) : undefined);
+    const seconds = Number(mode);
+    if (blocks > 0) return runStrangers({ seconds, seed, blocks });
+    return runLoad({ seconds, seed, comparesHeaps: true });
+  };
+  const { lines, problems } = await run().finally(stopBusyLoops);
   console.log(lines.join("\n"));
   for (const problem of problems) console.error(problem);
   // Exit explicitly, because a leaked resource would keep the process alive.

@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them: as many as fit into one transaction, the largest first. `remaining` is what still waits on them; another collect moves it. A coin that cannot be swept is left out. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them. One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or else of one coin whose fees are shared. `remaining` is what the request saw besides; another collect moves it. A coin that cannot be swept is left out; if nothing else is left, the answer is `COLLECT_FAILED`. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -123,7 +123,7 @@ export interface components {
             newBalance: string;
             /** @description The signature of the transaction, in base58. */
             txSignature: string;
-            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
         };
         LastCollect: {
@@ -144,7 +144,7 @@ export interface components {
             success: false;
             /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
-            /** @description The fees that still wait on the coins named in `mints`, and that another collect moves. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
             /**
              * @description NOTHING_TO_COLLECT. (enum property replaced by openapi-typescript)

@@ -73,13 +73,19 @@ export function createBalances(needs: {
   /** The fees on a wallet's coins, in the coins' order. */
   function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): SweepableFees[] {
     return coins.flatMap((coin) => {
-      const { sharing } = coin;
+      const { sharing, places } = coin;
       if (!sharing?.shareholders.some((shareholder) => shareholder.address === address))
         return toCoinFees(coin, address, vaults);
-      return toSharedFees(coin, sharing, {
-        ...{ address, feePayer, minCollectLamports },
-        reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
-      });
+      // A curve can still name a shareholder itself.
+      const own = places.filter(({ account }) => account.creator === address);
+      const others = places.filter((place) => !own.includes(place));
+      return [
+        ...(own.length > 0 ? toCoinFees({ ...coin, places: own }, address, vaults) : []),
+        ...toSharedFees({ ...coin, places: others }, sharing, {
+          ...{ address, feePayer, minCollectLamports },
+          reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
+        }),
+      ];
     });
   }
 

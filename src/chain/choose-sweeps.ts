@@ -94,9 +94,10 @@ export type Sweep = PlaceSweep | Distribution;
 /** A sweep that a collect includes, and all the rent that the sweep costs. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
-/** Fees that wait on a coin. */
+/** Fees that wait on a coin, or in the account's vaults. */
 export interface WaitingFees {
-  readonly mint: string;
+  /** Undefined for the fees in the account's vaults. */
+  readonly mint: string | undefined;
   readonly amount: Lamports;
 }
 
@@ -207,10 +208,14 @@ export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (
   return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
+export const withoutAmm = (vaults: Vaults): Vaults => ({ ...vaults, ammVault: toLamports(0) });
+
 /** Returns the sweeps that add nothing to the account's AMM vault. */
 export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
   return sweeps.filter(({ stage }) => stage !== "POOL");
 }
+
+export const isPlaceSweep = (sweep: Sweep): sweep is PlaceSweep => sweep.stage !== "SHARED";
 
 export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
   return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");

@@ -1,8 +1,19 @@
+import { z } from "zod";
+import { parseJson } from "../contract/parse-json.ts";
 import { createLruCache } from "../store/lru-cache.ts";
-import type { UncollectableReason } from "./launchpad/coin-fees.ts";
+import { redisKeys } from "../store/redis-keys.ts";
+import type { Redis } from "../store/redis.ts";
+import { script } from "../store/script.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../time/backoff.ts";
+import { addMs, monotonicNow } from "../time/monotonic.ts";
+import { UNCOLLECTABLE, type UncollectableReason } from "./launchpad/coin-fees.ts";
 
 const REMEMBERED_MS = 3_600_000;
-/** An entry takes some 200 bytes. Adding one requires a simulated collect. */
+const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };
+/**
+ * An entry takes some 200 bytes. Adding a finding requires a simulated collect, adding a backoff a
+ * failed transaction.
+ */
 const MAX_COINS = 10_000;
 
 interface Finding {
@@ -10,16 +21,78 @@ interface Finding {
   readonly tooLittle: bigint | undefined;
 }
 
+/** What a replica has learned of a coin, or of an AMM vault. Without `backoffMs`: a finding. */
+const NEWS = z.object({
+  id: z.string(),
+  reason: z.enum(Object.keys(UNCOLLECTABLE) as [UncollectableReason]).optional(),
+  tooLittle: z
+    .string()
+    .regex(/^\d{1,20}$/)
+    .transform(BigInt)
+    .optional(),
+  /** 0 if the coin's transaction has succeeded. */
+  backoffMs: z.int().min(0).max(BACKOFF.longestMs).optional(),
+});
+type News = z.output<typeof NEWS>;
+
+/** Uses `pcall`, so that an ACL user without permission for the channel causes no failures. */
+const TELL = script({
+  keys: ["channel"],
+  args: ["news"],
+  answer: z.unknown(),
+  text: `
+redis.pcall('PUBLISH', channel, news)
+return true
+`,
+});
+
 export type CoinFindings = ReturnType<typeof createCoinFindings>;
 
 /**
- * Remembers for an hour why the last attempt to distribute a coin's shared fees, or to empty an AMM
- * vault, failed. The chain's data does not show the reason. Only lookups use these findings: the
- * next collect tries again.
+ * Remembers what collects have learned of coins, at all replicas: they tell each other through a
+ * channel of Redis, so no lookup waits for Redis.
+ *
+ * For lookups, for an hour: why the last attempt to distribute a coin's shared fees, or to empty an
+ * AMM vault, failed. The chain's data does not show the reason. The next collect tries again.
+ *
+ * For collects: coins whose sweep failed on the chain although its simulation succeeded. Such
+ * failures can be repeated, and each costs a fee, so the coin backs off.
  */
-export function createCoinFindings() {
+export function createCoinFindings(
+  { feePayer, redis }: { feePayer: string; redis: Redis | undefined } = {
+    feePayer: "",
+    redis: undefined,
+  },
+) {
+  const channel = redisKeys.coinNews(feePayer);
   /** By the coin's mint, or the vault's address. */
   const findings = createLruCache<string, Finding>(MAX_COINS, { ttl: REMEMBERED_MS });
+  /** By mint. */
+  const backoffs = createLruCache<string, Backoff>(MAX_COINS);
+
+  function take({ id, reason, tooLittle, backoffMs }: News): void {
+    if (backoffMs === undefined) findings.set(id, reason && { reason, tooLittle });
+    else if (backoffMs === 0) backoffs.delete(id);
+    else {
+      const backoff = { waitMs: backoffMs, endsAt: addMs(monotonicNow(), backoffMs) };
+      backoffs.set(id, backoff, { ttl: backoffMs + REMEMBERED_MS });
+    }
+  }
+
+  function learn(news: News): void {
+    take(news);
+    const text = JSON.stringify({ ...news, tooLittle: news.tooLittle?.toString() });
+    void redis?.run(TELL, { channel, news: text });
+  }
+
+  redis?.subscribe(channel, {
+    onMessage(text) {
+      const { data } = NEWS.safeParse(parseJson(text));
+      if (data) take(data);
+    },
+    onReconnect: () => undefined,
+  });
+
   return {
     /**
      * Returns why the fees cannot be distributed. Undefined if no collect tried within the hour, if
@@ -35,12 +108,27 @@ export function createCoinFindings() {
      * because they were too few.
      */
     found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
-      findings.set(mintOrVault, reason && { reason, tooLittle });
+      const known = findings.get(mintOrVault);
+      if (known?.reason === reason && (!reason || known?.tooLittle === tooLittle)) return;
+      learn({ id: mintOrVault, reason, tooLittle });
     },
     /**
      * The lamports that the AMM last left in its vault; undefined if none, or if no collect tried
      * within the hour.
      */
     leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
+
+    /** Makes a coin back off, because its sweep failed on the chain. */
+    backOff(mint: string): void {
+      const last = backoffs.get(mint);
+      const { waitMs } = afterFailure(last, BACKOFF);
+      if (backoffLeftMs(last) === 0) learn({ id: mint, backoffMs: waitMs });
+    },
+    /** Returns for how many more ms the coin backs off; 0 without a backoff. */
+    backsOffMs: (mint: string): number => backoffLeftMs(backoffs.get(mint)),
+    /** Ends the backoff of a coin whose sweep has succeeded. */
+    succeeded(mint: string): void {
+      if (backoffs.has(mint)) learn({ id: mint, backoffMs: 0 });
+    },
   };
 }

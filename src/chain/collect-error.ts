@@ -214,7 +214,7 @@ export class CollectError extends Error {
 }
 
 /** Whether an error names a transaction that may have moved fees. */
-export function mayHaveMoved(error: unknown): boolean {
+export function mayHaveMoved(error: unknown): error is CollectError {
   if (!(error instanceof CollectError) || !("signature" in error.failure)) return false;
   const { kind, signature } = error.failure;
   return signature !== undefined && kind !== "expired" && kind !== "failed-on-chain";

@@ -8,8 +8,17 @@ import {
 } from "./launchpad/coin-fees.ts";
 import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/sharing-config.ts";
+import { isReceiverBelowRent, type TransactionError } from "./rpc/transaction-error.ts";
 import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./launchpad/program-ids.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
+
+/** The programs that a transaction with a distribution calls; the last one is the System program. */
+const CALLED_PROGRAMS = [
+  LAUNCHPAD_PROGRAM_ID,
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  "11111111111111111111111111111111",
+];
 
 /**
  * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than
@@ -30,6 +39,22 @@ export function partOf(
   return shareholders
     .filter((shareholder) => shareholder.address === address)
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
+}
+
+/**
+ * Returns the most lamports that cannot be distributed, if a distribution fails because one of the
+ * `poor` shareholders does not exist, and its part is less than the rent-exempt minimum. Undefined
+ * for another error: more fees do not help.
+ */
+export function tooLittleFor(
+  shareholders: readonly Shareholder[],
+  err: TransactionError,
+  poor: readonly string[],
+  rentMinimum: Lamports,
+): bigint | undefined {
+  if (!isReceiverBelowRent(err)) return undefined;
+  const share = shareholders.find(({ address, bps }) => bps > 0 && poor.includes(address));
+  return share && (rentMinimum * BigInt(ALL_BPS) - 1n) / BigInt(share.bps);
 }
 
 /**
@@ -71,8 +96,12 @@ export function toSharedFees(
     const ofCurve = curve ? reasonOfPlace(curve) : "OTHER_CREATOR";
     if (ofCurve !== null) return ofCurve;
     if (isPaused) return "PAUSED";
-    // The fee payer signs the distribution, so it must not be one of the shareholders.
-    return shareholders.some((each) => each.address === feePayer) ? "SHAREHOLDER_BLOCKED" : null;
+    // The fee payer signs the distribution, so it must not be one of the shareholders. A program
+    // that the transaction calls cannot be one either: a message cannot write to it.
+    const blocked = [feePayer, ...CALLED_PROGRAMS];
+    return shareholders.some(({ address }) => blocked.includes(address))
+      ? "SHAREHOLDER_BLOCKED"
+      : null;
   }
 
   /**
@@ -156,8 +185,9 @@ export function toSharedFees(
         reasonOfPlace(account) ?? reasonNotMoved(stage, account.waiting),
       ),
     );
-  const inVaults =
-    share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + share(vaults.ammVault);
+  // Only a distribution with the pool empties the AMM's vault.
+  const inAmm = distribution?.withPool === false ? 0n : share(vaults.ammVault);
+  const inVaults = share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + inAmm;
   const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT, inVaults, null)] : [];
   return [...inPlaces, ...ofVaults];
 }

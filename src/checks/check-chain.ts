@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
-import { describeBalance } from "../chain/collect/fee-payer.ts";
-import { guardInstruction } from "../chain/collect/message/composer.ts";
-import { compileMessage, toTransaction } from "../chain/collect/message/message.ts";
+import { describeBalance } from "../chain/fee-payer-balance.ts";
+import { guardInstruction } from "../chain/units/composer.ts";
+import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "../chain/deploys.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-checks.ts";

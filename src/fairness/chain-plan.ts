@@ -27,6 +27,12 @@ const MAX_OWNERS = 50_000;
 /** The address blocks that own a call, and the part of each, 0 to 1. */
 export type Parts = ReadonlyMap<string, number>;
 
+/** The parts of blocks that share a call equally. */
+export function equalParts(blocks: readonly string[]): Parts {
+  const different = new Set(blocks);
+  return new Map([...different].map((block) => [block, 1 / different.size]));
+}
+
 export interface Owner {
   readonly use: Use;
   readonly parts: Parts;

@@ -1,8 +1,7 @@
 import { GraphQLError } from "graphql";
 import type { AddressesOf, DerivedAddresses } from "../chain/addresses.ts";
 import type { Balance } from "../chain/balances.ts";
-import type { Collector } from "../chain/collect/collector.ts";
-import type { CollectOutcome } from "../chain/collect/landed-outcome.ts";
+import type { Collector, CollectOutcome } from "../chain/collect/collector.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
 import { toLamports } from "../chain/lamports.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
@@ -242,8 +241,10 @@ function countOnce(
     const mints = result.named.map(({ mint }) => mint);
     counted.set(key, new Set([...(earlier ?? []), ...mints]));
     if (!earlier) return result;
-    const named = result.named.filter(({ mint }) => !earlier.has(mint));
-    return { ...result, collected: toLamports(0), named };
+    const remaining = result.remaining.filter(
+      ({ mint }) => mint !== undefined && !earlier.has(mint),
+    );
+    return { ...result, collected: toLamports(0), remaining };
   });
 }
 

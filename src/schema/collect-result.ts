@@ -14,16 +14,10 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/**
- * Adds up only the coins that this caller names: a collect can also serve callers who name other
- * coins.
- */
+/** Adds up what the request saw besides what the transaction moved. */
 function remaining(result: CollectResult): Lamports {
   if (result.kind !== "collected") return toLamports(0);
-  const isNamed = (mint: string) => result.named.some((coin) => coin.mint === mint);
-  return toLamports(
-    result.remaining.reduce((sum, { mint, amount }) => (isNamed(mint) ? sum + amount : sum), 0n),
-  );
+  return toLamports(result.remaining.reduce((sum, { amount }) => sum + amount, 0n));
 }
 
 type NothingToCollect = CollectResult & { readonly kind: "nothing" };
@@ -101,7 +95,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     remaining: t.string(
       sol(
-        "The fees that still wait on the coins named in `mints`, and that another collect moves.",
+        "What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it.",
         remaining,
       ),
     ),
@@ -136,7 +130,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
 });
 
 const SOCIAL_ID = "The wallet's `socialId`, not its handle.";
-const COLLECTED_MINTS = `${MINTS} As many as fit into one transaction are collected, the largest first: \`remaining\` is what still waits.`;
+const COLLECTED_MINTS = `${MINTS} One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or of one coin whose fees are shared. \`remaining\` is what still waits.`;
 
 const MINIMUM =
   'The least that the collect is to move for the account: SOL with at most nine digits after the point, such as "0.5"; otherwise INVALID_MINIMUM. If it would move less, there is nothing to collect: no transaction is sent, and `message` says what waits. A collect of the same account that is in flight is joined, whatever it moves.';

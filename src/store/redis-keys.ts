@@ -23,6 +23,8 @@ export const redisKeys = {
   landedSlot: (feePayer: string) => `v2:landed-slot:${feePayer}`,
   /** The replicas that run. */
   replicas: () => "v2:replicas",
+  /** The channel on which replicas tell each other what they have learned of coins. */
+  coinNews: (feePayer: string) => `v3:coin-news:${feePayer}`,
   /**
    * Written to check that Redis answers. In a cluster, each master is checked with a different
    * `index`.

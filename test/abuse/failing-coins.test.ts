@@ -111,7 +111,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     expect(await collect(OWNER, [good, bad])).toMatchObject({ kind: "collected", collected: SOL });
   });
 
-  it("costs at most thirteen simulations with nine others, if the node names none", async () => {
+  it("costs at most three simulations with nine others, if the node names none", async () => {
     const coins = Array.from({ length: 10 }, () => launch());
     const value = { err: "CallChainTooDeep", logs: [], unitsConsumed: 1_000, accounts: null };
     sandbox.rpc.faults.add({
@@ -120,7 +120,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
         rpcResult({ context: { slot: sandbox.chain.slot("finalized") }, value })(request),
     });
     expect(await collect(STRANGER, coins)).toMatchObject({ kind: "simulation-failed" });
-    expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(13);
+    expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(3);
   });
 
   it("is refused while nothing else could be collected; an empty account still has nothing", async () => {
@@ -206,29 +206,31 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
 describe("a distribution whose shareholder is emptied before it lands", () => {
   beforeEach(() => start());
 
-  it("names its coin: no other coin backs off, for no account", async () => {
+  it("backs off alone, for all shareholders: no other coin does", async () => {
+    const { creatorVault } = account();
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
     const other = newAddress();
     sandbox.chain.setBalance(other, SOL);
-    const [plain, good, bad] = [launch(), share("artist002", 5_000), share(other)];
+    const [good, bad] = [share("artist002", 5_000), share(other)];
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
       sandbox.chain.setBalance(other, 0n);
     });
-    expect(await collect(STRANGER, [plain, good, bad])).toMatchObject({
+    expect(await collect(STRANGER, [good, bad])).toMatchObject({
       kind: "failed-on-chain",
       err: { InsufficientFundsForRent: expect.anything() },
       mints: [bad.mint],
     });
-    expect(await collect(OWNER, [plain])).toMatchObject({ collected: 4_100_000_000n });
-    const artist = { account: sandbox.account("artist002"), coins: [good] };
-    const outcome = await collector.collector.collect(artist, OWNER, monotonicNow());
-    expect(outcome).toMatchObject({ kind: "collected" });
-    expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true, true]);
+    expect(await collect(OWNER, [bad])).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: SOL / 2n });
+    expect(sandbox.landedCollects().map(({ err }) => err === null)).toEqual([false, true]);
   });
 
-  it("takes turns with the vault once it no longer backs off, although fees keep arriving there", async () => {
+  it("is collected once it no longer backs off, after the vault", async () => {
     const now = performance.now.bind(performance);
     let passed = 0;
     vi.spyOn(performance, "now").mockImplementation(() => now() + passed);
+    const { creatorVault } = account();
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
     const other = newAddress();
     sandbox.chain.setBalance(other, SOL);
     const shared = share(other);
@@ -238,14 +240,9 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
     expect(await collect(OWNER, [shared])).toMatchObject({ kind: "failed-on-chain" });
     sandbox.chain.setBalance(other, SOL);
     passed = 61_000;
-    const { creatorVault } = account();
-    const collected: unknown[] = [];
-    for (let i = 0; i < 2; i++) {
-      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 100_000n);
-      const outcome = await collect(OWNER, [shared]);
-      collected.push("collected" in outcome ? outcome.collected : outcome);
-    }
-    expect(collected).toEqual([100_000n, 999_900_000n]);
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 100_000n);
+    expect(await collect(OWNER, [shared])).toMatchObject({ collected: 100_000n });
+    expect(await collect(OWNER, [shared])).toMatchObject({ collected: 999_900_000n });
   });
 });
 
@@ -262,41 +259,20 @@ describe("a transaction with coins that fails at none of them", () => {
     });
   }
 
-  it("makes the account's next collects try its coins in halves, and none backs off before it fails alone", async () => {
-    const coins = [launch(), launch(), launch(), launch()] as const;
-    const bad = coins[3];
+  it("makes the account's coins go one at a time, and none backs off before it fails alone", async () => {
+    const [good, bad] = [launch(), launch(2n * SOL)];
     const mintsOf = (failure: object) =>
       "mints" in failure ? (failure.mints as string[]).toSorted() : failure;
-    const sorted = (some: readonly CoinAddresses[]) => some.map(({ mint }) => mint).toSorted();
 
     overchargeWhenSent(bad);
-    expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins));
-    repair(bad);
-    expect(await collect(OWNER, coins)).toMatchObject({
-      collected: 5_100_000_000n,
-      remaining: [{ amount: SOL }, { amount: SOL }],
-    });
+    expect(mintsOf(await collect(STRANGER, [good, bad]))).toEqual([good.mint, bad.mint].toSorted());
+    sandbox.coins.launch({ mint: bad.mint, creator: account().address, fees: 2n * SOL });
     overchargeWhenSent(bad);
-    expect(mintsOf(await collect(STRANGER, coins))).toEqual(sorted(coins.slice(2)));
+    expect(mintsOf(await collect(STRANGER, [good, bad]))).toEqual([bad.mint]);
     repair(bad);
-    expect(await collect(OWNER, coins)).toMatchObject({
-      collected: SOL,
-      remaining: [{ mint: bad.mint }],
-    });
-    overchargeWhenSent(bad);
-    expect(mintsOf(await collect(STRANGER, coins))).toEqual([bad.mint]);
-    repair(bad);
-    expect(await collect(OWNER, coins)).toMatchObject({ kind: "coins-backing-off" });
-  });
-
-  it("does not delay other coins if a coin tried apart is then left out", async () => {
-    const [bad, other, good] = [launch(), launch(), launch(2n * SOL)];
-    overchargeWhenSent(bad);
-    expect(await collect(STRANGER, [bad, other])).toMatchObject({ kind: "failed-on-chain" });
-    expect(await collect(OWNER, [bad, good])).toMatchObject({
-      collected: 5_100_000_000n,
-      remaining: [],
-    });
+    expect(await collect(OWNER, [bad])).toMatchObject({ collected: 3_100_000_000n });
+    expect(await collect(OWNER, [bad])).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: SOL });
   });
 });
 
@@ -315,8 +291,8 @@ describe("a caller whose collect follows beside those of strangers", () => {
     const owner = collect(OWNER, [good]);
     release();
     expect(await owner).toMatchObject({ kind: "collected", collected: SOL });
-    expect(await first).toMatchObject({ kind: "nothing" });
-    expect(await second).toMatchObject({ kind: "nothing" });
+    expect(await first).toMatchObject({ kind: "simulation-failed" });
+    expect(await second).toMatchObject({ kind: "simulation-failed" });
   });
 
   it("is paid although a stranger's larger coins leave no room in the transaction that it joins", async () => {

@@ -327,6 +327,20 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(page.offences).toEqual([]);
   });
 
+  it("goes on until the vault and the shared coin are collected, and shows both transactions", async () => {
+    const [{ mint }] = world.account("band").coins as readonly [{ mint: string }, ...unknown[]];
+    const page = await visit(`${world.url}/?handle=band&mint=${mint}`);
+    const { outcome } = partsOf(page);
+    await page.getByRole("button", { name: /^Collect 0.8/ }).click();
+    await outcome.getByText("Collected 0.8000 SOL").waitFor();
+    const links = outcome.getByRole("link", { name: /^Transaction .* in the explorer$/ });
+    expect(
+      (await links.count()) + (await outcome.getByText(/^Transaction/).count()),
+    ).toBeGreaterThan(1);
+    expect(await outcome.getByText(/still wait/).count()).toBe(0);
+    expect(page.offences).toEqual([]);
+  });
+
   it("keeps its layout when the account arrives, and has no violation while it loads", async () => {
     const release = hold(world.sandbox.rpc);
     const page = await visit(`${world.url}/?handle=artist003`);

@@ -31,3 +31,20 @@ it("What a collect found of a coin is forgotten after an hour, or once another o
   advance(2_000);
   expect(reasons()).toEqual([undefined, undefined]);
 });
+
+it("A coin whose sweep fails on the chain backs off, twice as long each time, until it succeeds", () => {
+  const findings = createCoinFindings();
+  const waits: number[] = [];
+  advance(1);
+  for (let i = 0; i < 3; i++) {
+    // Failures at the same time count once.
+    for (let j = 0; j < 2; j++) findings.backOff("coin");
+    waits.push(findings.backsOffMs("coin"));
+    advance(waits[i]!);
+    expect(findings.backsOffMs("coin")).toBe(0);
+  }
+  expect(waits).toEqual([60_000, 120_000, 240_000]);
+  findings.succeeded("coin");
+  findings.backOff("coin");
+  expect([findings.backsOffMs("coin"), findings.backsOffMs("other")]).toEqual([60_000, 0]);
+});

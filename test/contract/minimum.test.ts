@@ -117,10 +117,11 @@ describe("a collect with a minimum", () => {
       shareholders,
       fees: SOL,
     });
-    const { body } = await collect("0.91", [mint]);
-    expect(body.message).toMatch(/^Only 0\.[89]\d* SOL can be collected/);
+    // One transaction moves the vault or the share.
+    const { body } = await collect("0.61", [mint]);
+    expect(body.message).toMatch(/^Only 0\.(6|59)\d* SOL can be collected/);
     expect(world.chainCalls()).not.toContain("simulateTransaction");
-    expect((await collect("0.8", [mint])).body).toMatchObject({ success: true });
+    expect((await collect("0.59", [mint])).body).toMatchObject({ success: true });
   });
 
   it("is the same in GraphQL, for one account and for many", async () => {

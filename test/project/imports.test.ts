@@ -44,6 +44,7 @@ describe("the import rules", () => {
     ["social", "chain"],
     ["chain", "social"],
     ["chain", "chain/collect"],
+    ["chain/units", "chain/collect"],
     ["chain/rpc", "chain"],
     ["chain/launchpad", "chain/collect"],
     ["chain/collect", "resolvers"],

@@ -9,7 +9,7 @@ import {
   Transaction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
-import { toTransaction } from "../../src/chain/collect/message/message.ts";
+import { toTransaction } from "../../src/chain/units/message.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";

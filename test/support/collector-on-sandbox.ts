@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
-import type { CollectCaller } from "../../src/chain/collect/collector.ts";
-import type { CollectOutcome } from "../../src/chain/collect/landed-outcome.ts";
+import type { CollectCaller } from "../../src/chain/collect/turns.ts";
+import type { CollectOutcome } from "../../src/chain/collect/collector.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";

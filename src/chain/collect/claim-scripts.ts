@@ -1,6 +1,7 @@
 /**
  * The scripts of a claim. `claim` holds the token and the transaction of the collect that has the
- * claim; `known` holds the address's last slot, collect and backoff.
+ * claim, and the token of the replica that is next; `known` holds the address's last slot, collect
+ * and backoff, and what its next transaction must leave out.
  */
 import { z } from "zod";
 import { script } from "../../store/script.ts";
@@ -25,6 +26,10 @@ const LANDED_MS = 60_000;
  * double the next.
  */
 export const REMEMBERED_MS = 3_600_000;
+/** For how long a replica that waits for a claim is next, after it last asked. */
+const WAIT_MS = 1_000;
+/** For how long an account's coins go one at a time. */
+export const SINGLY_MS = 3_600_000;
 /** Stands for the slot of a transaction that did not land. */
 export const NOT_LANDED = -1;
 /** Stands for the backoff after a success. */
@@ -36,120 +41,177 @@ const NOW = `
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)`;
 
+/** Keeps fields of `known` for at least this long. */
+const REMEMBER = `
+local function remember(ms, ...)
+  redis.call('HSET', known, ...)
+  if redis.call('PTTL', known) < tonumber(ms) then redis.call('PEXPIRE', known, ms) end
+end`;
+
 /**
- * `awaitedToken`: of the collect that this one waits for, or "". Returns the holder's token; the
- * holder's transaction, or ""; the last slot, or 0; the last collect, or ""; the last backoff in
- * ms; the ms until it ends.
+ * `newToken`: of the collect that takes the claim, or "" to look only. `awaitedToken`: of the
+ * collect that this one waits for, or "". Returns the holder's token, or "" if there is none; the
+ * holder's transaction, or ""; then what is known: the last slot, or 0; the last collect, or "";
+ * the last backoff in ms; the ms until it ends; "1" if the next transaction has no coins, or ""; for
+ * how many ms coins go one at a time; the last transaction's blockhash, or ""; the last
+ * distribution that was signed for the account and has no outcome, or "".
  *
  * A time further ahead than its longest life was written while Redis's clock was ahead: it is
  * shortened to that life. A claim without a transaction lives for LEASE_MS, a backoff for its
  * duration.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
- * transaction. Each branch writes, so that the script fails on a read-only Redis, whose data may be
- * stale.
+ * transaction. Of the replicas that wait, the one noted in `waiting` is next. Each branch that takes
+ * or finds a claim writes, so that the script fails on a read-only Redis, whose data may be stale.
  */
 export const TAKE = script({
   keys: ["claim", "known"],
   args: ["newToken", "awaitedToken"],
-  answer: z.tuple([z.string(), z.string(), z.int(), z.string(), z.int(), z.int()]),
+  answer: z.tuple([
+    z.string(),
+    z.string(),
+    z.int(),
+    z.string(),
+    z.int(),
+    z.int(),
+    z.string(),
+    z.int(),
+    z.string(),
+    z.string(),
+  ]),
   text: `${NOW}
-local slot, collect, backoff, ends =
-  unpack(redis.call('HMGET', known, 'slot', 'collect', 'backoff', 'ends'))
+local slot, collect, backoff, ends, plain, singly, blockhash, pending =
+  unpack(redis.call('HMGET', known, 'slot', 'collect', 'backoff', 'ends',
+    'plain', 'singly', 'blockhash', 'pending'))
 backoff = tonumber(backoff) or 0
 local left = math.max(0, (tonumber(ends) or 0) - now)
 if left > backoff then
   left = backoff
   redis.call('HSET', known, 'ends', now + left)
 end
+local singlyLeft = math.min(${SINGLY_MS}, math.max(0, (tonumber(singly) or 0) - now))
 local function answer(token, transaction)
-  return {token, transaction or '', tonumber(slot) or 0, collect or '', backoff, left}
+  return {token or '', transaction or '', tonumber(slot) or 0, collect or '', backoff, left,
+    plain or '', singlyLeft, blockhash or '', pending or ''}
 end
-local token, transaction, done =
-  unpack(redis.call('HMGET', claim, 'token', 'transaction', 'done'))
-if token and (not done or (transaction and token == awaitedToken)) then
+local token, transaction, done, waiting, waits =
+  unpack(redis.call('HMGET', claim, 'token', 'transaction', 'done', 'waiting', 'waits'))
+waits = (tonumber(waits) or 0) - now
+local isNext = not waiting or waiting == newToken or waits < 0 or waits > ${WAIT_MS}
+local isHeld = token and (not done or (transaction and token == awaitedToken))
+if isHeld then
   redis.call('HSET', claim, 'asked', '1')
   if not transaction and redis.call('PTTL', claim) > ${LEASE_MS} then
     redis.call('PEXPIRE', claim, ${LEASE_MS})
   end
-  return answer(token, transaction)
+end
+if newToken == '' then
+  if isHeld then return answer(token, transaction) end
+  return answer()
+end
+if isHeld or not isNext then
+  if isNext then redis.call('HSET', claim, 'waiting', newToken, 'waits', now + ${WAIT_MS}) end
+  if isHeld then return answer(token, transaction) end
+  return answer(waiting)
 end
 redis.call('HSET', claim, 'token', newToken)
-redis.call('HDEL', claim, 'transaction', 'done', 'asked')
+redis.call('HDEL', claim, 'transaction', 'done', 'asked', 'waiting', 'waits')
 redis.call('PEXPIRE', claim, ${LEASE_MS})
 return answer(newToken)
 `,
 });
 
 /**
- * Stores a transaction; with the transaction "", renews a claim that has none. Returns 0 if another
- * token is in the claim, else 1.
+ * Stores a transaction and its blockhash; with the transaction "", renews a claim that has none.
+ * Returns 0 if another token is in the claim, else 1.
  */
 export const STORE = script({
-  keys: ["claim"],
-  args: ["token", "transaction", "ttlMs"],
+  keys: ["claim", "known"],
+  args: ["token", "transaction", "ttlMs", "blockhash"],
   answer: z.int(),
-  text: `
+  text: `${REMEMBER}
 local holder, stored = unpack(redis.call('HMGET', claim, 'token', 'transaction'))
 if holder and holder ~= token then return 0 end
-if transaction ~= '' then redis.call('HSET', claim, 'token', token, 'transaction', transaction) end
+if transaction ~= '' then
+  redis.call('HSET', claim, 'token', token, 'transaction', transaction)
+  remember(${LANDED_MS}, 'blockhash', blockhash)
+end
 if transaction ~= '' or not stored then redis.call('PEXPIRE', claim, ttlMs) end
 return 1
 `,
 });
 
-/**
- * Returns 0 if another replica has read this token's claim; else deletes the claim, and returns 1.
- */
-export const WITHDRAW = script({
-  keys: ["claim"],
-  args: ["token"],
+/** Keeps a distribution that was signed for an account, until its outcome is known. */
+export const KEEP_PENDING = script({
+  keys: ["known"],
+  args: ["transaction"],
   answer: z.int(),
-  text: `
-local holder, asked = unpack(redis.call('HMGET', claim, 'token', 'asked'))
-if holder == token and asked then return 0 end
-if holder == token then redis.call('DEL', claim) end
+  text: `${REMEMBER}
+remember(${REMEMBERED_MS}, 'pending', transaction)
 return 1
 `,
 });
 
 /**
- * `slot`: or NOT_LANDED. `collect`: or "". `collectAt`: the time of the collect's block, in ms.
- * `backoffMs`: how long the next backoff lasts, NO_BACKOFF or KEEP_BACKOFF. Leaves a claim with
- * another token unchanged, and a newer slot or collect too, unless that collect's time lies ahead,
- * because a wrong clock wrote it.
+ * `slot`: or NOT_LANDED. `backoffMs`: how long the next backoff lasts, NO_BACKOFF or KEEP_BACKOFF.
+ * `plain`: "1" if the next transaction has no coins, "0" if it may have some, or "" to keep what
+ * is known. `singlyMs`: for how long coins go one at a time from now on, or 0 to keep what is known.
+ * Leaves a claim with another token unchanged, and a newer slot too.
  *
  * The rule of a backoff (time/backoff.ts): a failure while it lasts changes nothing, and a success
  * ends it. Twice the last wait is computed by the replica, from what it read with the claim.
  */
 export const SETTLE = script({
   keys: ["claim", "known"],
-  args: ["token", "slot", "collect", "collectAt", "collectTtlMs", "backoffMs"],
+  args: ["token", "slot", "backoffMs", "plain", "singlyMs"],
   answer: z.unknown(),
-  text: `${NOW}
-local function remember(ms, ...)
-  redis.call('HSET', known, ...)
-  if redis.call('PTTL', known) < tonumber(ms) then redis.call('PEXPIRE', known, ms) end
-end
-local lastSlot, lastAt, ends = unpack(redis.call('HMGET', known, 'slot', 'at', 'ends'))
-lastSlot, lastAt, ends = tonumber(lastSlot) or 0, tonumber(lastAt) or 0, tonumber(ends) or 0
-if lastAt > now + ${LANDED_MS} then lastAt = 0 end
+  text: `${NOW}${REMEMBER}
+local lastSlot, ends = unpack(redis.call('HMGET', known, 'slot', 'ends'))
+lastSlot, ends = tonumber(lastSlot) or 0, tonumber(ends) or 0
 if tonumber(slot) > lastSlot then remember(${LANDED_MS}, 'slot', slot) end
-if collect ~= '' and tonumber(collectAt) >= lastAt then
-  remember(collectTtlMs, 'collect', collect, 'at', collectAt)
-end
 local isOlder = tonumber(slot) > 0 and tonumber(slot) < lastSlot
 if isOlder or backoffMs == '${KEEP_BACKOFF}' then
 elseif backoffMs == '${NO_BACKOFF}' then redis.call('HDEL', known, 'backoff', 'ends')
 elseif ends <= now then
   remember(backoffMs + ${REMEMBERED_MS}, 'backoff', backoffMs, 'ends', now + backoffMs)
 end
-if redis.call('HGET', claim, 'token') ~= token then return 1 end
-if tonumber(slot) == ${NOT_LANDED} then redis.call('DEL', claim)
-else
+if plain == '1' then remember(${REMEMBERED_MS}, 'plain', '1')
+elseif plain == '0' then redis.call('HDEL', known, 'plain') end
+if tonumber(singlyMs) > 0 then remember(singlyMs, 'singly', now + singlyMs) end
+local holder, waiting, waits =
+  unpack(redis.call('HMGET', claim, 'token', 'waiting', 'waits'))
+if holder ~= token then return 1 end
+if tonumber(slot) ~= ${NOT_LANDED} then
   redis.call('HSET', claim, 'done', '1')
   redis.call('PEXPIRE', claim, ${LANDED_MS})
+  return 1
 end
+redis.call('DEL', claim)
+if waiting then
+  redis.call('HSET', claim, 'waiting', waiting, 'waits', waits)
+  redis.call('PEXPIRE', claim, ${WAIT_MS})
+end
+return 1
+`,
+});
+
+/**
+ * Keeps what the last successful transaction moved to an account, and ends `signature` as the
+ * pending distribution. `collect`: or "". `collectAt`: the time of the collect's block, in ms.
+ * Leaves a newer collect unchanged, unless its time lies ahead, because a wrong clock wrote it.
+ */
+export const KEEP_COLLECT = script({
+  keys: ["known"],
+  args: ["signature", "collect", "collectAt", "ttlMs"],
+  answer: z.unknown(),
+  text: `${NOW}${REMEMBER}
+local lastAt, pending = unpack(redis.call('HMGET', known, 'at', 'pending'))
+lastAt = tonumber(lastAt) or 0
+if lastAt > now + ${LANDED_MS} then lastAt = 0 end
+if collect ~= '' and tonumber(collectAt) >= lastAt then
+  remember(ttlMs, 'collect', collect, 'at', collectAt)
+end
+if pending and string.find(pending, signature, 1, true) then redis.call('HDEL', known, 'pending') end
 return 1
 `,
 });

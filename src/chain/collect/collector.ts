@@ -1,66 +1,78 @@
 import type { Logger } from "../../observability/log.ts";
 import type { ChainPlan } from "../../fairness/chain-plan.ts";
-import { createSemaphore, type Task } from "../../fairness/semaphore.ts";
+import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../collect-error.ts";
-import type { AccountAddresses } from "../addresses.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
-import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
-import { withDeadline } from "../rpc/deadline.ts";
+import { untilAborted, withDeadline } from "../rpc/deadline.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
+import { collectableWith, type WaitingFees } from "../choose-sweeps.ts";
 import type { WalletWithCoins } from "../wallets.ts";
-import type { Payers } from "./fee-budget.ts";
+import type { Claims, LastCollect } from "./claims.ts";
+import type { CollectMetrics } from "../collect-metrics.ts";
+import type { End, Flight, Flights, Result } from "./flights.ts";
+import type { CollectCaller, Request } from "./turns.ts";
+import { isLaterThan, type LandingProof } from "../slots/landing-proofs.ts";
+import { lateError, type FlightState } from "./flight-state.ts";
+import type { FailedSimulations } from "../units/failed-simulations.ts";
 import {
-  createStartCollect,
-  type CollectNeeds,
-  type InFlightCollect,
-} from "./in-flight-collect.ts";
-import type { CollectOutcome } from "./landed-outcome.ts";
-import { type MonotonicTime, msSince } from "../../time/monotonic.ts";
+  hasNamedCoin,
+  remainingIn,
+  type ReadUnits,
+  type ReadUnitsOf,
+  type Unit,
+} from "../units/units.ts";
+
+/** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
+export type CollectOutcome =
+  | {
+      readonly kind: "collected";
+      /** The lamports that the transaction moved to the address. */
+      readonly collected: Lamports;
+      /** The withdrawable lamports at the address right after the transaction. */
+      readonly newBalance: Lamports;
+      readonly signature: string;
+      /** What the request saw besides: another collect moves it. */
+      readonly remaining: readonly WaitingFees[];
+    }
+  | {
+      readonly kind: "nothing";
+      /** What a transaction would move, if that is less than the caller's minimum. */
+      readonly belowMinimum?: Lamports | undefined;
+      /** How many more lamports of fees the address needs to become rent-exempt, if any. */
+      readonly missing?: Lamports | undefined;
+      /** The account's last collect, if within the last hour. */
+      readonly lastCollect?: LastCollect | undefined;
+    };
 
 /** What a caller asks for. */
-interface CollectRequest extends WalletWithCoins {
+interface CollectWanted extends WalletWithCoins {
   /** If no transaction would move as much for the account, none is sent. */
   readonly minimum?: Lamports | undefined;
 }
 
-export interface CollectCaller {
-  /** The address block whose share of the fee budget pays. */
-  readonly addressBlock: string;
-  /**
-   * The end user's address block; differs from `addressBlock` behind a trusted caller. A collect
-   * includes only coins that one end user's block requested. Failures of these coins count against
-   * that block, unless it is undefined.
-   */
-  readonly visitorBlock: string | undefined;
-}
+const largestGain = (units: readonly Unit[]): Lamports =>
+  units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
 
-/** An account's collect, in flight or in the queue. */
-interface AccountCollect {
-  readonly task: Task<CollectOutcome>;
-  /** Undefined while the collect is in the queue. */
-  inFlight: InFlightCollect | undefined;
-  /** The {@link CollectCaller.visitorBlock} of all callers who add to `coins`. */
-  readonly visitorBlock: string | undefined;
-  /**
-   * The coins to collect, by mint. While the collect is in the queue, callers in `visitorBlock` add
-   * their coins.
-   */
-  readonly coins: Map<string, CoinAddresses>;
-  /** False if the collect leaves out all coins, because `visitorBlock` caused too many failures. */
-  readonly mayName: boolean;
-  readonly payers: Payers;
-  /** The lowest minimum of all callers so far. */
-  minimum: Lamports;
-}
+type Success = CollectOutcome & { readonly kind: "collected" };
+type Landed = Extract<End, { kind: "landed" }>;
 
-/** The most coins of a collect. One read has room for their keys and the account's own. */
-const MAX_COINS = 19;
+const isTimedOut = (error: unknown): boolean =>
+  error instanceof CollectError &&
+  (error.failure.kind === "timed-out" || error.failure.kind === "lease-not-acquired");
 
-/** Each collect in flight makes a few chain calls per second and reserves a fee. */
-const MAX_IN_FLIGHT = 200;
-const MAX_WAITING = 1_000;
-/** The calls to the chain of most collects. More are taken as they are made. */
-const USUAL_CALLS = 10;
+/** Whether the blocks that had the turn have used their calls to the chain. */
+const isOutOfCalls = (error: unknown): boolean =>
+  error instanceof NoRoomError && error.shortage.scope === "CALLER";
+
+const PREPARING = { kind: "preparing" } as const;
+
+/** How many units may fail their simulation. */
+const MAX_FAILED_SIMULATIONS = 2;
+/**
+ * How many of a request's transactions may move nothing, because someone else collects first: each
+ * costs a fee.
+ */
+const MAX_MOVING_NOTHING = 5;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -68,206 +80,220 @@ export type Collector = ReturnType<typeof createCollector>;
  * Moves accounts' fees from their vaults to their addresses. The only part of the service that
  * spends money.
  *
- * No transaction is lost or doubled. An account has at most one transaction in flight: in this
- * process always, across all replicas while Redis is up. All callers share its outcome. A
- * transaction is signed once, and the same bytes are resent until it lands or expires. A collect in
- * flight has its own deadline and continues after all callers have left. When too many collects are
- * in flight, others wait in a queue that treats all address blocks equally.
+ * A request follows the open transactions of its units, reads the account with the named coins, and
+ * works through the units until one has moved something for it. It holds no claim: a unit's flight
+ * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
-export function createCollector(
-  needs: CollectNeeds & {
-    /** Runs a collect, whose calls to the chain belong to the address block of its first caller. */
-    ownCalls: ChainPlan["own"];
-  },
-) {
-  const { backoff, metrics, collectTimeoutMs, ownCalls } = needs;
-  const startCollect = createStartCollect(needs);
-  const addTask = createSemaphore<CollectOutcome>({
-    maxRunning: MAX_IN_FLIGHT,
-    maxWaiting: MAX_WAITING,
-    refuse: () => new CollectError({ kind: "too-many-in-flight" }),
-  });
-  /** All collects, by address. */
-  const collects = new Map<string, AccountCollect>();
-  const inFlight = () => [...collects.values()].flatMap((collect) => collect.inFlight ?? []);
+export function createCollector(needs: {
+  flights: Flights;
+  readUnits: ReadUnitsOf;
+  claims: Pick<Claims, "look">;
+  metrics: CollectMetrics;
+  failedSimulations: FailedSimulations;
+  maxRentLamports: Lamports;
+  /** Runs a request's reads, which belong to its address block. */
+  ownCalls: ChainPlan["own"];
+  /** Limits how long a caller waits after its request. */
+  collectTimeoutMs: number;
+  log: Logger;
+}) {
+  const { flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
 
-  function add(
-    account: AccountAddresses,
-    { addressBlock, visitorBlock }: CollectCaller,
-    minimum: Lamports,
-    log: Logger | undefined,
-  ): AccountCollect {
-    const { address } = account;
-    async function run(): Promise<CollectOutcome> {
-      const wallet = { account, coins: [...collect.coins.values()] };
-      const terms = { payers: collect.payers, minimum: () => collect.minimum };
-      collect.inFlight = startCollect(wallet, terms, visitorBlock, log);
-      try {
-        const outcome = await collect.inFlight.outcome;
-        metrics.ended(outcome.kind);
-        return outcome;
-      } catch (error) {
-        const isRefused = error instanceof NoRoomError;
-        const result = error instanceof CollectError ? error.result : "COLLECT_FAILED";
-        metrics.ended(isRefused ? "refused" : result);
-        throw error;
+  /** `onWait`: called with what the request waits for. */
+  async function run(
+    request: Request,
+    signal: AbortSignal,
+    onWait: (state: () => FlightState) => void,
+  ): Promise<CollectOutcome> {
+    const { account, coins, caller, askedAt } = request;
+    /** Proves which transactions landed after the request. */
+    const ownProofs: LandingProof[] = [];
+    /** The result of a transaction without the named coins: counts if nothing else is collected. */
+    let earlier: Success | undefined;
+    /** A transaction that may have paid the account. */
+    let unknown: CollectError | undefined;
+    let movedNothing = 0;
+
+    const readNow = () => readUnits(account, coins, caller.visitorBlock);
+    /** Runs `step` when it is the block's turn. */
+    const inPlace = <T>(step: () => Promise<T>) =>
+      flights.inPlace(
+        caller.addressBlock,
+        () => {
+          onWait(() => PREPARING);
+          return step();
+        },
+        signal,
+      );
+
+    /** Returns the flights whose transactions are open; if there are none, reads the account. */
+    async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
+      const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
+      const open = (await Promise.all(keys.map((key) => flights.findOpen(key, account)))).flat();
+      return open.length > 0 ? { open } : { open, read: await readNow() };
+    }
+
+    /** Reads what waits after a transaction that has moved something. */
+    const readRest = (signature: string) =>
+      inPlace(readNow).catch((error: unknown) => {
+        if (signal.aborted) throw error;
+        throw new CollectError({ kind: "landed-unreadable", signature }, error);
+      });
+
+    async function toSuccess(
+      { key, moved, collectedBy }: Landed,
+      read: ReadUnits | undefined,
+    ): Promise<Success | undefined> {
+      const found = await untilAborted(collectedBy(account), signal);
+      if (!found) return undefined;
+      const { collected, newBalance, signature } = found;
+      const seen = read ?? (coins.length > 0 ? await readRest(signature) : undefined);
+      const remaining = remainingIn(seen?.units ?? [], { key, moved }, needs);
+      return { kind: "collected", collected, newBalance, signature, remaining };
+    }
+
+    /** Returns the result; why a unit was not collected; or undefined to look again. */
+    async function afterEnd(
+      { end, isMember, flight }: Result,
+      read?: ReadUnits,
+    ): Promise<Success | CollectError | "nothing" | undefined> {
+      const isNamed = (mints: readonly string[]) =>
+        mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
+      switch (end.kind) {
+        case "landed": {
+          const isOwn = isMember && end.signedAt !== undefined;
+          const isLater =
+            isOwn ||
+            isLaterThan(askedAt, end, ownProofs) ||
+            isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
+          // Also an earlier transaction is the account's last collect.
+          if (!isLater) await end.collectedBy(account).catch(() => undefined);
+          const success = isLater ? await toSuccess(end, read) : undefined;
+          if (isOwn || (success && hasNamedCoin(coins, end.moved)))
+            return success ?? (++movedNothing < MAX_MOVING_NOTHING ? undefined : "nothing");
+          earlier = success ?? earlier;
+          return undefined;
+        }
+        case "again":
+          if (read) ownProofs.push(read);
+          return undefined;
+        case "nothing":
+          return isNamed(end.failedMints) ? (end.error ?? "nothing") : undefined;
+        case "refused": {
+          const shortage = end.payers.get(caller.addressBlock);
+          const { failure } = end.error;
+          if (!shortage || failure.kind !== "budget-spent") return undefined;
+          return new CollectError({ ...failure, ...shortage });
+        }
+        case "failed":
+          // If the calls of this request's block are used up too, its next read says so.
+          if (isOutOfCalls(end.error)) return undefined;
+          // Another request began the flight, and its time was over earlier.
+          if (isTimedOut(end.error) && msSince(askedAt) < collectTimeoutMs) return undefined;
+          if (isMember && !end.isFollowed && isNamed(end.mints)) throw end.error;
+          if (!mayHaveMoved(end.error)) return undefined;
+          if (end.error.failure.kind !== "unknown") throw end.error;
+          unknown = end.error;
+          return undefined;
       }
     }
-    const collect: AccountCollect = {
-      task: addTask(
-        () => ownCalls({ use: "collects", parts: new Map([[addressBlock, 1]]) }, USUAL_CALLS, run),
-        () => collects.delete(address),
-      ),
-      inFlight: undefined,
-      visitorBlock,
-      coins: new Map(),
-      mayName: backoff.mayNameCoins(address, visitorBlock),
-      payers: new Map([[addressBlock, undefined]]),
-      minimum,
-    };
-    collects.set(address, collect);
-    return collect;
-  }
 
-  /**
-   * Waits for a collect until the caller times out. Returns undefined if the outcome is no result
-   * for this caller: the budget refused all payers before this caller joined, another block that
-   * started the collect has no calls left, or the transaction may have landed before this caller
-   * asked.
-   */
-  async function join(
-    collect: AccountCollect,
-    addressBlock: string,
-    startedAt: MonotonicTime,
-  ): Promise<CollectOutcome | undefined> {
-    const { task, payers } = collect;
-    if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
-    collect.inFlight?.asked();
-    const leftMs = Math.max(0, collectTimeoutMs - msSince(startedAt));
-    try {
-      const outcome = await withDeadline(leftMs, (signal) =>
-        task.join({ addressBlock, signal }).catch((error: unknown) => {
-          throw error === signal.reason ? timeoutErrorOf(collect) : error;
-        }),
-      );
-      return (await collect.inFlight!.isResultFor(startedAt)) ? outcome : undefined;
-    } catch (error) {
-      const [startedBy] = payers.keys();
-      if (error instanceof NoRoomError && startedBy !== addressBlock) return undefined;
-      if (!isBudgetSpent(error)) throw error;
-      const shortage = payers.get(addressBlock);
-      if (!shortage) return undefined;
-      throw new CollectError({ ...error.failure, ...shortage });
+    /** Waits for a flight that this request has not started. */
+    async function waitFor(flight: Flight, isMember: boolean) {
+      onWait(flight.state);
+      const next = await afterEnd({
+        end: await untilAborted(flight.end, signal),
+        isMember,
+        flight,
+      });
+      return next instanceof CollectError || next === "nothing" ? undefined : next;
+    }
+
+    /** Works through the units until one has moved something. Returns undefined to look again. */
+    async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
+      const errors: CollectError[] = [];
+      const small = read.units.filter(({ gain }) => gain < request.minimum);
+      for (const unit of read.units) {
+        if (small.includes(unit)) continue;
+        const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
+        if (errors.filter(isFailed).length >= MAX_FAILED_SIMULATIONS) break;
+        const result = flights.run(unit, read, request, signal);
+        onWait(() => flights.flightOf(unit.key)?.state() ?? PREPARING);
+        const next = await afterEnd(await result, read);
+        if (!next) return undefined;
+        if (next instanceof CollectError) errors.push(next);
+        else if (next !== "nothing") return next;
+      }
+      const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
+      if (reason) throw reason;
+      if (earlier) return earlier;
+      const { fees, units } = read;
+      const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
+      const { lastCollect } = await claims.look(account.address);
+      return {
+        kind: "nothing",
+        belowMinimum: small.length > 0 ? largestGain(small) : undefined,
+        // Only a simulation tells that too little would arrive.
+        missing: units.length > 0 && missing > 0n ? toLamports(missing) : undefined,
+        lastCollect,
+      };
+    }
+
+    const joined = coins.length === 0 ? flights.join(request) : undefined;
+    const shared = joined && (await waitFor(joined, true));
+    if (shared) return shared;
+    for (;;) {
+      const { open, read } = await flights.expecting(coins.length > 0, () => inPlace(look));
+      for (const flight of open) {
+        flight.readSlot();
+        const success = await waitFor(flight, false);
+        if (success) return success;
+      }
+      const outcome = await (read && workThrough(read))?.catch((error: unknown) => {
+        if (!earlier || mayHaveMoved(error)) throw error;
+        return earlier;
+      });
+      if (outcome) return outcome;
     }
   }
 
   return {
     /**
-     * Collects the fees of an account and its coins, or joins the account's collect in flight. If
-     * the joined collect does not cover the coins, another collect follows for all waiting callers
-     * of the same `visitorBlock`. Blocks take turns, because callers wake in the order of their
-     * requests. No block's coins can fail another block's collect. If the transaction would move
-     * less than each waiting caller's minimum, nothing is simulated. A caller who joins a transaction
-     * gets its outcome, whatever its own minimum. `addressBlock` pays, unless another block already
-     * does. The caller waits at most `collectTimeoutMs` after its request's start (`startedAt`); the
-     * collect itself continues. Logs to the first caller's `log`. Throws {@link CollectError}, {@link RpcError}, or an error that marks a
-     * bug.
+     * Collects fees of an account and its coins: a transaction of the account's vaults and coins,
+     * or of one coin whose fees are shared. If no transaction would move the minimum, nothing is
+     * simulated; a caller who joins a transaction gets its outcome, whatever its minimum.
+     * `addressBlock` pays, unless another block already does.
+     * The caller waits at most `collectTimeoutMs` after its request's start (`startedAt`); the
+     * transaction itself continues. Throws {@link CollectError}, {@link RpcError}, or an error that
+     * marks a bug.
      */
     async collect(
-      { account, coins, minimum = toLamports(0) }: CollectRequest,
+      { account, coins, minimum = toLamports(0) }: CollectWanted,
       caller: CollectCaller,
       startedAt: MonotonicTime,
-      log?: Logger,
+      log = needs.log,
     ): Promise<CollectOutcome> {
-      const { addressBlock, visitorBlock } = caller;
-      const own = new Set(coins.map(({ mint }) => mint));
-      let joined: CollectOutcome | undefined;
-      /**
-       * Whether another block's collect has failed because of coins, or has left out coins of this
-       * caller.
-       */
-      let isApart = false;
-      for (;;) {
-        if (msSince(startedAt) >= collectTimeoutMs) {
-          if (joined?.kind === "collected") return joined;
-          throw timeoutErrorOf(collects.get(account.address));
+      const request = { account, coins, minimum, caller, askedAt: startedAt, log };
+      let waitsFor: () => FlightState | undefined = () =>
+        flights.flightOf(account.address)?.state();
+      const leftMs = collectTimeoutMs - msSince(startedAt);
+      if (leftMs <= 0) throw lateError(waitsFor());
+      return withDeadline(leftMs, async (signal) => {
+        try {
+          const parts = new Map([[caller.addressBlock, 1]]);
+          const outcome = await ownCalls({ use: "collects", parts, signal }, 1, () =>
+            run(request, signal, (state) => (waitsFor = state)),
+          );
+          if (outcome.kind === "nothing") metrics.ended("nothing");
+          return outcome;
+        } catch (error) {
+          if (error instanceof NoRoomError) metrics.ended("refused");
+          throw error === signal.reason ? lateError(waitsFor()) : error;
         }
-        const current = collects.get(account.address);
-        const collect = current ?? add(account, caller, minimum, log);
-        if (minimum < collect.minimum) collect.minimum = minimum;
-        const isOfBlock = collect.visitorBlock === visitorBlock;
-        if (isOfBlock && !collect.inFlight)
-          for (const coin of coins)
-            if (collect.coins.size < MAX_COINS) collect.coins.set(coin.mint, coin);
-        const isCovered =
-          isOfBlock || (collect.mayName && !isApart)
-            ? coins.every(({ mint }) => collect.coins.has(mint))
-            : coins.length === 0 && !isApart;
-        const outcome = await join(collect, addressBlock, startedAt).catch((error: unknown) => {
-          if (isOfCoins(error, { hasOthersCoins: !isOfBlock && collect.coins.size > 0 })) {
-            // Coins that other address blocks requested must not fail this caller.
-            isApart ||= !isOfBlock;
-            const { failure } = error;
-            const isOfOthers = "mints" in failure && !failure.mints?.some((mint) => own.has(mint));
-            if (current || !isOfBlock || isOfOthers) return undefined;
-          }
-          if (joined?.kind === "collected" && !mayHaveMoved(error)) return joined;
-          throw error;
-        });
-        if (!outcome) continue;
-        const below = outcome.kind === "nothing" ? outcome.belowMinimum : undefined;
-        // The collect was given up before this caller joined, for a higher minimum.
-        if (below !== undefined && below >= minimum && joined?.kind !== "collected") continue;
-        if (outcome === joined) return outcome;
-        const left = outcome.kind === "collected" ? outcome.remaining.map(({ mint }) => mint) : [];
-        const missed = [...left, ...(collect.inFlight?.leftOut ?? [])];
-        isApart ||= !isOfBlock && missed.some((mint) => own.has(mint));
-        // Fees may have arrived after `current` read the vaults, but before this caller asked.
-        const mayHaveMissed =
-          current !== undefined && joined === undefined && outcome.kind === "nothing";
-        if (isCovered && !mayHaveMissed && (isOfBlock || !isApart))
-          return outcome.kind === "nothing" && joined?.kind === "collected" ? joined : outcome;
-        if (outcome.kind === "collected" || !joined) joined = outcome;
-      }
+      });
     },
 
-    /** Resolves when no collect is in flight. */
-    async settled(): Promise<void> {
-      while (inFlight().length > 0)
-        await Promise.allSettled(inFlight().map(({ outcome }) => outcome));
-    },
-
-    openSignatures: () => [...new Set(inFlight().flatMap((collect) => collect.signature() ?? []))],
+    settled: flights.settled,
+    openSignatures: flights.openSignatures,
   };
-}
-
-/**
- * Returns the error for a caller who times out. The error reports how far the account's collect has
- * come.
- */
-function timeoutErrorOf(collect: AccountCollect | undefined): CollectError {
-  return collect?.inFlight?.timeoutError() ?? new CollectError({ kind: "not-started" });
-}
-
-function isBudgetSpent(
-  error: unknown,
-): error is CollectError & { failure: { kind: "budget-spent" } } {
-  return error instanceof CollectError && error.failure.kind === "budget-spent";
-}
-
-/**
- * Whether coins made a collect fail. With `hasOthersCoins`, also whether a collect without the
- * coins may succeed.
- */
-function isOfCoins(
-  error: unknown,
-  { hasOthersCoins }: { hasOthersCoins: boolean },
-): error is CollectError {
-  if (!(error instanceof CollectError)) return false;
-  const { failure } = error;
-  if (failure.kind === "failed-on-chain") return failure.mints !== undefined;
-  if (failure.kind === "coins-backing-off" || failure.kind === "distribution-in-flight")
-    return true;
-  const withOthersCoins = ["expired", "budget-spent", "lease-not-acquired", "timed-out"];
-  return hasOthersCoins && withOthersCoins.includes(failure.kind);
 }

@@ -1,29 +1,11 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
-import { formatSol, toLamports, type Lamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
 import { CollectError } from "../collect-error.ts";
-import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
-import { toTransaction } from "./message/message.ts";
-import { createSigningRules, type AllowedSweeps } from "./message/signing-rules.ts";
-
-/** The log warns the operator when the fee payer can pay for fewer collects than this. */
-const FEW_COLLECTS = 100n;
-
-/**
- * Returns how many collects a fee payer (base58) can pay for, whether that is enough, and a text
- * for the log.
- */
-export function describeBalance(
-  feePayer: string,
-  lamports: Lamports,
-  { maxPriorityFeeLamports }: { maxPriorityFeeLamports: Lamports },
-) {
-  const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
-  const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
-  return { collects, isEnough: collects >= FEW_COLLECTS, text };
-}
+import { toTransaction } from "../units/message.ts";
+import { createSigningRules, type AllowedSweeps } from "./signing-rules.ts";
 
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {

@@ -8,7 +8,7 @@ import {
   type TransactionReport,
 } from "../rpc/signature-status.ts";
 import type { StoredTransaction } from "./claims.ts";
-import { messageOf } from "./message/message.ts";
+import { messageOf } from "../units/message.ts";
 import {
   addMs,
   monotonicNow,
@@ -21,7 +21,7 @@ import {
   isSameOutcome,
   type CountedTransaction,
   type Landed,
-} from "./transaction-outcome.ts";
+} from "../rpc/transaction-outcome.ts";
 
 export type TransactionOutcome =
   | Landed
@@ -59,8 +59,6 @@ const AGREE_MS = 20_000;
 const BLOCKHASH_BLOCKS = 150;
 /** At one block per second, far below the chain's rate. */
 const LONGEST_LIFE_MS = BLOCKHASH_BLOCKS * 1_000;
-
-export type Confirmation = ReturnType<typeof createConfirmation>;
 
 /**
  * Sends signed transactions until their outcome is known.
@@ -300,10 +298,6 @@ function joinInFlight<T>(
     });
   pending.set(key, promise);
   return promise;
-}
-
-export function hasAccount({ base64 }: StoredTransaction, address: string): boolean {
-  return accountKeysOf(base64)?.includes(address) ?? false;
 }
 
 function accountKeysOf(base64: string): string[] | undefined {

@@ -9,7 +9,7 @@ import {
   PING,
 } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
-import { addMs, monotonicNow, NEVER } from "../../../src/time/monotonic.ts";
+import { monotonicNow, NEVER } from "../../../src/time/monotonic.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
 const KEY = "tributary:v3:claim:{payer:address}";
@@ -25,47 +25,17 @@ const collectOf = (signature: string, secondsAgo: number): LastCollect => ({
 describe("a claim without Redis", () => {
   const claims = () => createClaims({ feePayer: "payer", redis: undefined });
 
-  it("has one holder at a time; who waits follows its transaction once that has an outcome", async () => {
-    const { take } = claims();
-    const first = await take("address", NEVER);
-    let seen: (() => unknown) | undefined;
-    const second = take("address", addMs(monotonicNow(), 600_000), (each) => (seen = each));
-    expect(seen?.()).toBeUndefined();
-    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
-    expect(seen?.()).toEqual(transaction);
-    first.settle({ slot: 42 });
-    expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: true });
-    expect((await take("address", NEVER)).openTransaction).toBeUndefined();
-  });
-
-  it("is waited for until the deadline, which names another collect of the process as the reason", async () => {
-    const { take } = claims();
-    const first = await take("config", NEVER);
-    await expect(take("config", monotonicNow())).rejects.toMatchObject({
-      failure: { kind: "distribution-in-flight" },
-      message: expect.stringContaining(
-        "Another account's collect is distributing the coin's shared fees",
-      ),
-    });
-    first.settle();
-    expect((await take("config", NEVER)).openTransaction).toBeUndefined();
-  });
-
   it("remembers the newest collect for an hour from its block, of 10,000 accounts", async () => {
-    const { take } = claims();
-    async function settle(address: string, collect: LastCollect): Promise<void> {
-      (await take(address, NEVER)).settle({ slot: 1, collect });
-    }
-    const lastOf = async (address: string) => {
-      const claim = await take(address, NEVER);
-      claim.settle();
-      return claim.lastCollect()?.signature;
+    const { look, keepCollect } = claims();
+    const keep = (address: string, collect: LastCollect) => {
+      keepCollect(address, collect.signature, collect);
     };
-    await settle("a", collectOf("newer", 10));
-    await settle("a", collectOf("older", 20));
-    await settle("b", collectOf("old", 3_601));
+    const lastOf = async (address: string) => (await look(address)).lastCollect?.signature;
+    keep("a", collectOf("newer", 10));
+    keep("a", collectOf("older", 20));
+    keep("b", collectOf("old", 3_601));
     expect([await lastOf("a"), await lastOf("b")]).toEqual(["newer", undefined]);
-    for (let i = 0; i <= 10_000; i++) await settle(`account${i}`, collectOf("other", 0));
+    for (let i = 0; i <= 10_000; i++) keep(`account${i}`, collectOf("other", 0));
     expect([await lastOf("a"), await lastOf("account0"), await lastOf("account1")]).toEqual([
       undefined,
       undefined,
@@ -147,20 +117,34 @@ describeWithRedis("a claim in Redis", () => {
     expect((await second).openTransaction).toBeUndefined();
   });
 
-  it("is free after its holder withdraws the stored transaction", async () => {
+  it("gives its signed transaction to a replica that only looks, and is not taken by it", async () => {
+    const { look } = createClaims({ feePayer: "payer", redis });
+    expect((await look("address")).openTransaction).toBeUndefined();
     const first = await take();
-    await first.store(transaction);
-    expect(await first.withdraw()).toBe(true);
+    expect((await look("address")).openTransaction).toBeUndefined();
+    await first.store({ ...transaction, isShared: true }, "blockhash");
+    expect((await look("address")).openTransaction).toEqual({ ...transaction, isShared: true });
+    first.settle();
+    expect((await look("address")).openTransaction).toBeUndefined();
     expect((await take()).openTransaction).toBeUndefined();
   });
 
-  it("keeps a stored transaction that another replica may have received", async () => {
+  it("goes to the replica that waits, not to one that asks when it is released", async () => {
     const first = await take();
     const second = take();
     await secondReplicaWaits();
-    await first.store({ ...transaction, isShared: true });
-    expect(await first.withdraw()).toBe(false);
-    expect((await second).openTransaction).toEqual({ ...transaction, isShared: true });
+    first.settle();
+    const third = take();
+    expect(await Promise.race([second.then(() => "second"), third.then(() => "third")])).toBe(
+      "second",
+    );
+    (await second).settle();
+    expect((await third).openTransaction).toBeUndefined();
+  });
+
+  it("is free a second after the last replica that waited for it has died", async () => {
+    await server.command("HSET", KEY, "waiting", "dead", "waits", Date.now() + 600_000);
+    expect((await take()).isEarlier).toBe(true);
   });
 
   it("is waited for only until the deadline", async () => {
@@ -193,7 +177,7 @@ describeWithRedis("a claim in Redis", () => {
 
     it("no longer once it stores a transaction, is released, or has another holder", async () => {
       const first = await take();
-      await first.store(transaction);
+      await first.store(transaction, "blockhash");
       expect(await isRenewed()).toBe(false);
       first.settle();
 
@@ -214,7 +198,7 @@ describeWithRedis("a claim in Redis", () => {
     const ttl = await server.command("PTTL", KEY);
     expect(ttl).toBeGreaterThan(0);
     expect(ttl).toBeLessThanOrEqual(15_000);
-    await first.store(transaction);
+    await first.store(transaction, "blockhash");
     expect(await server.command("PTTL", KEY)).toBeGreaterThan(6 * 24 * 3_600_000);
   });
 
@@ -229,7 +213,7 @@ describeWithRedis("a claim in Redis", () => {
 
   it("gives its signed transaction to every replica that acquires it later", async () => {
     const first = await take();
-    expect(await first.store(transaction)).toBe(true);
+    expect(await first.store(transaction, "blockhash")).toBe(true);
     for (let i = 0; i < 2; i++)
       expect(await take()).toMatchObject({ openTransaction: transaction, isEarlier: true });
   });
@@ -243,7 +227,7 @@ describeWithRedis("a claim in Redis", () => {
       const first = await take();
       const second = take();
       await secondReplicaWaits();
-      await first.store(transaction);
+      await first.store(transaction, "blockhash");
       first.settle({ slot });
       expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
     },
@@ -251,20 +235,20 @@ describeWithRedis("a claim in Redis", () => {
 
   it("is free once the outcome is known, and the next holder knows the slot", async () => {
     const first = await take();
-    await first.store(transaction);
+    await first.store(transaction, "blockhash");
     first.settle({ slot: 42 });
     const second = await take();
     expect([second.openTransaction, second.landedSlot]).toEqual([undefined, 42]);
     second.settle();
     const third = await take();
-    await third.store(transaction);
+    await third.store(transaction, "blockhash");
     third.settle({ slot: 41 }); // An older slot, as a slow replica reports it.
     expect((await take()).landedSlot).toBe(42);
     expect(await server.command("PTTL", KNOWN)).toBeLessThanOrEqual(60_000);
   });
 
   it("can be released by any replica that knows the outcome of its transaction", async () => {
-    await (await take()).store(transaction);
+    await (await take()).store(transaction, "blockhash");
     (await take()).settle();
     expect((await take()).openTransaction).toBeUndefined();
   });
@@ -273,16 +257,16 @@ describeWithRedis("a claim in Redis", () => {
     const slow = await take();
     await expire();
     const next = await take();
-    expect(await slow.store(transaction)).toBe(false);
+    expect(await slow.store(transaction, "blockhash")).toBe(false);
     slow.settle();
-    expect(await next.store({ ...transaction, signature: "next" })).toBe(true);
+    expect(await next.store({ ...transaction, signature: "next" }, "blockhash")).toBe(true);
     expect((await take()).openTransaction?.signature).toBe("next");
   });
 
   it("that has expired still stores a transaction while no other replica has acquired it", async () => {
     const slow = await take();
     await expire();
-    expect(await slow.store(transaction)).toBe(true);
+    expect(await slow.store(transaction, "blockhash")).toBe(true);
     expect((await take()).openTransaction).toEqual(transaction);
   });
 
@@ -330,11 +314,44 @@ describeWithRedis("a claim in Redis", () => {
       expect(Number(await server.command("HGET", KNOWN, "ends"))).toBeLessThan(ends + 600_000);
     });
 
+    const { keepCollect, keepPending, look } = {
+      keepCollect: (collect: LastCollect) => {
+        createClaims({ feePayer: "payer", redis }).keepCollect(
+          "address",
+          collect.signature,
+          collect,
+        );
+      },
+      keepPending: () =>
+        createClaims({ feePayer: "payer", redis }).keepPending("address", transaction),
+      look: () => createClaims({ feePayer: "payer", redis }).look("address"),
+    };
+
     it("a collect, although the last one's time lies in the future", async () => {
-      await settle({ slot: 1, collect: collectOf("future", 0) });
+      keepCollect(collectOf("future", 0));
       await server.command("HSET", KNOWN, "at", Date.now() + 7_200_000);
-      await settle({ slot: 2, collect: collectOf("newer", 0) });
-      expect(await server.command("HGET", KNOWN, "collect")).toContain("newer");
+      keepCollect(collectOf("newer", 0));
+      await expect.poll(() => server.command("HGET", KNOWN, "collect")).toContain("newer");
+    });
+
+    it("a distribution that was signed for an account, until its outcome is known", async () => {
+      await keepPending();
+      expect((await look()).pending).toEqual(transaction);
+      keepCollect(collectOf("another", 0));
+      expect((await look()).pending).toEqual(transaction);
+      keepCollect(collectOf(transaction.signature, 0));
+      expect((await look()).pending).toBeUndefined();
+    });
+
+    it("what the next transaction leaves out, and the last blockhash", async () => {
+      const first = await take();
+      await first.store(transaction, "blockhash");
+      first.settle({ isNextPlain: true });
+      expect(await read()).toMatchObject({
+        ...{ isNextPlain: true, isSingly: false, lastBlockhash: "blockhash" },
+      });
+      await settle({ slot: 1, isNextPlain: false, isSingly: true });
+      expect(await read()).toMatchObject({ isNextPlain: false, isSingly: true });
     });
 
     it("the backoff of the newest transaction, also if an older one becomes known late", async () => {
@@ -347,7 +364,7 @@ describeWithRedis("a claim in Redis", () => {
       const first = await take();
       const second = take();
       await secondReplicaWaits();
-      await first.store(transaction);
+      await first.store(transaction, "blockhash");
       for (const claim of [first, await second]) claim.settle({ slot: 1, hasFailed: true });
       expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
     });
@@ -356,7 +373,7 @@ describeWithRedis("a claim in Redis", () => {
       const first = await take();
       const second = take();
       await secondReplicaWaits();
-      await first.store(transaction);
+      await first.store(transaction, "blockhash");
       first.settle({ slot: 1, hasFailed: true });
       const ends = await server.command("HGET", KNOWN, "ends");
       (await second).settle({ slot: 1, hasFailed: true });
@@ -365,14 +382,10 @@ describeWithRedis("a claim in Redis", () => {
     });
 
     it("the newest collect for an hour, also if an older one becomes known late", async () => {
-      const old = await take();
-      await old.store(transaction);
-      old.settle({ slot: 1 });
       const newer = collectOf("newer", 10);
-      await settle({ slot: 2, collect: newer });
-      old.settle({ slot: 1, collect: collectOf("older", 20) });
-      expect(await read()).toMatchObject({ landedSlot: 2 });
-      expect((await read()).lastCollect()).toEqual(newer);
+      keepCollect(newer);
+      keepCollect(collectOf("older", 20));
+      expect((await look()).lastCollect).toEqual(newer);
       expect(await server.command("PTTL", KNOWN)).toBeGreaterThan(60_000);
       expect(await server.command("PTTL", KNOWN)).toBeLessThanOrEqual(3_600_000);
     });
@@ -390,7 +403,7 @@ describeWithRedis("a claim in Redis", () => {
     const first = await take();
     server.freeze();
     await expect.poll(() => redis.run(PING, {})).toBeUndefined();
-    expect(await first.store(transaction)).toBe(true);
+    expect(await first.store(transaction, "blockhash")).toBe(true);
     server.thaw();
     await redisIsUp();
     expect((await take()).openTransaction).toEqual(transaction);
@@ -398,7 +411,7 @@ describeWithRedis("a claim in Redis", () => {
 
   it("is released even when 10,000 other releases are queued while Redis is down", async () => {
     const first = await take();
-    await first.store(transaction);
+    await first.store(transaction, "blockhash");
     server.freeze();
     first.settle({ slot: 42 });
     const others = createClaims({ feePayer: "payer", redis });
@@ -411,7 +424,10 @@ describeWithRedis("a claim in Redis", () => {
   it("is acquired while Redis is down, and released when Redis is up again", async () => {
     server.freeze();
     const first = await take();
-    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
+    expect([first.openTransaction, await first.store(transaction, "blockhash")]).toEqual([
+      undefined,
+      true,
+    ]);
     first.settle();
     server.thaw();
     await redisIsUp();

@@ -3,12 +3,12 @@ import { Registry } from "@prometheus-io/client";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { toTransaction } from "../../../src/chain/collect/message/message.ts";
+import { toTransaction } from "../../../src/chain/units/message.ts";
 import {
   createConfirmation,
   type TransactionOutcome,
 } from "../../../src/chain/collect/send-and-confirm.ts";
-import type { Landed } from "../../../src/chain/collect/transaction-outcome.ts";
+import type { Landed } from "../../../src/chain/rpc/transaction-outcome.ts";
 import type { Waits } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";

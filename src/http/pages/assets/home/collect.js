@@ -3,6 +3,8 @@ import { byId, copies, countDown, create, signatureLink } from "./dom.js";
 import { describeCollect } from "./messages.js";
 
 const NOTHING = "0.0000";
+/** The most transactions of a click: of the vault and own coins, and of each of ten shared coins. */
+const MAX_TRANSACTIONS = 11;
 const button = byId("collect");
 const outcome = byId("outcome");
 
@@ -43,13 +45,18 @@ async function run(target, onCollected) {
   tick();
   show("running", "Waiting for the transaction to confirm", "This takes a few seconds.");
 
-  const result = await api.collect(target).catch((error) => error);
-  if (current.signal.aborted) return;
+  const results = [];
+  let result;
+  do {
+    result = await api.collect(target).catch((error) => error);
+    if (current.signal.aborted) return;
+    if (result.success) results.push(result);
+    if (!(result instanceof Error)) onCollected(result);
+    if (hasMore(result)) showProgress(results, result);
+  } while (hasMore(result) && results.length < MAX_TRANSACTIONS);
   clearInterval(timer);
-  if (result instanceof Error) showError(result);
-  else if (result.success) showSuccess(result);
-  else showError({ code: result.error });
-  if (!(result instanceof Error)) onCollected(result);
+  if (result.success || (results.length > 0 && !(result instanceof Error))) showSuccess(results);
+  else showError(result instanceof Error ? result : { code: result.error }, results);
   const waitSeconds = result.retryAfterSeconds;
   if (waitSeconds)
     await countDown(waitSeconds, (left) => showBusy(`Collect again in ${left} s`), current.signal);
@@ -90,24 +97,52 @@ function label() {
       : `Collect ${offer.vault} SOL`;
 }
 
-function showSuccess({ collected, txSignature, remaining, remainingLamports }) {
-  const left =
-    remainingLamports === "0" ? "" : ` ${remaining} SOL still wait on coins: collect again.`;
-  show("success", `Collected ${collected} SOL`, `It is at the creator’s address now.${left}`);
-  const copy = create("button", { type: "button", className: "quiet small" }, "Copy");
-  outcome.append(
-    create(
-      "p",
-      { className: "copyable" },
-      create("span", {}, "Transaction ", signatureLink(txSignature)),
-      copies(copy, () => txSignature),
-    ),
+/** One transaction moves the vault, or one shared coin: the next collect moves the rest. */
+const hasMore = ({ success, remainingLamports }) => success && remainingLamports !== "0";
+
+/** Adds up what was collected, in SOL with 4 digits after the point. */
+function totalOf(results) {
+  const lamports = results.reduce((sum, each) => sum + BigInt(each.collectedLamports), 0n);
+  const digits = String(lamports / 100_000n).padStart(5, "0");
+  return `${digits.slice(0, -4)}.${digits.slice(-4)}`;
+}
+
+function showProgress(results, { remaining }) {
+  show(
+    "running",
+    `Collected ${totalOf(results)} SOL, ${remaining} SOL to go`,
+    "Collecting the rest.",
   );
 }
 
-function showError(error) {
+function showSuccess(results) {
+  const last = results.at(-1);
+  const left = hasMore(last) ? ` ${last.remaining} SOL still wait: collect again.` : "";
+  const title = `Collected ${totalOf(results)} SOL`;
+  show("success", title, `It is at the creator’s address now.${left}`);
+  showTransactions(results);
+}
+
+function showTransactions(results) {
+  for (const { txSignature } of results) {
+    const copy = create("button", { type: "button", className: "quiet small" }, "Copy");
+    outcome.append(
+      create(
+        "p",
+        { className: "copyable" },
+        create("span", {}, "Transaction ", signatureLink(txSignature)),
+        copies(copy, () => txSignature),
+      ),
+    );
+  }
+}
+
+/** `results`: what was collected before the error. */
+function showError(error, results) {
   const { kind, title, text } = describeCollect(error);
-  show(kind, title, text);
+  const before = results.length > 0 ? ` ${totalOf(results)} SOL were collected before.` : "";
+  show(kind, title, `${text}${before}`);
+  showTransactions(results);
 }
 
 function show(kind, title, text) {

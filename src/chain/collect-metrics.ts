@@ -1,8 +1,8 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import type { Warnings } from "../../observability/warnings.ts";
-import { memoize } from "../../store/memoize.ts";
-import type { Lamports } from "../lamports.ts";
-import { describeBalance } from "./fee-payer.ts";
+import type { Warnings } from "../observability/warnings.ts";
+import { memoize } from "../store/memoize.ts";
+import type { Lamports } from "./lamports.ts";
+import { describeBalance } from "./fee-payer-balance.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;
 

@@ -1,6 +1,6 @@
-import type { TransactionReport } from "../rpc/signature-status.ts";
-import type { TransactionError } from "../rpc/transaction-error.ts";
-import type { LandedTransaction } from "../rpc/transactions.ts";
+import type { TransactionReport } from "./signature-status.ts";
+import type { TransactionError } from "./transaction-error.ts";
+import type { LandedTransaction } from "./transactions.ts";
 
 /** A landed transaction whose amounts count. */
 export interface CountedTransaction extends LandedTransaction {

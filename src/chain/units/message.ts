@@ -4,8 +4,14 @@ import {
 } from "@solana/transaction-messages";
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
 import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
-import type { Instruction } from "../../launchpad/instructions.ts";
-import { priorityFee } from "../../priority-fee.ts";
+import type { Instruction } from "../launchpad/instructions.ts";
+import { priorityFee } from "../priority-fee.ts";
+import {
+  accountBelowRent,
+  failedInstruction,
+  isTooLarge,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
 
 /** A message's compute-unit limit and price. */
 export interface MessageBudget {
@@ -115,4 +121,18 @@ export function messageOf(base64: string): VersionedMessage | undefined {
   } catch {
     return undefined;
   }
+}
+
+/**
+ * Returns the accounts (base58) that a transaction's error blames: those of the failed instruction,
+ * or the one that would stay below its rent-exempt minimum. Empty if unknown: if the transaction is
+ * too large, any instruction may be the reason.
+ */
+export function accountsBlamedBy(message: VersionedMessage, err: TransactionError): string[] {
+  const keys = message.staticAccountKeys.map((key) => key.toBase58());
+  const failed = isTooLarge(err) ? undefined : failedInstruction(err);
+  const poor = accountBelowRent(err);
+  const instruction = failed === undefined ? undefined : message.compiledInstructions[failed];
+  const indexes = instruction?.accountKeyIndexes ?? (poor === undefined ? [] : [poor]);
+  return [...indexes].flatMap((i) => keys[i] ?? []);
 }

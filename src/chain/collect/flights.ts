@@ -1,0 +1,658 @@
+import type { Logger } from "../../observability/log.ts";
+import { createSemaphore } from "../../fairness/semaphore.ts";
+import { toWideBlock } from "../../fairness/budget.ts";
+import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import type { AccountAddresses } from "../addresses.ts";
+import type { Balances } from "../balances.ts";
+import { distributionsOf } from "../choose-sweeps.ts";
+import type { CoinFindings } from "../coin-findings.ts";
+import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { FailingBlocks } from "../units/failing-blocks.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
+import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { untilAborted } from "../rpc/deadline.ts";
+import { NoRoomError } from "../rpc/rpc-error.ts";
+import {
+  isFeePayerShort,
+  isReceiverBelowRent,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
+import { tooLittleFor } from "../shared-fees.ts";
+import type { Floors } from "../slots/stale-balances.ts";
+import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
+import type { CollectMetrics } from "../collect-metrics.ts";
+import type { Payers } from "./fee-budget.ts";
+import type { Composer } from "../units/composer.ts";
+import { accountsBlamedBy, messageOf } from "../units/message.ts";
+import {
+  createConfirmation,
+  type ConfirmationWaits,
+  type TransactionOutcome,
+} from "./send-and-confirm.ts";
+import type { CountedTransaction } from "../rpc/transaction-outcome.ts";
+import type { Prepared, Signed, Transactions } from "./transactions.ts";
+import {
+  createSlotReader,
+  isLaterThan,
+  type LandingProof,
+  type SeenTransaction,
+} from "../slots/landing-proofs.ts";
+import { openSignature, type FlightState } from "./flight-state.ts";
+import {
+  accountsOf,
+  addTo,
+  blockOf,
+  coinsOf,
+  mayJoin,
+  nextTurn,
+  type Request,
+  type Turn,
+  type Waiter,
+} from "./turns.ts";
+import {
+  hasNamedCoin,
+  type MovedCoin,
+  type ReadUnits,
+  type ReadUnitsOf,
+  type Unit,
+} from "../units/units.ts";
+
+/** What a landed transaction moved to an account. `at` is undefined if unknown. */
+export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
+
+/** How a unit's transaction, or the attempt to sign one, ended. */
+export type End =
+  | Exclude<Prepared, { readonly kind: "signed" }>
+  | (SeenTransaction & {
+      readonly kind: "landed";
+      readonly key: string;
+      readonly moved: readonly MovedCoin[];
+      /**
+       * Undefined if the transaction moved nothing to the account. Throws {@link CollectError}
+       * `landed-unreadable`.
+       */
+      readonly collectedBy: (account: AccountAddresses) => Promise<Collected | undefined>;
+    })
+  /** `mints`: the coins that the transaction had, or that made it fail. */
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      readonly mints: readonly string[];
+      /** Whether another replica, or an earlier request, signed the transaction. */
+      readonly isFollowed: boolean;
+    }
+  /** The fee budget refuses the payers, each for its own reason. */
+  | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
+
+/** What a request receives that waited for a unit. */
+export interface Result {
+  readonly end: End;
+  /** Whether the request had the turn. */
+  readonly isMember: boolean;
+  readonly flight: Flight;
+}
+
+/** A unit's transaction, from the first wait for its claim until its outcome is known. */
+export interface Flight {
+  readonly state: () => FlightState;
+  readonly end: Promise<End>;
+  /** Call when a caller asks who may have asked before the transaction landed. */
+  readSlot(): void;
+  /** Resolves when no read of a slot runs. */
+  proofs(): Promise<readonly LandingProof[]>;
+}
+
+/** The requests that wait for a unit, and the unit's flight. */
+interface Queue {
+  readonly key: string;
+  /** What to call for each request with the end of a flight that serves it. */
+  readonly waiters: Map<Waiter, (result: Result) => void>;
+  /** How many turns each address block, and each IPv6 /32, has had. */
+  readonly counts: Map<string, number>;
+  /** `turn`: undefined while another replica's transaction is followed before a read. */
+  flight: (Flight & { readonly turn: Turn | undefined }) | undefined;
+}
+
+/** What the end of a transaction depends on. */
+interface Ended {
+  readonly flight: OpenFlight;
+  readonly key: string;
+  readonly account: AccountAddresses;
+  readonly claim: Pick<Claim, "settle">;
+  readonly transaction: StoredTransaction;
+  readonly outcome: TransactionOutcome;
+  /** Whether the transaction had landed when it was found. */
+  readonly isOld?: boolean;
+  /** If this replica signed the transaction. */
+  readonly signed?: Signed | undefined;
+  /** The block that named the coins. */
+  readonly block?: string | undefined;
+  readonly turn?: Turn | undefined;
+}
+
+type OpenFlight = ReturnType<typeof openFlight>;
+
+/** Each read of an account, and each prepared transaction, makes a few chain calls. */
+const MAX_RUNNING = 200;
+const MAX_WAITING = 1_000;
+/** The calls to the chain of most flights. More are taken as they are made. */
+const USUAL_CALLS = 10;
+/**
+ * A single endpoint could falsely report a transaction as expired; a false refund lets the service
+ * overspend.
+ */
+const ENDPOINTS_FOR_REFUND = 2;
+
+export type Flights = ReturnType<typeof createFlights>;
+
+/**
+ * Runs the transactions of units: one at a time for each unit, in this process always, across all
+ * replicas while Redis is up. A flight holds one claim, and waits for no other. No transaction is
+ * lost or doubled: it is signed once, and the same bytes are resent until it lands or expires. A
+ * flight has its own deadline and continues after all callers have left.
+ *
+ * Requests take turns: first all that name no coin of the account, in one transaction; then the
+ * address blocks, and the /32s of IPv6, each with the coins that its requests name. So no block's
+ * coins can fail another block's collect, or keep the vaults waiting for longer than a turn.
+ */
+export function createFlights(
+  needs: ConfirmationWaits & {
+    rpc: Rpc;
+    balances: Pick<Balances, "getUnwithdrawable">;
+    readUnits: ReadUnitsOf;
+    transactions: Transactions;
+    composer: Pick<Composer, "choosePart">;
+    claims: Claims;
+    findings: CoinFindings;
+    failingBlocks: FailingBlocks;
+    floors: Floors;
+    /** Tells the other replicas in which slot a transaction changed an account or a coin. */
+    announceLanded: (address: string, slot: number) => void;
+    feePayer: string;
+    minCollectLamports: Lamports;
+    metrics: CollectMetrics;
+    /** Runs a flight, whose calls to the chain belong to the blocks that have the turn. */
+    ownCalls: ChainPlan["own"];
+    /** Limits how long a flight may take until it signs, and how long it may read amounts. */
+    collectTimeoutMs: number;
+    log: Logger;
+  },
+) {
+  const { rpc, balances, readUnits, transactions, composer, claims, findings, failingBlocks } =
+    needs;
+  const { floors, announceLanded, feePayer, minCollectLamports, metrics } = needs;
+  const { ownCalls, collectTimeoutMs } = needs;
+  const { confirm, findLanded, readLanded } = createConfirmation(needs);
+  const queues = new Map<string, Queue>();
+  const addTask = createSemaphore<unknown>({
+    maxRunning: MAX_RUNNING,
+    maxWaiting: MAX_WAITING,
+    refuse: () => new CollectError({ kind: "too-many-in-flight" }),
+  });
+
+  /**
+   * Runs a read, or the preparation of a transaction, when it is the block's turn. Rejects with
+   * {@link CollectError} `too-many-in-flight`, or with the signal's reason.
+   */
+  function inPlace<T>(
+    addressBlock: string,
+    run: () => Promise<T>,
+    signal = new AbortController().signal,
+  ): Promise<T> {
+    return addTask(run).join({ addressBlock, signal }) as Promise<T>;
+  }
+
+  function queueOf(key: string): Queue {
+    const queue = queues.get(key) ?? {
+      ...{ key, waiters: new Map(), counts: new Map(), flight: undefined },
+    };
+    queues.set(key, queue);
+    return queue;
+  }
+
+  /** Starts a unit's flight. When it is over, the next turn begins. */
+  function launch(
+    queue: Queue,
+    turn: Turn | undefined,
+    run: (flight: OpenFlight) => Promise<End>,
+  ): Queue["flight"] & object {
+    const open = openFlight(createSlotReader(rpc));
+    const end = run(open).catch((error: unknown): End => ({
+      kind: "failed",
+      error,
+      mints: [],
+      isFollowed: false,
+    }));
+    const flight = { ...open, end, turn };
+    queue.flight = flight;
+    void end.then((ended) => {
+      open.setState({ kind: "over" });
+      queue.flight = undefined;
+      // A request without calls counts itself.
+      const isCounted = "error" in ended && !(ended.error instanceof NoRoomError);
+      if (isCounted && ended.error !== undefined) metrics.ended(resultOf(ended.error));
+      for (const [waiter, resolve] of queue.waiters) {
+        const isMember = turn?.members.has(waiter) ?? false;
+        if (!isMember && !isServed(waiter, ended)) continue;
+        queue.waiters.delete(waiter);
+        resolve({ end: ended, isMember, flight });
+      }
+      takeTurn(queue, { isLater: true });
+    });
+    return flight;
+  }
+
+  function takeTurn(queue: Queue, { isLater }: { isLater: boolean }): void {
+    const { counts, waiters } = queue;
+    const turn = nextTurn([...waiters.keys()], counts, isLater);
+    if (!turn) {
+      queues.delete(queue.key);
+      return;
+    }
+    const block = blockOf(turn.leader);
+    if (turn.coins.size > 0)
+      for (const each of new Set([block, toWideBlock(block) ?? block]))
+        counts.set(each, (counts.get(each) ?? 0) + 1);
+    const parts = equalParts([...turn.payers.keys()]);
+    launch(queue, turn, (flight) =>
+      transactions.expecting(turn.leader.unit.sweeps.length > 0, (arrive) =>
+        ownCalls({ use: "collects", parts }, USUAL_CALLS, () =>
+          fly(flight, queue.key, turn, arrive),
+        ),
+      ),
+    );
+  }
+
+  /** Follows a transaction that another replica has stored. */
+  function followOpen(
+    key: string,
+    account: AccountAddresses,
+    claim: Pick<Claim, "isEarlier" | "settle">,
+    transaction: StoredTransaction,
+  ): Flight {
+    const queue = queueOf(key);
+    return (
+      queue.flight ??
+      launch(queue, undefined, (flight) => follow({ flight, key, account, claim, transaction }))
+    );
+  }
+
+  /** Claims the unit, and signs, sends and confirms its transaction. */
+  async function fly(
+    flight: OpenFlight,
+    key: string,
+    turn: Turn,
+    arrive: () => void,
+  ): Promise<End> {
+    const { request, unit } = turn.leader;
+    const { account, caller } = request;
+    const endsAt = addMs(monotonicNow(), collectTimeoutMs);
+    const [sweep] = unit.sweeps;
+    const changed = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
+    const claim = await claims.take(key, endsAt, () => {
+      flight.setState({ kind: "following", signature: undefined });
+      flight.readSlot();
+    });
+    floors.require(changed, claim.landedSlot);
+    const common = { flight, key, account, claim, turn };
+    if (claim.openTransaction) {
+      arrive();
+      if (claim.isEarlier) flight.readSlot();
+      return follow({ ...common, transaction: claim.openTransaction });
+    }
+    flight.setState({ kind: "preparing" });
+    const prepared = await inPlace(caller.addressBlock, () =>
+      prepare(turn, claim, endsAt, arrive),
+    ).catch((error: unknown) => {
+      claim.settle();
+      const { failure } = error instanceof CollectError ? error : {};
+      if (failure?.kind !== "budget-spent") throw error;
+      return { kind: "refused", error: error as CollectError, payers: turn.payers } as const;
+    });
+    if (prepared.kind !== "signed") {
+      claim.settle();
+      return prepared;
+    }
+    const { signed } = prepared;
+    const { transaction } = signed;
+    if (key !== account.address)
+      await Promise.all(
+        accountsOf(turn, account).map(({ address }) => claims.keepPending(address, transaction)),
+      );
+    flight.setState({ kind: "sent", signature: transaction.signature });
+    const outcome = await confirm(transaction, { maybeSent: false });
+    const isRefunded = outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND;
+    signed.close({ refund: isRefunded });
+    const block = caller.visitorBlock;
+    return conclude({ ...common, transaction, outcome, signed, block }, request.log);
+  }
+
+  /** Reads the unit again if it may have changed, and prepares its transaction. */
+  async function prepare(
+    turn: Turn,
+    claim: Claim,
+    endsAt: MonotonicTime,
+    arrive: () => void,
+  ): Promise<Prepared> {
+    const { unit, read, request } = turn.leader;
+    const { account, caller } = request;
+    const coins =
+      unit.kind === "own" ? [...turn.coins.values()] : unit.sweeps.map(({ coin }) => coin);
+    const isStale = !claim.isEarlier || turn.isLater || claim.landedSlot > read.slot;
+    const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
+    const current = isStale || isPart ? await readUnits(account, coins, caller.visitorBlock) : read;
+    const found = current === read ? unit : current.units.find(({ key }) => key === unit.key);
+    const leftMs = claim.backsOffMs();
+    const isTooLittle = (moved: Lamports) =>
+      moved < minCollectLamports ||
+      [...turn.members].every((member) => moved < member.request.minimum);
+    if (!found || leftMs > 0 || isTooLittle(found.gain)) {
+      const kind = unit.kind === "own" ? "backing-off" : "coins-backing-off";
+      const backingOff = leftMs > 0 ? new CollectError({ kind, leftMs }) : undefined;
+      const error = found ? backingOff : current.error;
+      return { kind: "nothing", error, failedMints: [] };
+    }
+    const { vaults, sweeps } = found;
+    const isPlain = claim.isNextPlain && composer.choosePart(account, [], vaults) !== undefined;
+    const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
+    const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
+    arrive();
+    return transactions.prepare({
+      unit: unit.kind === "own" ? { ...found, sweeps: some } : found,
+      ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
+    });
+  }
+
+  /** Follows another collect's transaction to its outcome. */
+  async function follow(
+    found: Omit<Ended, "outcome" | "claim"> & { claim: Pick<Claim, "isEarlier" | "settle"> },
+  ): Promise<End> {
+    const { flight, transaction, claim } = found;
+    const { signature } = transaction;
+    flight.setState({ kind: "following", signature });
+    const landed = claim.isEarlier
+      ? await findLanded(transaction).catch((cause: unknown) => {
+          throw new CollectError({ kind: "still-running", signature }, cause);
+        })
+      : undefined;
+    const outcome = landed ?? (await confirm(transaction, { maybeSent: true }));
+    return conclude({ ...found, outcome, isOld: landed !== undefined });
+  }
+
+  /** Settles the claim of a transaction that has an outcome. */
+  async function conclude(ended: Ended, log = needs.log): Promise<End> {
+    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = ended;
+    const { signature, sweptMints: mints = [] } = transaction;
+    const accounts = accountsOf(turn, account);
+    const isFollowed = !signed;
+    if (outcome.kind !== "landed") {
+      log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
+      claim.settle({ isNextPlain: mints.length > 0 && key === account.address });
+      for (const { address } of accounts) claims.keepCollect(address, signature, undefined);
+      signed?.split();
+      if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
+      const error = new CollectError({ kind: outcome.kind, signature });
+      return { kind: "failed", error, mints, isFollowed };
+    }
+    const { slot } = outcome;
+    const curves = mints.map((mint) => coinAddressesOf(mint).curve);
+    for (const changed of [...accounts.map(({ address }) => address), ...curves]) {
+      floors.require(changed, slot);
+      announceLanded(changed, slot);
+    }
+    flight.setState({ kind: "landed", signature });
+    const timeoutMs = isOld ? 0 : collectTimeoutMs;
+    const landed = outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
+    const err = landed ? landed.err : outcome.err;
+    if (signed) countCosts(signed, landed);
+    if (err === undefined) {
+      claim.settle({ slot });
+      const error = new CollectError({ kind: "landed-unreadable", signature });
+      return { kind: "failed", error, mints, isFollowed };
+    }
+    if (err !== null) return failOnChain(ended, err, slot, log);
+    for (const mint of mints) findings.succeeded(mint);
+    transactions.rejoin(key);
+    const collectedBy = memoizeByAddress(async (each: AccountAddresses) => {
+      const collected = await readCollected(ended, landed, each);
+      if (collected) {
+        log.info(
+          { signature, address: each.address, lamports: String(collected.collected) },
+          "collected",
+        );
+        if (signed) metrics.collected(collected.collected);
+      }
+      const { at } = collected ?? {};
+      claims.keepCollect(each.address, signature, collected && at && { ...collected, at });
+      return collected;
+    });
+    const all = await Promise.allSettled(accounts.map(collectedBy));
+    if (signed && all.some((each) => each.status === "fulfilled" && each.value))
+      metrics.ended("collected");
+    claim.settle({ slot, hasFailed: false, isNextPlain: false });
+    const moved = signed
+      ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
+      : mints.map((mint) => ({ mint }));
+    return { kind: "landed", key, slot, signedAt: signed?.signedAt, moved, collectedBy };
+  }
+
+  /** Settles the claim of a transaction that failed on the chain. */
+  function failOnChain(
+    { key, account, claim, transaction, isOld, signed, block }: Ended,
+    err: TransactionError,
+    slot: number,
+    log: Logger,
+  ): End {
+    const { address } = account;
+    const isFollowed = !signed;
+    const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
+    log.warn({ signature, address, error: err }, "a collect's transaction failed");
+    const message = messageOf(base64);
+    const blamed = message ? accountsBlamedBy(message, err) : [];
+    const culprits = mints.filter((mint) => {
+      const { curve, pool } = coinAddressesOf(mint);
+      return mints.length === 1 || blamed.includes(curve) || blamed.includes(pool);
+    });
+    if (isFeePayerShort(err)) {
+      claim.settle({ slot });
+      const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
+      return {
+        kind: "failed",
+        error: new CollectError({ kind: "fee-payer-short", detail }),
+        mints,
+        isFollowed,
+      };
+    }
+    if (isShared) {
+      // Any account may be the reason.
+      if (signed) signed.split();
+      else transactions.setAlone(key);
+      claim.settle({ slot });
+      return { kind: "again" };
+    }
+    if (signed && mints.length > 0) failingBlocks.failed(address, block);
+    if (isOld) claim.settle({ slot });
+    else if (key === address && mints.length > 0) {
+      for (const mint of culprits) findings.backOff(mint);
+      claim.settle({ slot, isSingly: culprits.length === 0 });
+    } else {
+      // Only this error proves that a shareholder is at fault. Other errors may mean that
+      // distributions were paused.
+      if (isReceiverBelowRent(err))
+        for (const { coin, shareholders } of distributionsOf(signed?.part.sweeps ?? [])) {
+          const tooLittle = tooLittleFor(shareholders, err, blamed, signed!.rentMinimum);
+          findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
+        }
+      claim.settle({ slot, hasFailed: true });
+    }
+    const named = culprits.length > 0 ? culprits : mints;
+    const failure = { kind: "failed-on-chain", signature, err } as const;
+    const error = new CollectError({ ...failure, mints: named.length > 0 ? named : undefined });
+    return { kind: "failed", error, mints: named, isFollowed };
+  }
+
+  /**
+   * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
+   */
+  function countCosts(signed: Signed, landed: CountedTransaction | undefined): void {
+    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
+    // reports more.
+    metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
+    if (!landed) return;
+    signed.usedUnits(landed.unitsConsumed);
+    const { before, after } = landed.balances.get(feePayer) ?? {};
+    if (after !== undefined && landed.err === null) metrics.setBalance(after);
+    if (!signed.transaction.sweptMints || before === undefined || after === undefined) return;
+    const rent = saturatingSubtract(before, toLamports(after + landed.fee));
+    // A program may have taken more than it did in the simulation, but one endpoint of several must
+    // not use up the budget.
+    const isOverstated = rent > signed.signedRent && !landed.isCertain;
+    const counted = isOverstated ? signed.signedRent : rent;
+    signed.correctRent(counted);
+    metrics.paid(counted);
+  }
+
+  /** Returns what a landed transaction moved to an account, if anything. */
+  async function readCollected(
+    { transaction: { signature }, signed, turn }: Ended,
+    landed: CountedTransaction | undefined,
+    account: AccountAddresses,
+  ): Promise<Collected | undefined> {
+    const { before, after } = landed?.balances.get(account.address) ?? {};
+    // Anyone may collect directly on the chain, and may have moved the fees first.
+    if (before !== undefined && after !== undefined && after <= before) return undefined;
+    const member = [...(turn?.members ?? [])].find(
+      ({ request, read }) => read && request.account.address === account.address,
+    );
+    const unwithdrawable =
+      member?.read?.fees.unwithdrawable ??
+      (await balances.getUnwithdrawable(account).catch(() => undefined));
+    if (before === undefined || after === undefined || unwithdrawable === undefined)
+      throw new CollectError({ kind: "landed-unreadable", signature });
+    const collected = saturatingSubtract(after, before);
+    const newBalance = saturatingSubtract(after, unwithdrawable);
+    const at = toTime(landed?.blockTime, signed ? new Date() : undefined);
+    return { collected, newBalance, signature, at };
+  }
+
+  return {
+    inPlace,
+
+    expecting: transactions.expecting,
+
+    /**
+     * Returns the flights with a transaction that may pay the account: of the unit `key` and, if
+     * `key` is the account's, of a distribution that a replica signed for it before it died.
+     * Follows what other replicas have stored.
+     */
+    async findOpen(key: string, account: AccountAddresses): Promise<Flight[]> {
+      const isOpen = ({ state }: Flight) => !["preparing", "over"].includes(state().kind);
+      const running = queues.get(key)?.flight;
+      if (running) return [running].filter(isOpen);
+      const claim = await claims.look(key);
+      const { openTransaction, pending } = claim;
+      const own = openTransaction && followOpen(key, account, claim, openTransaction);
+      const [mint] = (key === account.address && pending?.sweptMints) || [];
+      const { address: config } = mint === undefined ? {} : coinAddressesOf(mint).sharingConfig;
+      const other =
+        config !== undefined &&
+        followOpen(config, account, { isEarlier: true, settle: () => undefined }, pending!);
+      return [own, other].flatMap((flight) => flight || []);
+    },
+
+    /** Returns the flight of an account's turn without coins that has signed nothing yet. */
+    join(request: Request): Flight | undefined {
+      const { flight } = queues.get(request.account.address) ?? {};
+      const turn = flight && openTurnOf(flight);
+      if (!turn || !mayJoin(turn, [], "")) return undefined;
+      addTo(turn, { request });
+      return flight;
+    },
+
+    /** The flight of a unit in this process. */
+    flightOf: (key: string): Flight | undefined => queues.get(key)?.flight,
+
+    /** Joins the unit's flight, or waits for the next turn. Rejects with the signal's reason. */
+    async run(unit: Unit, read: ReadUnits, request: Request, signal: AbortSignal): Promise<Result> {
+      const queue = queueOf(unit.key);
+      const { promise, resolve } = Promise.withResolvers<Result>();
+      const waiter = { request, unit, read };
+      queue.waiters.set(waiter, resolve);
+      const turn = queue.flight && openTurnOf(queue.flight);
+      if (!queue.flight) takeTurn(queue, { isLater: false });
+      else if (turn && mayJoin(turn, [...coinsOf(unit).keys()], blockOf(waiter)))
+        addTo(turn, waiter);
+      try {
+        return await untilAborted(promise, signal);
+      } finally {
+        queue.waiters.delete(waiter);
+      }
+    },
+
+    /** Resolves when no transaction is in flight, and none is being prepared. */
+    async settled(): Promise<void> {
+      for (;;) {
+        const ends = [...queues.values()].flatMap(({ flight }) => flight?.end ?? []);
+        if (ends.length === 0) return;
+        await Promise.allSettled(ends);
+      }
+    },
+
+    openSignatures: () => [
+      ...new Set(
+        [...queues.values()].flatMap(({ flight }) =>
+          flight ? (openSignature(flight.state()) ?? []) : [],
+        ),
+      ),
+    ],
+  };
+}
+
+/** A flight that has just begun. */
+function openFlight(readNewestSlot: () => Promise<LandingProof>) {
+  let state: FlightState = { kind: "preparing" };
+  const reads: Promise<LandingProof>[] = [];
+  return {
+    state: () => state,
+    setState(next: FlightState): void {
+      state = next;
+    },
+    readSlot: (): void => void reads.push(readNewestSlot()),
+    proofs: () => Promise.all(reads),
+  };
+}
+
+/** Returns the turn of a flight that requests may still join, because nothing is signed. */
+function openTurnOf({ state, turn }: NonNullable<Queue["flight"]>): Turn | undefined {
+  return ["preparing", "following"].includes(state().kind) ? turn : undefined;
+}
+
+/** Whether another turn's transaction serves a waiting request. */
+function isServed({ request }: Waiter, end: End): boolean {
+  if (end.kind !== "landed" || !isLaterThan(request.askedAt, end, [])) return false;
+  return hasNamedCoin(request.coins, end.moved);
+}
+
+const resultOf = (error: unknown) =>
+  error instanceof CollectError ? error.result : "COLLECT_FAILED";
+
+function memoizeByAddress<T>(run: (account: AccountAddresses) => Promise<T>) {
+  const results = new Map<string, Promise<T>>();
+  return (account: AccountAddresses): Promise<T> => {
+    const result = results.get(account.address) ?? run(account);
+    results.set(account.address, result);
+    return result;
+  };
+}
+
+/**
+ * Converts a block's time (seconds since 1970), capped at now. Returns `ifUnknown` if the time is
+ * unknown.
+ */
+function toTime(blockTime: number | undefined, ifUnknown: Date | undefined): Date | undefined {
+  return blockTime === undefined
+    ? ifUnknown
+    : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
+}

@@ -1,0 +1,494 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Logger } from "../../observability/log.ts";
+import { createLruCache } from "../../store/lru-cache.ts";
+import { memoize } from "../../store/memoize.ts";
+import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import type { UncollectedFees } from "../balances.ts";
+import { collectableWith, rentOf, withoutAmm, withoutPools, type Sweep } from "../choose-sweeps.ts";
+import { CollectError } from "../collect-error.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
+import {
+  BASE_FEE_LAMPORTS,
+  choosePrice,
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS,
+  priorityFee,
+} from "../priority-fee.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { isReceiverBelowRent } from "../rpc/transaction-error.ts";
+import type { Composer } from "../units/composer.ts";
+import { blamedIn, writableOf, type CollectPart } from "../units/part.ts";
+import type { FailedSimulations } from "../units/failed-simulations.ts";
+import type { MessageBudget } from "../units/message.ts";
+import type { Simulated, Simulations } from "../units/simulations.ts";
+import { createUnitLimits } from "../units/unit-limits.ts";
+import { failureId, type Unit } from "../units/units.ts";
+import type { Claim, StoredTransaction } from "./claims.ts";
+import type { Payers } from "./fee-budget.ts";
+import type { AccountCost, FeePayer } from "./fee-payer.ts";
+import { POLL_MS } from "./send-and-confirm.ts";
+
+/** A unit that is ready for a transaction: its claim is held, and its fees are read. */
+export interface Member {
+  readonly unit: Unit;
+  readonly claim: Claim;
+  readonly fees: UncollectedFees;
+  readonly payers: Payers;
+  /** Whether so little is not worth a transaction. A caller who joins can change this. */
+  readonly isTooLittle: (moved: Lamports) => boolean;
+  /** Nothing is signed after this time. */
+  readonly endsAt: MonotonicTime;
+}
+
+/** A unit's part of a signed transaction, which is stored in the unit's claim. */
+export interface Signed extends AccountCost {
+  readonly transaction: StoredTransaction;
+  readonly part: CollectPart;
+  readonly signedAt: MonotonicTime;
+  /** An account's rent-exempt minimum. */
+  readonly rentMinimum: Lamports;
+  /**
+   * The most that the transaction can cost besides rent. 0 for all members but one, so that the fee
+   * counts once.
+   */
+  readonly fee: Lamports;
+  /** Records the compute units that the landed transaction used. */
+  usedUnits(units: number): void;
+  /** Call when a common transaction failed or expired: its members go on in halves. */
+  split(): void;
+}
+
+export type Prepared =
+  | { readonly kind: "signed"; readonly signed: Signed }
+  /** Nothing is sent: too little would move, or with `error`, all simulations failed. */
+  | {
+      readonly kind: "nothing";
+      readonly error?: CollectError | undefined;
+      /** The coins whose simulation failed. */
+      readonly failedMints: readonly string[];
+    }
+  /** Nothing is sent: the claim is lost, or the member needs another transaction. */
+  | { readonly kind: "again" };
+
+/** After this many, nothing is signed. The last one has no coins. */
+const MAX_SIMULATIONS = 3;
+/** This many accounts fit into a transaction if none of them needs the AMM's transfer. */
+const MAX_MEMBERS = 30;
+/** How long an account waits for others while transactions are in flight. */
+const GATHER_MS = 100;
+/** How much longer, while others may soon be ready. */
+const EXPECT_MS = 200;
+/** How long an account is kept apart from others, unless its transaction succeeds. */
+const APART_MS = 600_000;
+const MAX_APART = 10_000;
+/** How long signed transactions share a blockhash, as a fraction of the time between two polls. */
+const BLOCKHASH_MAX_AGE = 3 / 4;
+/**
+ * An account whose price is more than this many times the lowest price gets its own transaction.
+ */
+const MAX_PRICE_RATIO = 4n;
+/** The group of an account that shares no transaction. */
+const ALONE = Symbol("alone");
+
+type Settle = (member: Member, result: Prepared | Error) => void;
+
+export type Transactions = ReturnType<typeof createTransactions>;
+
+/**
+ * Prepares the transactions of units: simulates them, leaves out what fails, chooses the price,
+ * signs, and stores the transactions in the claims.
+ *
+ * Accounts without coins that are ready at the same moment share a transaction. While others may
+ * soon be ready, or are in flight, they gather for a moment; a lone one never waits. A transaction is all or nothing, so no
+ * account may fail the others: one that fails the simulation, moves too little or needs a far
+ * higher price gets its own transaction. After a common transaction failed or expired, its accounts
+ * go on in halves, each alone at last, once.
+ */
+export function createTransactions(needs: {
+  rpc: Rpc;
+  composer: Composer;
+  simulations: Simulations;
+  feePayer: FeePayer;
+  failedSimulations: FailedSimulations;
+  maxPriorityFeeLamports: Lamports;
+  /** Runs a preparation, whose calls to the chain belong to the blocks that pay. */
+  ownCalls: ChainPlan["own"];
+  /** The time between two polls for a landed transaction. */
+  pollMs?: number | undefined;
+  log: Logger;
+}) {
+  const { rpc, composer, feePayer, failedSimulations, log } = needs;
+  const { maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
+  const { simulate, movedBy, findTooExpensive, recordBlocked } = needs.simulations;
+  const unitLimits = createUnitLimits();
+  const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
+  /** By an account's address. Only accounts of one group share a transaction. */
+  const groups = createLruCache<string, { readonly id: symbol }>(MAX_APART, { ttl: APART_MS });
+  const groupOf = ({ unit }: Pick<Member, "unit">) => groups.get(unit.key)?.id;
+  /** How many accounts may soon be ready to share a transaction. */
+  let coming = 0;
+  /** The accounts that are ready, and what to do with their results. */
+  let ready = new Map<Member, PromiseWithResolvers<Prepared>>();
+
+  /** Prepares the transactions of all accounts that are ready. */
+  function depart(): void {
+    const departing = ready;
+    ready = new Map();
+    const same = [...Map.groupBy(departing.keys(), groupOf).values()];
+    void prepareEach(same, (member, result) => {
+      const { resolve, reject } = departing.get(member)!;
+      if (result instanceof Error) reject(result);
+      else resolve(result);
+    });
+  }
+
+  /** Departs if no other account may join. */
+  function departIfAll(): void {
+    if (ready.size >= MAX_MEMBERS || (coming === 0 && !feePayer.hasInFlight())) depart();
+  }
+
+  /** Waits with other accounts for a transaction that they share. */
+  function gather(member: Member): Promise<Prepared> {
+    const result = Promise.withResolvers<Prepared>();
+    ready.set(member, result);
+    const gathered = ready;
+    const departLate = () => {
+      if (ready === gathered) depart();
+    };
+    setTimeout(() => {
+      if (coming > 0) setTimeout(departLate, EXPECT_MS);
+      else departLate();
+    }, GATHER_MS);
+    departIfAll();
+    return result.promise;
+  }
+
+  function setApart(members: readonly Member[], id: symbol): void {
+    for (const { unit } of members) groups.set(unit.key, { id });
+  }
+
+  /** Puts each half of the members into a group of its own. */
+  function split(members: readonly Member[]): void {
+    const half = Math.ceil(members.length / 2);
+    for (const some of [members.slice(0, half), members.slice(half)])
+      setApart(some, some.length > 1 ? Symbol("half") : ALONE);
+  }
+
+  const simulateParts = (parts: readonly CollectPart[], rentMinimum: Lamports) =>
+    simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rentMinimum });
+
+  /**
+   * Returns the price per compute unit, in micro-lamports, for a transaction with these parts.
+   * Never rejects.
+   */
+  const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
+    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
+
+  /** Returns a blockhash that none of the units' last transactions has. */
+  async function getNewBlockhash(members: readonly Member[]) {
+    const used = members.map(({ claim }) => claim.lastBlockhash);
+    for (let read = getBlockhash; ; read = () => rpc.getLatestBlockhash()) {
+      const latest = await read();
+      if (!used.includes(latest.blockhash)) return latest;
+      members.forEach(assertInTime);
+      await sleep(pollMs);
+    }
+  }
+
+  async function getTerms(
+    members: readonly Member[],
+    parts: readonly CollectPart[],
+    { unitsConsumed }: Simulated,
+  ) {
+    const unitLimit = unitLimits.limitOf(parts, unitsConsumed);
+    const [price, latest] = await Promise.all([
+      priceOf(parts, unitLimit),
+      getNewBlockhash(members),
+    ]);
+    members.forEach(assertInTime);
+    return { unitLimit, price, latest };
+  }
+
+  /**
+   * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}. After a failed one,
+   * leaves out the coins or the AMM's transfer that it blames; if it blames none, half of the coins.
+   * After two, leaves out all coins.
+   */
+  async function prepareAlone(member: Member): Promise<Prepared> {
+    const { unit } = member;
+    const { account } = unit;
+    const { rentMinimum } = unit.vaults;
+    const failedMints: string[] = [];
+    let { sweeps, vaults } = unit;
+    let error: CollectError | undefined;
+    for (let count = 1; count <= MAX_SIMULATIONS; count++) {
+      const part = composer.choosePart(account, sweeps, vaults);
+      if (!part) break;
+      assertInTime(member);
+      const simulated = await simulateParts([part], rentMinimum);
+      if ("err" in simulated) {
+        const blamed = blamedIn(part, simulated.blamed);
+        if (isReceiverBelowRent(simulated.err) && blamed.sweeps.length === 0) break;
+        ({ error } = simulated);
+        const failed = unit.kind === "distribution" ? part.sweeps : blamed.sweeps;
+        for (const sweep of failed) {
+          failedMints.push(sweep.coin.mint);
+          failedSimulations.failed(failureId(sweep), sweep.amount, error);
+        }
+        recordBlocked(failed, simulated, rentMinimum);
+        const isAmm = blamed.amm || (part.withAmm && part.sweeps.length === 0);
+        if (isAmm) failedSimulations.failed(account.ammVault, vaults.ammVault, error);
+        if (isAmm) [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
+        else if (part.sweeps.length === 0) {
+          const amount = collectableWith([], vaults);
+          if (unit.sweeps.length === 0) failedSimulations.failed(unit.key, amount, error);
+          break;
+        } else {
+          // Without a culprit, try the half that moves more.
+          const half = part.sweeps.slice(0, part.sweeps.length / 2);
+          sweeps = failed.length > 0 ? without(sweeps, failed) : half;
+        }
+        if (count + 1 === MAX_SIMULATIONS) sweeps = [];
+        continue;
+      }
+      const costly = findTooExpensive(part, simulated.rent);
+      if (costly.length > 0) {
+        sweeps = count + 1 === MAX_SIMULATIONS ? [] : without(sweeps, costly);
+        continue;
+      }
+      if (simulated.leftInAmm.get(account.ammVault)) {
+        [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
+        continue;
+      }
+      const moved = movedBy(part, vaults, simulated);
+      if (member.isTooLittle(moved)) return { kind: "nothing", failedMints };
+      const terms = await getTerms([member], [part], simulated);
+      const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
+      if (unit.kind === "distribution" && moved < cost + rentOf(part.sweeps))
+        return { kind: "nothing", failedMints };
+      logLeftOut(unit, part, error);
+      const [result] = await sign([{ member, part, moved }], simulated, terms, rentMinimum);
+      return result!;
+    }
+    logLeftOut(unit, undefined, error);
+    return { kind: "nothing", error, failedMints };
+  }
+
+  /**
+   * Prepares a transaction for several accounts without coins, or for one unit alone. Calls
+   * `settle` for each member as soon as its result is known. Never rejects. `attempt`: which one
+   * for the members that are still together.
+   */
+  async function prepare(members: readonly Member[], settle: Settle, attempt = 1): Promise<void> {
+    const parts = equalParts(members.flatMap(({ payers }) => [...payers.keys()]));
+    try {
+      await ownCalls({ use: "collects", parts }, 1, () => tryPrepare(members, settle, attempt));
+    } catch (error) {
+      for (const member of members) settle(member, error as Error);
+    }
+  }
+
+  async function prepareEach(
+    some: readonly (readonly Member[])[],
+    settle: Settle,
+    attempt?: number,
+  ): Promise<void> {
+    await Promise.all(some.map((members) => prepare(members, settle, attempt)));
+  }
+
+  async function tryPrepare(all: readonly Member[], settle: Settle, attempt: number) {
+    const late = all.filter(isLate);
+    for (const member of late) settle(member, new CollectError({ kind: "timed-out" }));
+    const members = all.filter((member) => !late.includes(member));
+    const [first, ...others] = members;
+    if (!first) return;
+    if (others.length === 0) {
+      settle(first, await prepareAlone(first));
+      return;
+    }
+    const again = () => {
+      for (const member of members) settle(member, { kind: "again" });
+    };
+    if (attempt > MAX_SIMULATIONS) {
+      setApart(members, ALONE);
+      again();
+      return;
+    }
+    const parts = members.map(({ unit }) => composer.choosePart(unit.account, [], unit.vaults)!);
+    let fitting = members.length;
+    // Count the instructions before the simulation.
+    while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
+    if (fitting < members.length) {
+      await prepareEach([members.slice(0, fitting), members.slice(fitting)], settle, attempt);
+      return;
+    }
+
+    /** Prepares each of `some` members alone, and the other members together again. */
+    async function separate(some: readonly Member[]): Promise<void> {
+      setApart(some, ALONE);
+      const rest = members.filter((member) => !some.includes(member));
+      await prepareEach([...some.map((member) => [member]), rest], settle, attempt + 1);
+    }
+
+    const { rentMinimum } = first.fees.vaults;
+    const simulated = await simulateParts(parts, rentMinimum);
+    if ("err" in simulated) {
+      const culprit = parts.findIndex((part) => blamedIn(part, simulated.blamed).part);
+      if (culprit >= 0) return separate([members[culprit]!]);
+      split(members);
+      again();
+      return;
+    }
+    const amounts = parts.map((part, i) => movedBy(part, members[i]!.unit.vaults, simulated));
+    const small = members.filter(
+      ({ unit, isTooLittle }, i) =>
+        isTooLittle(amounts[i]!) || simulated.leftInAmm.get(unit.account.ammVault),
+    );
+    if (small.length > 0) return separate(small);
+    const terms = await getTerms(members, parts, simulated);
+    if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
+      const prices = await Promise.all(parts.map((part) => priceOf([part], terms.unitLimit)));
+      const lowest = prices.reduce((least, price) => (price < least ? price : least));
+      const expensive = members.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
+      if (expensive.length > 0) return separate(expensive);
+    }
+    const entries = members.map((member, i) => ({
+      ...{ member, part: parts[i]!, moved: amounts[i]! },
+    }));
+    const results = await sign(entries, simulated, terms, rentMinimum).catch((error: unknown) => {
+      // `errors` has an entry for each account: undefined if the budget allows the account.
+      if (error instanceof AggregateError) return error.errors as (Error | undefined)[];
+      throw error;
+    });
+    const rest = members.filter((_, i) => !results[i]);
+    for (const [i, member] of members.entries()) if (results[i]) settle(member, results[i]);
+    await prepare(rest, settle, attempt + 1);
+  }
+
+  /**
+   * Signs one transaction for all members, and stores it in their claims. It is sent if one claim
+   * is not lost: an account whose claim is lost follows the new holder's transaction. Throws the
+   * errors of `feePayer.sign`.
+   */
+  async function sign(
+    entries: readonly { member: Member; part: CollectPart; moved: Lamports }[],
+    simulated: Simulated,
+    { latest, ...budget }: MessageBudget & { latest: Latest },
+    rentMinimum: Lamports,
+  ): Promise<Prepared[]> {
+    const parts = entries.map(({ part }) => part);
+    // The simulation charged no priority fee: the fee depends on the compute units that the
+    // simulation measured.
+    const toSpend = (left: Lamports) =>
+      left - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
+    const certainlySpendable = toSpend(simulated.certainlyLeft);
+    const terms = { ...budget, guard: feePayer.guardOf(certainlySpendable) };
+    const sweeps = parts.flatMap((part) =>
+      part.sweeps.map(({ coin, stage }) => ({
+        address: part.account.address,
+        mint: coin.mint,
+        stage,
+      })),
+    );
+    const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
+    const isDearer = sweeps.length > 0 && simulated.rent > expectedRent;
+    const { base64, signature, fee, costs } = await feePayer.sign(
+      composer.compose(parts, terms, latest.blockhash),
+      {
+        spendable: toSpend(simulated.left),
+        certainlySpendable,
+        rent: isDearer ? simulated.rent : expectedRent,
+        sweeps,
+        accounts: entries.map(({ member, moved }) => ({ moved, payers: member.payers })),
+      },
+    );
+    const signedAt = monotonicNow();
+    const transaction: StoredTransaction = {
+      ...{ base64, signature, lastValidBlockHeight: latest.lastValidBlockHeight },
+      isShared: entries.length > 1,
+      sweptMints: sweeps.length > 0 ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
+    };
+    const areStored = await Promise.all(
+      entries.map(({ member }) => member.claim.store(transaction, latest.blockhash)),
+    );
+    const firstStored = areStored.indexOf(true);
+    let isSplit = false;
+    const splitOnce = () => {
+      if (!isSplit) split(entries.map(({ member }) => member));
+      isSplit = true;
+    };
+    return entries.map(({ part }, i): Prepared => {
+      if (!areStored[i]) {
+        costs[i]!.close({ refund: firstStored < 0 });
+        return { kind: "again" };
+      }
+      const signed = {
+        ...{ ...costs[i]!, transaction, part, signedAt, rentMinimum },
+        fee: i === firstStored ? fee : toLamports(0),
+        usedUnits: (units: number) => {
+          unitLimits.landed(parts, units, budget.unitLimit);
+        },
+        split: splitOnce,
+      };
+      return { kind: "signed", signed };
+    });
+  }
+
+  function logLeftOut(unit: Unit, part: CollectPart | undefined, err: Error | undefined): void {
+    if (!err) return;
+    const collected = part?.sweeps.map(({ coin }) => coin.mint);
+    const mints = new Set(unit.sweeps.map(({ coin }) => coin.mint));
+    for (const mint of collected ?? []) mints.delete(mint);
+    log.warn(
+      { address: unit.account.address, mints: [...mints], err },
+      "a collect leaves out coins or the AMM's fees, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version",
+    );
+  }
+
+  return {
+    /**
+     * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
+     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+     */
+    async prepare(member: Member): Promise<Prepared> {
+      const { unit } = member;
+      const isAlone = groupOf(member) === ALONE || unit.sweeps.length > 0;
+      return isAlone ? prepareAlone(member) : gather(member);
+    },
+
+    /** Runs a step after which an account without coins may be ready to share a transaction. */
+    expecting<T>(hasCoins: boolean, step: (arrive: () => void) => Promise<T>): Promise<T> {
+      if (hasCoins) return step(() => undefined);
+      const one = { isComing: true };
+      const arrive = () => {
+        if (one.isComing) coming--;
+        one.isComing = false;
+        setImmediate(departIfAll);
+      };
+      coming++;
+      return step(arrive).finally(arrive);
+    },
+
+    /** Lets an account share transactions again, after one of its transactions has succeeded. */
+    rejoin: (address: string): void => void groups.delete(address),
+
+    /** Gives an account its own transaction, after a common one failed that another replica signed. */
+    setAlone(address: string): void {
+      groups.set(address, { id: ALONE });
+    },
+  };
+}
+
+type Latest = Awaited<ReturnType<Rpc["getLatestBlockhash"]>>;
+
+function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
+  return sweeps.filter(
+    ({ coin, stage }) => !some.some((each) => each.coin.mint === coin.mint && each.stage === stage),
+  );
+}
+
+const isLate = ({ endsAt }: Member): boolean => monotonicNow() > endsAt;
+
+function assertInTime(member: Member): void {
+  if (isLate(member)) throw new CollectError({ kind: "timed-out" });
+}

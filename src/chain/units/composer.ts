@@ -1,0 +1,166 @@
+import { PublicKey, SystemProgram } from "@solana/web3.js";
+import type { AccountAddresses } from "../addresses.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
+import { STAGES } from "../launchpad/fee-accounts.ts";
+import {
+  collectCreatorFee,
+  distributeCreatorFees,
+  fromTransactionInstruction,
+  SWEEPS,
+  sweepCurve,
+  sweepPool,
+  transferCreatorFeesToPump,
+  type Instruction,
+} from "../launchpad/instructions.ts";
+import {
+  chooseSweeps,
+  collectableWith,
+  distributionsOf,
+  inAmm,
+  inVaultsWith,
+  rentOf,
+  sweepsOf,
+  type Distribution,
+  type Sweep,
+  type Vaults,
+} from "../choose-sweeps.ts";
+import { compileMessage, fitsMessage, MAX_UNIT_LIMIT, type MessageBudget } from "./message.ts";
+import type { CollectPart } from "./part.ts";
+import { leastUnitsOf } from "./unit-limits.ts";
+
+/** What differs between transactions with the same parts, besides the blockhash. */
+export interface TransactionTerms extends MessageBudget {
+  /**
+   * The least that the fee payer must hold at the end of a transaction with sweeps, in lamports.
+   */
+  readonly guard: bigint;
+}
+
+/** A placeholder: the node replaces the blockhash of a simulation. */
+const NO_BLOCKHASH = PublicKey.default.toBase58();
+
+export type Composer = ReturnType<typeof createComposer>;
+
+/**
+ * Chooses what fits into a collect's message, composes the message, and finds what made a
+ * transaction fail.
+ */
+export function createComposer(needs: {
+  /** In base58. */
+  feePayer: string;
+  minCollectLamports: Lamports;
+  /** The most rent that one collect may pay. */
+  maxRentLamports: Lamports;
+}) {
+  const { feePayer, minCollectLamports, maxRentLamports } = needs;
+  const someGuard = guardInstruction(feePayer, 0n);
+
+  /**
+   * Returns the instructions of a part in order. The AMM's transfer follows all sweeps: it moves
+   * what pools pay, and a curve's sweep must first pay the rent of a missing creator vault, as
+   * `collectableWith` expects.
+   */
+  function instructionsOfPart({ account, sweeps, withAmm, withVaults }: CollectPart) {
+    return [
+      ...distributionsOf(sweeps).flatMap(distribute),
+      ...STAGES.flatMap((stage) => sweepsOf(stage, sweeps)).map(({ stage, coin }) =>
+        SWEEPS[stage](feePayer, account, coin),
+      ),
+      ...(withAmm ? [transferCreatorFeesToPump(account)] : []),
+      ...(withVaults ? [collectCreatorFee(account)] : []),
+    ];
+  }
+
+  /** Sweeps first, because a distribution fails while fees wait on the curve. */
+  function distribute({ coin, shareholders, withCurve, withPool }: Distribution): Instruction[] {
+    const { sharingConfig } = coin;
+    return [
+      ...(withPool
+        ? [sweepPool(feePayer, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
+        : []),
+      ...(withCurve ? [sweepCurve(feePayer, sharingConfig, coin)] : []),
+      distributeCreatorFees(
+        coin,
+        shareholders.map(({ address }) => address),
+      ),
+    ];
+  }
+
+  /** The last instruction, `guard`, limits what sweeps can take from the fee payer. */
+  function instructionsOf(parts: readonly CollectPart[], guard: Instruction): Instruction[] {
+    const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
+    return [...parts.flatMap(instructionsOfPart), ...(hasSweeps ? [guard] : [])];
+  }
+
+  function compose(
+    parts: readonly CollectPart[],
+    terms: TransactionTerms,
+    blockhash = NO_BLOCKHASH,
+  ): Uint8Array {
+    const instructions = instructionsOf(parts, guardInstruction(feePayer, terms.guard));
+    return compileMessage(feePayer, instructions, terms, blockhash);
+  }
+
+  /**
+   * Whether the parts fit into one transaction. Counts bytes, because compiling takes a hundred
+   * times as long.
+   */
+  function fits(parts: readonly CollectPart[]): boolean {
+    return (
+      leastUnitsOf(parts) <= MAX_UNIT_LIMIT &&
+      fitsMessage(feePayer, instructionsOf(parts, someGuard))
+    );
+  }
+
+  /**
+   * Chooses the largest sweeps that fit into a transaction and whose rent is not too high. Returns
+   * undefined if a collect with them would move less than `minCollectLamports`.
+   */
+  function choosePart(
+    account: AccountAddresses,
+    sweeps: readonly Sweep[],
+    vaults: Vaults,
+  ): CollectPart | undefined {
+    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
+      const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
+      return (
+        rentOf(some) <= maxRentLamports &&
+        fits([{ account, sweeps: some, withAmm, withVaults: true }])
+      );
+    });
+    const amount = collectableWith(chosen, vaults);
+    if (vaults.ammVault > 0n) {
+      // Without the AMM's transfer, the message may have room for a larger sweep.
+      const withoutAmm = { ...vaults, ammVault: toLamports(0) };
+      const other = choosePart(account, sweeps, withoutAmm);
+      if (other && collectableWith(other.sweeps, withoutAmm) > amount) return other;
+    }
+    if (amount < minCollectLamports) return undefined;
+    const withVaults = inVaultsWith(chosen, vaults) > 0n;
+    return {
+      account,
+      sweeps: chosen,
+      withAmm: withVaults && inAmm(chosen, vaults) > 0n,
+      withVaults,
+    };
+  }
+
+  return {
+    compose,
+
+    fits,
+
+    choosePart,
+  };
+}
+
+/**
+ * Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks
+ * `lamports`.
+ */
+export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
+  const key = new PublicKey(feePayer);
+  return fromTransactionInstruction(
+    SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }),
+  );
+}

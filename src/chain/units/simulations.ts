@@ -1,0 +1,255 @@
+import type { CoinFindings } from "../coin-findings.ts";
+import {
+  collectableWith,
+  distributionsOf,
+  isRentAcceptable,
+  rentOf,
+  type Sweep,
+  type Vaults,
+} from "../choose-sweeps.ts";
+import { CollectError } from "../collect-error.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Simulation } from "../rpc/simulations.ts";
+import {
+  failedInstruction,
+  isFeePayerShort,
+  isReceiverBelowRent,
+  isTooLarge,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
+import { partOf, tooLittleFor } from "../shared-fees.ts";
+import type { Floors } from "../slots/stale-balances.ts";
+import { readWrappedSol } from "../token-accounts.ts";
+import type { Composer, TransactionTerms } from "./composer.ts";
+import type { CollectPart } from "./part.ts";
+import { accountsBlamedBy, MAX_UNIT_LIMIT, messageOf, toTransaction } from "./message.ts";
+
+/** A simulated transaction that succeeds. */
+export interface Simulated {
+  readonly unitsConsumed: number;
+  /** Returns the lamports of a vault, or of the fee payer, after the transaction. */
+  readonly after: (address: string) => Lamports;
+  /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
+  readonly leftInAmm: ReadonlyMap<string, Lamports>;
+  /** What the fee payer lost besides the base fee. */
+  readonly rent: Lamports;
+  /** The fee payer's lamports after the transaction, as simulated. */
+  readonly left: Lamports;
+  /**
+   * The same with sweeps, but at most what another endpoint allows (if one works): a message must
+   * not demand more of the fee payer because one endpoint overstates its balance.
+   */
+  readonly certainlyLeft: Lamports;
+}
+
+export interface FailedSimulation {
+  readonly err: TransactionError;
+  readonly error: CollectError;
+  /** See {@link accountsBlamedBy}. */
+  readonly blamed: readonly string[];
+}
+
+/** The terms of all simulated transactions. They charge no priority fee. */
+const SIMULATED_TERMS: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
+/** How much worse a simulation is than planned. */
+const SEVERITY = { asPlanned: 0, leavesFees: 1, fails: 2, feePayerShort: 3 };
+
+export type Simulations = ReturnType<typeof createSimulations>;
+
+/** Simulates the transactions of units, and judges what they show. */
+export function createSimulations(needs: {
+  rpc: Pick<Rpc, "simulateTransaction" | "getAccounts">;
+  floors: Pick<Floors, "landedSlotOf">;
+  composer: Pick<Composer, "compose">;
+  findings: Pick<CoinFindings, "found">;
+  /** In base58. */
+  feePayer: string;
+  minCollectLamports: Lamports;
+  /** The most rent that one collect may pay. */
+  maxRentLamports: Lamports;
+}) {
+  const { rpc, floors, composer, findings, feePayer, minCollectLamports, maxRentLamports } = needs;
+
+  /**
+   * Simulates a transaction of one or several parts. With fewer lamports than `leastLeft` after it,
+   * the fee payer counts as short. `rentMinimum`: what an emptied vault keeps. A message that cannot be compiled counts as a
+   * failed simulation. Rejects with an {@link RpcError}, or with a {@link CollectError}
+   * `fee-payer-short`.
+   */
+  async function simulate(
+    parts: readonly CollectPart[],
+    { leastLeft, rentMinimum }: { leastLeft: bigint; rentMinimum: Lamports },
+  ): Promise<Simulated | FailedSimulation> {
+    const sweeps = parts.flatMap((part) => part.sweeps);
+    const distributions = distributionsOf(sweeps);
+    const ammVaults = [
+      ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
+      ...distributions
+        .filter(({ withPool }) => withPool)
+        .map(({ coin }) => coin.sharingConfig.ammVault),
+    ];
+    const base64 = composeSimulation(parts);
+    if (base64 === undefined) return toFailure("SanitizeFailure", [], "");
+    const emptied = [
+      ...parts.filter(({ withVaults }) => withVaults).map(({ account }) => account.creatorVault),
+      ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
+    ];
+    /** The remainders of rounded shares, at most. */
+    const remainders = distributions.reduce((sum, each) => sum + each.shareholders.length, 0);
+
+    function severityOf(simulation: Simulation): number {
+      if (simulation.err !== null)
+        return isFeePayerShort(simulation.err) ? SEVERITY.feePayerShort : SEVERITY.fails;
+      const { accounts, payerBefore, left } = simulation;
+      if (left < leastLeft) return SEVERITY.feePayerShort;
+      const inVaults = emptied.reduce(
+        (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
+        0n,
+      );
+      const inAmm = ammVaults.reduce(
+        (sum, vault) => sum + (readWrappedSol(accounts.get(vault)) ?? 0n),
+        0n,
+      );
+      const isAsPlanned =
+        inVaults + inAmm <= BigInt(remainders) &&
+        rentIn(payerBefore ?? left, left) <= rentOf(sweeps);
+      return isAsPlanned ? SEVERITY.asPlanned : SEVERITY.leavesFees;
+    }
+
+    const simulated = await rpc.simulateTransaction(base64, {
+      addresses: [...emptied, feePayer, ...ammVaults],
+      feePayer,
+      severityOf,
+      minSlot: Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address))),
+    });
+    if (simulated.err !== null) return toFailure(simulated.err, simulated.logs, base64);
+    const { unitsConsumed, accounts, left, endpoint } = simulated;
+    // Without sweeps, nothing of the fee payer but the fee is at stake.
+    const read = sweeps.length > 0 ? await readPayer(endpoint) : undefined;
+    const before = simulated.payerBefore ?? read ?? left;
+    const most =
+      read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
+    for (const each of ammVaults) {
+      const inVault = readWrappedSol(accounts.get(each)) ?? toLamports(0);
+      findings.found(each, inVault > 0n ? "BELOW_AMM_MINIMUM" : undefined, inVault);
+    }
+    return {
+      unitsConsumed,
+      after: (address) => accounts.get(address)!.lamports,
+      leftInAmm: new Map<string, Lamports>(
+        ammVaults.map((each) => [each, readWrappedSol(accounts.get(each)) ?? toLamports(0)]),
+      ),
+      rent: rentIn(before, left),
+      left,
+      certainlyLeft: most < left ? most : left,
+    };
+  }
+
+  /** Returns undefined if the message cannot be compiled. */
+  function composeSimulation(parts: readonly CollectPart[]): string | undefined {
+    try {
+      return toTransaction(composer.compose(parts, SIMULATED_TERMS), feePayer);
+    } catch {
+      return undefined;
+    }
+  }
+
+  /** Reads the fee payer's lamports at another endpoint than the simulation's, if one works. */
+  async function readPayer(simulatedAt: Parameters<Rpc["getAccounts"]>[1]): Promise<Lamports> {
+    const [group] = await rpc.getAccounts([[feePayer]], simulatedAt);
+    return group?.[0]?.lamports ?? toLamports(0);
+  }
+
+  /** Returns the lamports that a simulated part moves for the account. */
+  function movedBy(
+    { account: { address, creatorVault, ammVault }, sweeps, withAmm, withVaults }: CollectPart,
+    vaults: Vaults,
+    { after, leftInAmm }: Simulated,
+  ): Lamports {
+    const { rentMinimum } = vaults;
+    const [distribution] = distributionsOf(sweeps);
+    if (distribution) {
+      const { coin, shareholders, distributable } = distribution;
+      const { sharingConfig } = coin;
+      // The vaults still hold amounts below the platform's minimum.
+      const held = saturatingSubtract(after(sharingConfig.creatorVault), rentMinimum);
+      const left = toLamports(held + (leftInAmm.get(sharingConfig.ammVault) ?? 0n));
+      const distributed = saturatingSubtract(distributable, left);
+      findings.found(
+        coin.mint,
+        distributed < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined,
+        left,
+      );
+      return toLamports(partOf(distributed, shareholders, address));
+    }
+    // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
+    // moment.
+    const inVault = withVaults ? after(creatorVault) : rentMinimum;
+    const kept = saturatingSubtract(inVault, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
+    const moved = withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
+    return saturatingSubtract(collectableWith(sweeps, moved), toLamports(kept));
+  }
+
+  /**
+   * Returns the sweep to leave out: the smallest, if the simulated rent exceeds the expected rent
+   * and is too high. Which sweep costs more is unknown, so the whole rent must be acceptable for
+   * the smallest one alone.
+   */
+  function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
+    if (sweeps.length === 0 || rent <= rentOf(sweeps)) return [];
+    const smallest = sweeps.reduce((a, b) => (b.amount < a.amount ? b : a));
+    return rent <= maxRentLamports && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
+  }
+
+  /** Records that shareholders may block the distributions of a failed simulation. */
+  function recordBlocked(
+    failed: readonly Sweep[],
+    { err, blamed }: FailedSimulation,
+    rentMinimum: Lamports,
+  ): void {
+    if (!isOfShareholders(err)) return;
+    for (const { coin, shareholders } of distributionsOf(failed)) {
+      const tooLittle = tooLittleFor(shareholders, err, blamed, rentMinimum);
+      findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
+    }
+  }
+
+  return { simulate, movedBy, findTooExpensive, recordBlocked };
+}
+
+/** Throws {@link CollectError} `fee-payer-short`. `logs`: the node's. */
+function toFailure(
+  err: TransactionError,
+  logs: readonly string[],
+  base64: string,
+): FailedSimulation {
+  if (isFeePayerShort(err)) {
+    const detail = `the simulation failed: ${JSON.stringify(err)}`;
+    throw new CollectError({ kind: "fee-payer-short", detail });
+  }
+  // The runtime's last line about a failed program. Programs' own lines may say anything.
+  const programError = logs.findLast((line) => /^Program \w+ failed: /.test(line));
+  const message = messageOf(base64);
+  return {
+    err,
+    error: new CollectError({ kind: "simulation-failed", err, programError }),
+    blamed: message ? accountsBlamedBy(message, err) : [],
+  };
+}
+
+/** Returns what the fee payer loses besides the base fee. */
+function rentIn(before: Lamports, left: Lamports): Lamports {
+  return saturatingSubtract(before, toLamports(left + BASE_FEE_LAMPORTS));
+}
+
+/**
+ * Whether a shareholder may be why a distribution failed. The accounts that are read do not show
+ * such causes.
+ */
+function isOfShareholders(err: TransactionError): boolean {
+  if (isTooLarge(err)) return false;
+  const isOfAccounts = isReceiverBelowRent(err) || err === "MaxLoadedAccountsDataSizeExceeded";
+  return isOfAccounts || failedInstruction(err) !== undefined;
+}

@@ -1,0 +1,165 @@
+import type { AccountAddresses } from "../addresses.ts";
+import type { Balances, UncollectedFees } from "../balances.ts";
+import {
+  chooseSweeps,
+  collectableWith,
+  distributionsOf,
+  isPlaceSweep,
+  withoutAmm,
+  withoutPools,
+  type Sweep,
+  type Vaults,
+  type WaitingFees,
+} from "../choose-sweeps.ts";
+import type { CoinFindings } from "../coin-findings.ts";
+import { CollectError } from "../collect-error.ts";
+import { toLamports, type Lamports } from "../lamports.ts";
+import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import type { Composer } from "./composer.ts";
+import type { FailedSimulations } from "./failed-simulations.ts";
+import type { FailingBlocks } from "./failing-blocks.ts";
+
+/**
+ * What one transaction empties. `own`: the account's vaults and the named coins that only it
+ * receives. `distribution`: one coin whose fees are shared. A unit has one claim, and at most one
+ * transaction in flight.
+ */
+export interface Unit {
+  readonly kind: "own" | "distribution";
+  /** The address whose claim the unit needs: the account's, or the coin's sharing config. */
+  readonly key: string;
+  /** The account that collects. Only its gain counts. */
+  readonly account: AccountAddresses;
+  /** The account's vaults; empty for a distribution, which pays the address directly. */
+  readonly vaults: Vaults;
+  readonly sweeps: readonly Sweep[];
+  /** The lamports that its transaction is to move for the account. */
+  readonly gain: Lamports;
+}
+
+/** What a read shows that an account can collect now. */
+export interface ReadUnits {
+  readonly fees: UncollectedFees;
+  /**
+   * The units that would move enough: the account's own first, then distributions by what they
+   * bring the account. Without what failed a simulation just now, or backs off.
+   */
+  readonly units: readonly Unit[];
+  /** Why something was left out, if so. */
+  readonly error: CollectError | undefined;
+  /** When the read began, and the newest slot when it ended. */
+  readonly at: MonotonicTime;
+  readonly slot: number;
+}
+
+export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
+
+/** Returns a function that reads what an account can collect. Rejects with an {@link RpcError}. */
+export function createReadUnits(needs: {
+  rpc: Pick<Rpc, "newestSlot">;
+  balances: Pick<Balances, "getUncollectedFees">;
+  composer: Pick<Composer, "choosePart">;
+  findings: Pick<CoinFindings, "backsOffMs">;
+  failedSimulations: Pick<FailedSimulations, "errorOf">;
+  failingBlocks: Pick<FailingBlocks, "leftMs">;
+}) {
+  const { rpc, balances, composer, findings, failedSimulations, failingBlocks } = needs;
+
+  /** Returns why a sweep is left out, if it is. */
+  function errorOf(sweep: Sweep, blockMs: number): CollectError | undefined {
+    const ofCoin = sweep.stage === "SHARED" ? 0 : findings.backsOffMs(sweep.coin.mint);
+    const leftMs = Math.max(blockMs, ofCoin);
+    if (leftMs > 0) return new CollectError({ kind: "coins-backing-off", leftMs });
+    return failedSimulations.errorOf(failureId(sweep), sweep.amount);
+  }
+
+  return async (
+    account: AccountAddresses,
+    coins: readonly CoinAddresses[],
+    block: string | undefined,
+  ): Promise<ReadUnits> => {
+    const at = monotonicNow();
+    const fees = await balances.getUncollectedFees({ account, coins });
+    const blockMs = failingBlocks.leftMs(account.address, block);
+    const errors = fees.sweeps.map((sweep) => errorOf(sweep, blockMs));
+    const sweeps = fees.sweeps.filter((_, i) => !errors[i]);
+    const { vaults } = fees;
+    const none = { ...vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
+    const ofAmm = failedSimulations.errorOf(account.ammVault, vaults.ammVault);
+    const own = ofAmm
+      ? { vaults: withoutAmm(vaults), sweeps: withoutPools(sweeps) }
+      : { vaults, sweeps };
+    const ofVaults = failedSimulations.errorOf(account.address, collectableWith([], own.vaults));
+    const distributions = distributionsOf(sweeps).map((sweep) => ({
+      ...{ kind: "distribution" as const, key: sweep.coin.sharingConfig.address, account },
+      ...{ vaults: none, sweeps: [sweep] },
+    }));
+    const ownUnit = {
+      ...{ kind: "own" as const, key: account.address, account, vaults: own.vaults },
+      sweeps: own.sweeps.filter(isPlaceSweep),
+    };
+    const hasFailed = ofVaults !== undefined && ownUnit.sweeps.length === 0;
+    const all = [...(hasFailed ? [] : [ownUnit]), ...distributions.toSorted(byGain)];
+    const units = all.flatMap((unit): Unit | [] => {
+      const part = composer.choosePart(account, unit.sweeps, unit.vaults);
+      return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
+    });
+    const error = [...errors, ofAmm, ofVaults].find((each) => each !== undefined);
+    return { fees, units, error, at, slot: rpc.newestSlot() };
+  };
+}
+
+/** Orders distributions by gain, and equal ones by key: shareholders then meet at the same one. */
+function byGain(a: Pick<Unit, "key" | "sweeps">, b: typeof a): number {
+  const [one, other] = [a.sweeps[0]!.amount, b.sweeps[0]!.amount];
+  if (one !== other) return one < other ? 1 : -1;
+  return a.key < b.key ? -1 : 1;
+}
+
+/** The id of a sweep in {@link FailedSimulations}. */
+export const failureId = ({ coin, stage }: Sweep): string => `${coin.mint} ${stage}`;
+
+/** A coin whose fees a transaction moves; without `stage`, from all places. */
+export type MovedCoin = Pick<Partial<Sweep>, "stage"> & { readonly mint: string };
+
+interface RemainingNeeds {
+  /** The most rent that one collect may pay. */
+  readonly maxRentLamports: Lamports;
+  readonly failedSimulations: Pick<FailedSimulations, "errorOf">;
+}
+
+/**
+ * Returns what waits in `units` after a transaction for the unit `key`, and what another collect
+ * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves out coins
+ * whose simulation failed just now.
+ */
+export function remainingIn(
+  units: readonly Unit[],
+  { key, moved }: { key: string; moved: readonly MovedCoin[] },
+  { maxRentLamports, failedSimulations }: RemainingNeeds,
+): WaitingFees[] {
+  return units.flatMap(({ kind, key: other, vaults, sweeps }): WaitingFees[] => {
+    if (kind === "distribution" && other === key) return [];
+    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports);
+    const left = chosen.filter(
+      (sweep) =>
+        !failedSimulations.errorOf(failureId(sweep), sweep.amount) &&
+        !moved.some(
+          ({ mint, stage = sweep.stage }) => mint === sweep.coin.mint && stage === sweep.stage,
+        ),
+    );
+    const ofCoins = left.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
+    const ofVaults = other === key ? toLamports(0) : collectableWith([], vaults);
+    return ofVaults > 0n ? [{ mint: undefined, amount: ofVaults }, ...ofCoins] : ofCoins;
+  });
+}
+
+/** Whether a transaction has a coin that a request names, or the request names none. */
+export function hasNamedCoin(
+  named: readonly CoinAddresses[],
+  moved: readonly MovedCoin[],
+): boolean {
+  return named.length === 0 || named.some(({ mint }) => moved.some((each) => each.mint === mint));
+}

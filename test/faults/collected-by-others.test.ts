@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { isMethod, onNext } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000n;
+
+let world: World;
+let chain: World["sandbox"]["chain"];
+beforeEach(async () => {
+  world = await startWorld();
+  ({ chain } = world.sandbox);
+});
+afterEach(() => world.close());
+
+const account = () => world.account("creator");
+const setVault = (fees: bigint) => {
+  chain.setBalance(account().creatorVault, chain.rentExemptMinimum(0) + fees);
+};
+/** The lamports of all lines that say "collected". */
+const logged = () =>
+  world.logLines
+    .map((line) => JSON.parse(line) as { msg: string; lamports?: string })
+    .filter(({ msg }) => msg === "collected")
+    .map(({ lamports }) => lamports);
+
+describe("a transaction that moves nothing, because someone else collected first,", () => {
+  it("is not logged as collected", async () => {
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
+      setVault(0n);
+    });
+    const { body } = await world.collect(account().id);
+    expect(body).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(world.sandbox.landedCollects()).toHaveLength(1);
+    expect(logged()).toEqual([]);
+  });
+
+  it("is not logged as collected beside the one that follows it", async () => {
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
+      setVault(0n);
+    });
+    onNext(world.sandbox.rpc, isMethod("getTransaction"), () => {
+      setVault(SOL);
+    });
+    const { body } = await world.collect(account().id);
+    expect(body).toMatchObject({ success: true, collected: "1.0000" });
+    expect(world.sandbox.landedCollects()).toHaveLength(2);
+    expect(logged()).toEqual([String(SOL)]);
+  });
+
+  it("is not logged as collected for one of several accounts in it", async () => {
+    const accounts = ["creator", "artist001"].map(world.account);
+    const emptied = accounts[0]!;
+    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
+      setVault(0n);
+    });
+    const query = `mutation ($collects: [CollectInput!]!) {
+      collectMany(collects: $collects) { success txSignature }
+    }`;
+    const { body } = await world.graphql(query, {
+      collects: accounts.map(({ id }) => ({ socialId: id })),
+    });
+    expect(body.data.collectMany.map(({ success }: any) => success)).toEqual([false, true]);
+    const [landed] = world.sandbox.landedCollects();
+    expect(landed!.message.staticAccounts).toContain(emptied.creatorVault);
+    expect(logged()).not.toContain("0");
+    expect(logged()).toHaveLength(1);
+  });
+});

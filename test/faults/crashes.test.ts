@@ -1,0 +1,151 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { newMint } from "../support/new-mint.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { isMethod, type TestSandbox } from "../support/sandbox.ts";
+
+const SOL = 1_000_000_000n;
+
+describeWithRedis(
+  "a caller whose replica died after it had sent, and who comes back at another,",
+  () => {
+    let redis: RedisServer;
+    let replicas: Replicas;
+    let sandbox: TestSandbox;
+    let used = 0;
+    beforeAll(async () => {
+      redis = await startRedis();
+      replicas = await startReplicas(redis.url, { asProcesses: true });
+      sandbox = replicas.sandbox;
+    });
+    afterAll(async () => {
+      await replicas.close();
+      await redis.stop();
+    });
+
+    /** An account that no other test uses, with these fees in its vault. */
+    function newAccount(fees: bigint): SandboxAccount {
+      const account = sandbox.account(`artist${String(++used).padStart(3, "0")}`);
+      sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
+      sandbox.chain.setBalance(account.address, SOL);
+      return account;
+    }
+    /** A coin of which these accounts have equal shares. */
+    function launchShared(...accounts: readonly SandboxAccount[]): string {
+      const mint = newMint();
+      const shareholders = accounts.map(({ address }) => ({
+        address,
+        bps: 10_000 / accounts.length,
+      }));
+      sandbox.coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: SOL });
+      return mint;
+    }
+    function launchOwn({ address }: SandboxAccount): string {
+      const mint = newMint();
+      sandbox.coins.launch({ mint, creator: address, fees: SOL });
+      return mint;
+    }
+    const landedOf = ({ address }: SandboxAccount) =>
+      sandbox
+        .landedCollects()
+        .filter(({ message }) => message.staticAccounts.some((key) => key === address));
+    const sent = () =>
+      new Set(
+        sandbox.rpc.calls
+          .filter(isMethod("sendTransaction"))
+          .map(({ params }) => params[0] as string),
+      );
+
+    /** The replica dies once its transaction has landed, before it learns so. Returns the signature. */
+    async function dieAfterLanding(account: SandboxAccount, mints: readonly string[]) {
+      const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
+      const lost = replicas
+        .at(0)
+        .collect(account.id, {}, mints)
+        .catch(() => "lost");
+      await expect.poll(() => landedOf(account).length).toBe(1);
+      const { slot, signature } = landedOf(account)[0]!;
+      await expect.poll(() => sandbox.chain.slot("finalized")).toBeGreaterThanOrEqual(slot);
+      replicas.kill(0);
+      expect(await lost).toBe("lost");
+      await replicas.restart(0);
+      lift();
+      return signature;
+    }
+    /** The replica dies when it has signed and stored its transaction, which reaches no node. */
+    async function dieBeforeLanding(account: SandboxAccount, mints: readonly string[]) {
+      sandbox.rpc.calls.length = 0;
+      const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
+      const lost = replicas
+        .at(0)
+        .collect(account.id, {}, mints)
+        .catch(() => "lost");
+      await expect.poll(() => sent().size).toBe(1);
+      replicas.kill(0);
+      expect(await lost).toBe("lost");
+      await replicas.restart(0);
+      lift();
+    }
+    const comeBack = async ({ id }: SandboxAccount, mints: readonly string[]) =>
+      (await replicas.at(1).collect(id, {}, mints)).body;
+
+    it.each([
+      ["naming the coin again", true],
+      ["without naming the coin", false],
+    ])("learns that the account's own coin was collected, %s", async (_, isNamed) => {
+      const account = newAccount(SOL);
+      const mint = launchOwn(account);
+      const txSignature = await dieAfterLanding(account, [mint]);
+      expect(await comeBack(account, isNamed ? [mint] : [])).toMatchObject({
+        error: "NOTHING_TO_COLLECT",
+        lastCollect: { collected: "2.0000", newBalance: "3.0000", txSignature },
+      });
+      expect(landedOf(account)).toHaveLength(1);
+    });
+
+    it.each([
+      ["naming the coin again", true],
+      ["without naming the coin", false],
+    ])("learns that a shared coin was distributed, %s", async (_, isNamed) => {
+      const account = newAccount(0n);
+      const mint = launchShared(account, newAccount(0n));
+      const txSignature = await dieAfterLanding(account, [mint]);
+      expect(await comeBack(account, isNamed ? [mint] : [])).toMatchObject({
+        error: "NOTHING_TO_COLLECT",
+        lastCollect: { collected: "0.5000", newBalance: "1.5000", txSignature },
+      });
+      expect(landedOf(account)).toHaveLength(1);
+    });
+
+    it.each([
+      ["of the account's own coin", (account: SandboxAccount) => launchOwn(account)],
+      ["of a shared coin", (account: SandboxAccount) => launchShared(account, newAccount(0n))],
+    ])("gets the same transaction %s, if it had reached no node", async (_, launch) => {
+      const account = newAccount(0n);
+      const mint = launch(account);
+      await dieBeforeLanding(account, [mint]);
+      expect(await comeBack(account, [mint])).toMatchObject({ success: true });
+      expect(sent().size).toBe(1);
+      expect(landedOf(account)).toHaveLength(1);
+    });
+
+    it("gets the same distribution of a shared coin without naming it, if it had reached no node", async () => {
+      const account = newAccount(0n);
+      const mint = launchShared(account, newAccount(0n));
+      await dieBeforeLanding(account, [mint]);
+      expect(await comeBack(account, [])).toMatchObject({ success: true, collected: "0.5000" });
+      expect(sent().size).toBe(1);
+    });
+
+    it("is no obstacle to another shareholder, whose collect finds the distribution", async () => {
+      const [account, other] = [newAccount(0n), newAccount(SOL)];
+      const mint = launchShared(account, other);
+      await dieAfterLanding(account, [mint]);
+      expect(await comeBack(other, [mint])).toMatchObject({ success: true, collected: "1.0000" });
+      expect(sandbox.chain.balance(other.address)).toBe(2n * SOL + SOL / 2n);
+    });
+  },
+);

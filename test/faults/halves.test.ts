@@ -1,0 +1,128 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000n;
+/** How far a block's height advances each time a dropped transaction is sent again. */
+const SLOTS_PER_SEND = 10;
+const COLLECT_MANY = `mutation ($collects: [CollectInput!]!) {
+  collectMany(collects: $collects) { success collected txSignature error }
+}`;
+
+let world: World;
+let chain: World["sandbox"]["chain"];
+beforeEach(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000" }, { waits: { resendMs: 20 } });
+  ({ chain } = world.sandbox);
+});
+afterEach(async () => {
+  world.sandbox.rpc.faults.clear();
+  await world.close();
+});
+
+type Call = World["sandbox"]["rpc"]["calls"][number];
+
+/** Accounts with a SOL each to collect. */
+function fill(count: number): SandboxAccount[] {
+  return Array.from({ length: count }, (_, i) => {
+    const account = world.account(`artist${String(i + 1).padStart(3, "0")}`);
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + SOL);
+    chain.setBalance(account.address, SOL);
+    return account;
+  });
+}
+/** The addresses in a transaction in base64. */
+const addressesIn = (base64: unknown) =>
+  decodeTransaction(Buffer.from(String(base64), "base64")).message.staticAccounts;
+const names = ({ params }: Call, { creatorVault }: SandboxAccount) =>
+  addressesIn(params[0]).some((address) => address === creatorVault);
+async function collectMany(accounts: readonly SandboxAccount[]): Promise<any[]> {
+  const collects = accounts.map(({ id }) => ({ socialId: id }));
+  return (await world.graphql(COLLECT_MANY, { collects })).body.data.collectMany;
+}
+/** How many accounts each sent transaction of an account has, in the order of the first send. */
+function sizesOf(account: SandboxAccount, all: readonly SandboxAccount[]): number[] {
+  const sent = world.sandbox.rpc.calls.filter(isMethod("sendTransaction"));
+  return [...new Set(sent.filter((call) => names(call, account)).map(({ params }) => params[0]))]
+    .map(addressesIn)
+    .map((keys) => all.filter(({ creatorVault }) => keys.includes(creatorVault as never)).length);
+}
+const collected = { success: true, collected: "1.0000", error: null };
+
+describe("a common transaction that expires, because one of its vaults is congested,", () => {
+  /** No transaction with this account's vault lands, and each expires. */
+  function congest(account: SandboxAccount): void {
+    world.sandbox.rpc.faults.add({
+      when: (call) => {
+        if (!isMethod("sendTransaction")(call) || !names(call, account)) return false;
+        chain.advanceSlots(SLOTS_PER_SEND);
+        return true;
+      },
+      then: rpcResult("dropped"),
+    });
+  }
+
+  it("goes on in halves: of twelve accounts eleven are collected, and only the congested one fails", async () => {
+    const accounts = fill(12);
+    congest(accounts[4]!);
+    const results = await collectMany(accounts);
+    expect(results[4]).toBe(null);
+    expect(results.toSpliced(4, 1)).toMatchObject(Array(11).fill(collected));
+    const sizes = sizesOf(accounts[4]!, accounts);
+    expect(sizes[0]).toBe(12);
+    // Alone at last, and only once.
+    expect(sizes.filter((size) => size === 1)).toHaveLength(1);
+    for (const [i, size] of sizes.slice(1).entries())
+      expect(size).toBeLessThanOrEqual(Math.ceil(sizes[i]! / 2));
+  });
+
+  it("lands once for each of its accounts when the vault is no longer congested", async () => {
+    const accounts = fill(3);
+    congest(accounts[0]!);
+    expect((await collectMany(accounts)).filter((result) => result === null)).toHaveLength(1);
+    world.sandbox.rpc.faults.clear();
+    const [first] = await collectMany(accounts);
+    expect(first).toMatchObject(collected);
+    for (const { handle } of accounts)
+      expect(world.sandbox.landedCollectsOf(handle)).toHaveLength(1);
+  });
+});
+
+describe("a common transaction that fails on the chain, because one of its accounts goes bad,", () => {
+  /**
+   * Whenever it is read or simulated, the account can be collected. Once its transaction is sent,
+   * what would arrive is below the rent-exempt minimum.
+   */
+  function goBadWhenSent(account: SandboxAccount): void {
+    const { address, creatorVault } = account;
+    const rent = chain.rentExemptMinimum(0);
+    world.sandbox.rpc.faults.add({
+      when: (call) => {
+        const isBad = isMethod("sendTransaction")(call) && names(call, account);
+        if (isBad) {
+          chain.setBalance(address, 0n);
+          chain.setBalance(creatorVault, rent + 100_000n);
+        } else if (isMethod("simulateTransaction", "getMultipleAccounts")(call)) {
+          chain.setBalance(address, SOL);
+          chain.setBalance(creatorVault, rent + SOL);
+        }
+        return false;
+      },
+    });
+  }
+
+  it("goes on in halves: eleven transactions are enough, and the 29 others are all collected", async () => {
+    const accounts = fill(30);
+    const bad = accounts[7]!;
+    goBadWhenSent(bad);
+    const results = await collectMany(accounts);
+    expect(results[7]).toBe(null);
+    expect(results.toSpliced(7, 1)).toMatchObject(Array(29).fill(collected));
+    // 30, then halves down to the bad account alone: at most two for each of five steps.
+    expect(world.sandbox.landedCollects().length).toBeLessThanOrEqual(11);
+    expect(sizesOf(bad, accounts).filter((size) => size === 1)).toHaveLength(1);
+  });
+});
