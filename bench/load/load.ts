@@ -225,7 +225,7 @@ async function collectTheRest(
       if (Date.now() > giveUpAt) {
         problems.add(
           "an account that cannot be collected any more",
-          `${account.handle}: ${outcome}: ${lastMessageOf(callers, account)}`,
+          `${account.handle}: ${outcome}: ${lastMessageOf(callers, account)} ${lastSentOf(system, account)}`,
         );
         return;
       }
@@ -241,6 +241,18 @@ async function collectTheRest(
 function lastMessageOf({ collects }: Callers, account: SandboxAccount): string {
   const last = collects.findLast((call) => call.account.id === account.id);
   return last?.answer.kind === "error" ? last.answer.message : "";
+}
+
+/** The account's last transactions: when they were sent, and what became of them. */
+function lastSentOf({ sent, timeline, expiredAt }: System, account: SandboxAccount): string {
+  const own = [...sent.values()].filter(({ accounts }) => accounts.includes(account)).slice(-3);
+  return own
+    .map(({ signature, blockhash, replica, at }) => {
+      const landedAt = timeline.landedAt(signature);
+      const end = landedAt ? `landed at ${landedAt}` : `expires at ${expiredAt(blockhash)}`;
+      return `${signature} sent at ${at} by ${replica}, ${end}`;
+    })
+    .join("; ");
 }
 
 /** Simulates trading until `isOver`: adds fees to coins, to creator vaults and to AMM vaults. */

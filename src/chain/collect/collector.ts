@@ -60,9 +60,12 @@ const isTimedOut = (error: unknown): boolean =>
   error instanceof CollectError &&
   (error.failure.kind === "timed-out" || error.failure.kind === "lease-not-acquired");
 
-/** Whether the blocks that had the turn have used their calls to the chain. */
-const isOutOfCalls = (error: unknown): boolean =>
-  error instanceof NoRoomError && error.shortage.scope === "CALLER";
+/**
+ * Whether the blocks that had the turn have used their calls to the chain, or had to give way and
+ * the request's block is none of them.
+ */
+const isOutOfCalls = (error: unknown, isOfBlock: boolean): boolean =>
+  error instanceof NoRoomError && (error.shortage.scope === "CALLER" || !isOfBlock);
 
 const PREPARING = { kind: "preparing" } as const;
 
@@ -113,6 +116,8 @@ export function createCollector(needs: {
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
     let movedNothing = 0;
+    /** The signatures of the distributions that this request has followed: each once. */
+    const followed = new Set<string>();
 
     const readNow = () => readUnits(account, coins, caller.visitorBlock);
     /** Runs `step` when it is the block's turn. */
@@ -129,7 +134,7 @@ export function createCollector(needs: {
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
       const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
-      const open = (await Promise.all(keys.map((key) => flights.findOpen(key, account)))).flat();
+      const open = (await Promise.all(keys.map((key) => flights.findOpen(key, request)))).flat();
       return open.length > 0 ? { open } : { open, read: await readNow() };
     }
 
@@ -187,7 +192,7 @@ export function createCollector(needs: {
         }
         case "failed":
           // If the calls of this request's block are used up too, its next read says so.
-          if (isOutOfCalls(end.error)) return undefined;
+          if (isOutOfCalls(end.error, flight.blocks.has(caller.addressBlock))) return undefined;
           // Another request began the flight, and its time was over earlier.
           if (isTimedOut(end.error) && msSince(askedAt) < collectTimeoutMs) return undefined;
           if (isMember && !end.isFollowed && isNamed(end.mints)) throw end.error;
@@ -199,13 +204,10 @@ export function createCollector(needs: {
     }
 
     /** Waits for a flight that this request has not started. */
-    async function waitFor(flight: Flight, isMember: boolean) {
+    async function waitFor(flight: Flight, isMember: boolean, read?: ReadUnits) {
       onWait(flight.state);
-      const next = await afterEnd({
-        end: await untilAborted(flight.end, signal),
-        isMember,
-        flight,
-      });
+      const end = await untilAborted(flight.end, signal);
+      const next = await afterEnd({ end, isMember, flight }, read);
       return next instanceof CollectError || next === "nothing" ? undefined : next;
     }
 
@@ -229,7 +231,13 @@ export function createCollector(needs: {
       if (earlier) return earlier;
       const { fees, units } = read;
       const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
-      const { lastCollect } = await claims.look(account.address);
+      const { lastCollect, pending } = await claims.look(account.address);
+      if (pending && !followed.has(pending.signature)) {
+        followed.add(pending.signature);
+        const flight = flights.followPending(pending, request);
+        flight?.readSlot();
+        return flight && waitFor(flight, false, read);
+      }
       return {
         kind: "nothing",
         belowMinimum: small.length > 0 ? largestGain(small) : undefined,

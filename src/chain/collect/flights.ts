@@ -98,6 +98,8 @@ export interface Result {
 export interface Flight {
   readonly state: () => FlightState;
   readonly end: Promise<End>;
+  /** The address blocks that had the turn when it began. */
+  readonly blocks: ReadonlySet<string>;
   /** Call when a caller asks who may have asked before the transaction landed. */
   readSlot(): void;
   /** Resolves when no read of a slot runs. */
@@ -225,7 +227,8 @@ export function createFlights(
       mints: [],
       isFollowed: false,
     }));
-    const flight = { ...open, end, turn };
+    const blocks = new Set(turn?.payers.keys());
+    const flight = { ...open, end, turn, blocks };
     queue.flight = flight;
     void end.then((ended) => {
       open.setState({ kind: "over" });
@@ -268,14 +271,19 @@ export function createFlights(
   /** Follows a transaction that another replica has stored. */
   function followOpen(
     key: string,
-    account: AccountAddresses,
+    { account, caller }: Request,
     claim: Pick<Claim, "isEarlier" | "settle">,
     transaction: StoredTransaction,
   ): Flight {
     const queue = queueOf(key);
+    const parts = equalParts([caller.addressBlock]);
     return (
       queue.flight ??
-      launch(queue, undefined, (flight) => follow({ flight, key, account, claim, transaction }))
+      launch(queue, undefined, (flight) =>
+        ownCalls({ use: "collects", parts }, 1, () =>
+          follow({ flight, key, account, claim, transaction }),
+        ),
+      )
     );
   }
 
@@ -387,10 +395,14 @@ export function createFlights(
     const { signature, sweptMints: mints = [] } = transaction;
     const accounts = accountsOf(turn, account);
     const isFollowed = !signed;
+    /** An account whose transaction has an outcome need not follow it any more. */
+    const forget = () => {
+      for (const { address } of accounts) claims.keepCollect(address, signature, undefined);
+    };
     if (outcome.kind !== "landed") {
       log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
       claim.settle({ isNextPlain: mints.length > 0 && key === account.address });
-      for (const { address } of accounts) claims.keepCollect(address, signature, undefined);
+      forget();
       signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
       const error = new CollectError({ kind: outcome.kind, signature });
@@ -407,6 +419,7 @@ export function createFlights(
     const landed = outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
     const err = landed ? landed.err : outcome.err;
     if (signed) countCosts(signed, landed);
+    if (err !== null) forget();
     if (err === undefined) {
       claim.settle({ slot });
       const error = new CollectError({ kind: "landed-unreadable", signature });
@@ -416,7 +429,10 @@ export function createFlights(
     for (const mint of mints) findings.succeeded(mint);
     transactions.rejoin(key);
     const collectedBy = memoizeByAddress(async (each: AccountAddresses) => {
-      const collected = await readCollected(ended, landed, each);
+      const collected = await readCollected(ended, landed, each).catch((error: unknown) => {
+        claims.keepCollect(each.address, signature, undefined);
+        throw error;
+      });
       if (collected) {
         log.info(
           { signature, address: each.address, lamports: String(collected.collected) },
@@ -473,7 +489,7 @@ export function createFlights(
       return { kind: "again" };
     }
     if (signed && mints.length > 0) failingBlocks.failed(address, block);
-    if (isOld) claim.settle({ slot });
+    if (isOld && key === address) claim.settle({ slot });
     else if (key === address && mints.length > 0) {
       for (const mint of culprits) findings.backOff(mint);
       claim.settle({ slot, isSingly: culprits.length === 0 });
@@ -516,11 +532,15 @@ export function createFlights(
 
   /** Returns what a landed transaction moved to an account, if anything. */
   async function readCollected(
-    { transaction: { signature }, signed, turn }: Ended,
+    { transaction, signed, turn }: Ended,
     landed: CountedTransaction | undefined,
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
+    const { signature } = transaction;
     const { before, after } = landed?.balances.get(account.address) ?? {};
+    const keys = messageOf(transaction.base64)?.staticAccountKeys ?? [];
+    // A request may name a coin in which its account has no share.
+    if (landed && !keys.some((each) => each.toBase58() === account.address)) return undefined;
     // Anyone may collect directly on the chain, and may have moved the fees first.
     if (before !== undefined && after !== undefined && after <= before) return undefined;
     const member = [...(turn?.members ?? [])].find(
@@ -543,23 +563,25 @@ export function createFlights(
     expecting: transactions.expecting,
 
     /**
-     * Returns the flights with a transaction that may pay the account: of the unit `key` and, if
-     * `key` is the account's, of a distribution that a replica signed for it before it died.
-     * Follows what other replicas have stored.
+     * Returns the flight of a unit whose transaction is open, if any. Follows what another replica
+     * has stored. `asker`: the request that asks.
      */
-    async findOpen(key: string, account: AccountAddresses): Promise<Flight[]> {
-      const isOpen = ({ state }: Flight) => !["preparing", "over"].includes(state().kind);
+    async findOpen(key: string, asker: Request): Promise<Flight[]> {
       const running = queues.get(key)?.flight;
-      if (running) return [running].filter(isOpen);
+      const isOpen = running && !["preparing", "over"].includes(running.state().kind);
+      if (running) return isOpen ? [running] : [];
       const claim = await claims.look(key);
-      const { openTransaction, pending } = claim;
-      const own = openTransaction && followOpen(key, account, claim, openTransaction);
-      const [mint] = (key === account.address && pending?.sweptMints) || [];
-      const { address: config } = mint === undefined ? {} : coinAddressesOf(mint).sharingConfig;
-      const other =
-        config !== undefined &&
-        followOpen(config, account, { isEarlier: true, settle: () => undefined }, pending!);
-      return [own, other].flatMap((flight) => flight || []);
+      const { openTransaction } = claim;
+      return openTransaction ? [followOpen(key, asker, claim, openTransaction)] : [];
+    },
+
+    /** Follows a distribution that a replica signed for the account before it died. */
+    followPending(transaction: StoredTransaction, asker: Request): Flight | undefined {
+      const [mint] = transaction.sweptMints ?? [];
+      if (mint === undefined) return undefined;
+      const { address } = coinAddressesOf(mint).sharingConfig;
+      const claim = { isEarlier: true, settle: () => undefined };
+      return followOpen(address, asker, claim, transaction);
     },
 
     /** Returns the flight of an account's turn without coins that has signed nothing yet. */
@@ -643,6 +665,8 @@ function memoizeByAddress<T>(run: (account: AccountAddresses) => Promise<T>) {
   return (account: AccountAddresses): Promise<T> => {
     const result = results.get(account.address) ?? run(account);
     results.set(account.address, result);
+    // The next caller may be able to read it.
+    result.catch(() => results.delete(account.address));
     return result;
   };
 }

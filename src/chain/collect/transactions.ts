@@ -15,6 +15,7 @@ import {
   priorityFee,
 } from "../priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import { NoRoomError } from "../rpc/rpc-error.ts";
 import { isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import type { Composer } from "../units/composer.ts";
 import { blamedIn, writableOf, type CollectPart } from "../units/part.ts";
@@ -188,7 +189,11 @@ export function createTransactions(needs: {
   async function getNewBlockhash(members: readonly Member[]) {
     const used = members.map(({ claim }) => claim.lastBlockhash);
     for (let read = getBlockhash; ; read = () => rpc.getLatestBlockhash()) {
-      const latest = await read();
+      const latest = await read().catch((error: unknown) => {
+        // Another block's calls may be used up, whose read of the blockhash these members share.
+        if (error instanceof NoRoomError) return rpc.getLatestBlockhash();
+        throw error;
+      });
       if (!used.includes(latest.blockhash)) return latest;
       members.forEach(assertInTime);
       await sleep(pollMs);

@@ -169,6 +169,45 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     follower = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
 
+  it("go on after a distribution that failed on the chain, with their vaults", async () => {
+    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+      sandbox.coins.setSharing(mint, { isPaused: true });
+    });
+    expect(await collect(signer, "artist001")).toMatchObject({ kind: "failed-on-chain" });
+    const { creatorVault } = sandbox.account("artist001");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+    for (const replica of [signer, follower])
+      expect(await collect(replica, "artist001", [])).toMatchObject(
+        replica === signer ? { kind: "collected", collected: SOL } : { kind: "nothing" },
+      );
+  });
+
+  it("are collected while a distribution does not land", async () => {
+    sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction", "getSignatureStatuses"),
+      then: BEHIND,
+    });
+    void collect(signer, "artist001");
+    await expect.poll(() => signer.openSignatures()).toHaveLength(1);
+    const { creatorVault } = sandbox.account("artist001");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+    const outcome = await collect(follower, "artist001", []);
+    expect(outcome).toMatchObject({ kind: "collected", collected: SOL });
+    expect(signatureOf(outcome)).not.toBe(signer.openSignatures()[0]);
+    sandbox.rpc.faults.clear();
+    await signer.collector.settled();
+  });
+
+  it("do not fail the collect of an account that names the coin without a share", async () => {
+    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
+    const first = collect(signer, "artist001");
+    await expect.poll(() => signer.openSignatures()).toHaveLength(1);
+    const other = collect(signer, "creator");
+    release();
+    expect(await first).toMatchObject(HALF);
+    expect(await other).toMatchObject({ kind: "collected" });
+  });
+
   it("are paid by one distribution, which either sends", async () => {
     const lift = sandbox.rpc.faults.add({
       when: isMethod("sendTransaction", "getSignatureStatuses"),
