@@ -108,8 +108,8 @@ export const Secrets = z.object({
     parsedBy(readKeypair),
   ),
   /**
-   * The Redis or Valkey that replicas share: one server, one cluster, or nodes of one cluster. Undefined: state
-   * stays in memory.
+   * The Redis or Valkey that replicas share: one server, one cluster, or nodes of one cluster.
+   * Undefined: state stays in memory.
    */
   REDIS_URL: z.string().transform(parsedBy(parseRedisUrls)).optional(),
 });

@@ -5,8 +5,8 @@ import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monoto
 type Answer<Value> = Value | Error;
 
 /**
- * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still without
- * an answer when it settles get an Error.
+ * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still
+ * without an answer when it settles get an Error.
  */
 export type Ask<Key, Value> = (
   keys: readonly Key[],
@@ -40,8 +40,8 @@ const NO_OWNER: KeyOwner = { blocks: [] };
  * caller joins a call in flight.
  *
  * With `batches`, a batch waits for its turn in the plan of calls, and keys gather meanwhile. It
- * makes as many calls as the plan allows now, and takes the keys of the blocks that have used least of their shares. The owners of its keys
- * share its cost.
+ * makes as many calls as the plan allows now, and takes the keys of the blocks that have used least
+ * of their shares. The owners of its keys share its cost.
  */
 export function createBatcher<Key, Value>(options: {
   ask: Ask<Key, Value>;

@@ -13,7 +13,9 @@ import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./launchpad/program-ids.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 
-/** The programs that a transaction with a distribution calls; the last one is the System program. */
+/**
+ * The programs that a transaction with a distribution calls; the last one is the System program.
+ */
 const CALLED_PROGRAMS = [
   LAUNCHPAD_PROGRAM_ID,
   LAUNCHPAD_AMM_PROGRAM_ID,

@@ -4,8 +4,8 @@ import { CollectError } from "./collect-error.ts";
 import { NoRoomError, RpcError } from "./rpc/rpc-error.ts";
 
 /**
- * Converts an RpcError to LOOKUP_FAILED or SERVICE_BUSY. Returns any other error unchanged: it may be a caller's
- * abort reason.
+ * Converts an RpcError to LOOKUP_FAILED or SERVICE_BUSY. Returns any other error unchanged: it may
+ * be a caller's abort reason.
  */
 export function toLookupContractError(error: unknown): Error {
   if (error instanceof NoRoomError) return new ContractError("SERVICE_BUSY", noRoom(error));

@@ -51,8 +51,8 @@ interface Tab extends Owner {
 }
 
 /**
- * The calls of a block, or an IPv6 /32, that count against its share (`all`), and for its rank among
- * the blocks of a use.
+ * The calls of a block, or an IPv6 /32, that count against its share (`all`), and for its rank
+ * among the blocks of a use.
  */
 interface Taken extends Record<Use | "all", number> {
   at: MonotonicTime;
@@ -159,7 +159,9 @@ export function createChainPlan(needs: {
     return taken;
   }
 
-  /** Adds calls to those that count against the shares of an owner's blocks, and for their ranks. */
+  /**
+   * Adds calls to those that count against the shares of an owner's blocks, and for their ranks.
+   */
   function charge({ use, parts }: Owner, forShare: number, forRank: number): void {
     if (forShare === 0 && forRank === 0) return;
     takenBy("all").all += forShare;
@@ -263,8 +265,8 @@ export function createChainPlan(needs: {
   refill();
   return {
     /**
-     * Runs code whose calls belong to `owner`. `calls` count for its blocks from now on; what is not
-     * made is given back.
+     * Runs code whose calls belong to `owner`. `calls` count for its blocks from now on; what is
+     * not made is given back.
      */
     own: <T>(owner: Owner, calls: number, run: () => T | Promise<T>): Promise<T> =>
       runOn({ ...owner, charged: calls, unmade: 0, hasEnded: false }, run),

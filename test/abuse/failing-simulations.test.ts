@@ -156,32 +156,30 @@ describe.each([
 });
 
 describe("a failed simulation", () => {
-  it("of one coin is answered with the same error for ten seconds, and no longer", async () => {
-    const mint = launchFailing();
-    const pass = stopTime();
-    const first = await collect([mint]);
-    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
-    world.forgetCalls();
-    pass(REMEMBERED_MS - 1_000);
-    expect(await collect([mint])).toEqual(first);
-    expect(simulations()).toBe(0);
-    repair(mint);
-    pass(2_000);
-    expect(await collect([mint])).toMatchObject({ success: true, collected: "1.0000" });
-  });
-
-  it("of a distribution is answered with the same error for ten seconds, and no longer", async () => {
-    const mint = launchFailingShared();
-    const pass = stopTime();
-    const first = await collect([mint]);
-    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
-    world.forgetCalls();
-    pass(REMEMBERED_MS - 1_000);
-    expect(await collect([mint])).toEqual(first);
-    expect(simulations()).toBe(0);
-    const shareholders = [{ address: account().address, bps: 10_000 }];
-    world.sandbox.coins.setSharing(mint, { shareholders });
-    pass(2_000);
-    expect(await collect([mint])).toMatchObject({ success: true, collected: "1.0000" });
-  });
+  it.each([
+    { of: "one coin", launch: launchFailing, repair },
+    {
+      of: "a distribution",
+      launch: launchFailingShared,
+      repair(mint: string) {
+        const shareholders = [{ address: account().address, bps: 10_000 }];
+        world.sandbox.coins.setSharing(mint, { shareholders });
+      },
+    },
+  ])(
+    "of $of is answered with the same error for ten seconds, and no longer",
+    async ({ launch, repair }) => {
+      const mint = launch();
+      const pass = stopTime();
+      const first = await collect([mint]);
+      expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
+      world.forgetCalls();
+      pass(REMEMBERED_MS - 1_000);
+      expect(await collect([mint])).toEqual(first);
+      expect(simulations()).toBe(0);
+      repair(mint);
+      pass(2_000);
+      expect(await collect([mint])).toMatchObject({ success: true, collected: "1.0000" });
+    },
+  );
 });

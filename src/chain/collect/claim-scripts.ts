@@ -52,8 +52,8 @@ end`;
  * `newToken`: of the collect that takes the claim, or "" to look only. `awaitedToken`: of the
  * collect that this one waits for, or "". Returns the holder's token, or "" if there is none; the
  * holder's transaction, or ""; then what is known: the last slot, or 0; the last collect, or "";
- * the last backoff in ms; the ms until it ends; "1" if the next transaction has no coins, or ""; for
- * how many ms coins go one at a time; the last transaction's blockhash, or ""; the last
+ * the last backoff in ms; the ms until it ends; "1" if the next transaction has no coins, or "";
+ * for how many ms coins go one at a time; the last transaction's blockhash, or ""; the last
  * distribution that was signed for the account and has no outcome, or "".
  *
  * A time further ahead than its longest life was written while Redis's clock was ahead: it is
@@ -61,8 +61,9 @@ end`;
  * duration.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
- * transaction. Of the replicas that wait, the one noted in `waiting` is next. Each branch that takes
- * or finds a claim writes, so that the script fails on a read-only Redis, whose data may be stale.
+ * transaction. Of the replicas that wait, the one noted in `waiting` is next. Each branch that
+ * takes or finds a claim writes, so that the script fails on a read-only Redis, whose data may be
+ * stale.
  */
 export const TAKE = script({
   keys: ["claim", "known"],
@@ -155,8 +156,8 @@ return 1
 /**
  * `slot`: or NOT_LANDED. `backoffMs`: how long the next backoff lasts, NO_BACKOFF or KEEP_BACKOFF.
  * `plain`: "1" if the next transaction has no coins, "0" if it may have some, or "" to keep what
- * is known. `singlyMs`: for how long coins go one at a time from now on, or 0 to keep what is known.
- * Leaves a claim with another token unchanged, and a newer slot too.
+ * is known. `singlyMs`: for how long coins go one at a time from now on, or 0 to keep what is
+ * known. Leaves a claim with another token unchanged, and a newer slot too.
  *
  * The rule of a backoff (time/backoff.ts): a failure while it lasts changes nothing, and a success
  * ends it. Twice the last wait is computed by the replica, from what it read with the claim.

@@ -148,8 +148,8 @@ export type Claims = ReturnType<typeof createClaims>;
 /**
  * Lets one collect at a time sign a transaction for a unit. A unit's address is an account's, or a
  * sharing config's, because one distribution pays all its shareholders. Within this process, a unit
- * has one collect at a time; claims keep other replicas out. No collect takes a claim while it holds
- * another. Also remembers the address's last slot, last collect, backoff, and what the next
+ * has one collect at a time; claims keep other replicas out. No collect takes a claim while it
+ * holds another. Also remembers the address's last slot, last collect, backoff, and what the next
  * transaction must leave out.
  *
  * A collect takes the claim with a random token, signs, and stores the transaction in the claim

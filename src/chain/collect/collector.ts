@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import type { ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../collect-error.ts";
 import { toLamports, type Lamports } from "../lamports.ts";
@@ -134,7 +134,8 @@ export function createCollector(needs: {
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
       const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
-      const open = (await Promise.all(keys.map((key) => flights.findOpen(key, request)))).flat();
+      const found = await Promise.all(keys.map((key) => flights.findOpen(key, request)));
+      const open = found.flatMap((flight) => flight ?? []);
       return open.length > 0 ? { open } : { open, read: await readNow() };
     }
 
@@ -288,7 +289,7 @@ export function createCollector(needs: {
       if (leftMs <= 0) throw lateError(waitsFor());
       return withDeadline(leftMs, async (signal) => {
         try {
-          const parts = new Map([[caller.addressBlock, 1]]);
+          const parts = equalParts([caller.addressBlock]);
           const outcome = await ownCalls({ use: "collects", parts, signal }, 1, () =>
             run(request, signal, (state) => (waitsFor = state)),
           );

@@ -25,7 +25,7 @@ import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts"
 import type { CollectMetrics } from "../collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { Composer } from "../units/composer.ts";
-import { accountsBlamedBy, messageOf } from "../units/message.ts";
+import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
 import {
   createConfirmation,
   type ConfirmationWaits,
@@ -233,9 +233,9 @@ export function createFlights(
     void end.then((ended) => {
       open.setState({ kind: "over" });
       queue.flight = undefined;
-      // A request without calls counts itself.
-      const isCounted = "error" in ended && !(ended.error instanceof NoRoomError);
-      if (isCounted && ended.error !== undefined) metrics.ended(resultOf(ended.error));
+      const error = "error" in ended ? ended.error : undefined;
+      // A request that has no calls left is counted by the collector.
+      if (error !== undefined && !(error instanceof NoRoomError)) metrics.ended(resultOf(error));
       for (const [waiter, resolve] of queue.waiters) {
         const isMember = turn?.members.has(waiter) ?? false;
         if (!isMember && !isServed(waiter, ended)) continue;
@@ -396,13 +396,13 @@ export function createFlights(
     const accounts = accountsOf(turn, account);
     const isFollowed = !signed;
     /** An account whose transaction has an outcome need not follow it any more. */
-    const forget = () => {
-      for (const { address } of accounts) claims.keepCollect(address, signature, undefined);
+    const forget = ({ address }: AccountAddresses) => {
+      claims.keepCollect(address, signature, undefined);
     };
     if (outcome.kind !== "landed") {
       log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
       claim.settle({ isNextPlain: mints.length > 0 && key === account.address });
-      forget();
+      accounts.forEach(forget);
       signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
       const error = new CollectError({ kind: outcome.kind, signature });
@@ -419,7 +419,7 @@ export function createFlights(
     const landed = outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
     const err = landed ? landed.err : outcome.err;
     if (signed) countCosts(signed, landed);
-    if (err !== null) forget();
+    if (err !== null) accounts.forEach(forget);
     if (err === undefined) {
       claim.settle({ slot });
       const error = new CollectError({ kind: "landed-unreadable", signature });
@@ -430,7 +430,7 @@ export function createFlights(
     transactions.rejoin(key);
     const collectedBy = memoizeByAddress(async (each: AccountAddresses) => {
       const collected = await readCollected(ended, landed, each).catch((error: unknown) => {
-        claims.keepCollect(each.address, signature, undefined);
+        forget(each);
         throw error;
       });
       if (collected) {
@@ -538,9 +538,9 @@ export function createFlights(
   ): Promise<Collected | undefined> {
     const { signature } = transaction;
     const { before, after } = landed?.balances.get(account.address) ?? {};
-    const keys = messageOf(transaction.base64)?.staticAccountKeys ?? [];
     // A request may name a coin in which its account has no share.
-    if (landed && !keys.some((each) => each.toBase58() === account.address)) return undefined;
+    const isPaid = accountKeysOf(transaction.base64)?.includes(account.address) ?? true;
+    if (landed && !isPaid) return undefined;
     // Anyone may collect directly on the chain, and may have moved the fees first.
     if (before !== undefined && after !== undefined && after <= before) return undefined;
     const member = [...(turn?.members ?? [])].find(
@@ -566,13 +566,13 @@ export function createFlights(
      * Returns the flight of a unit whose transaction is open, if any. Follows what another replica
      * has stored. `asker`: the request that asks.
      */
-    async findOpen(key: string, asker: Request): Promise<Flight[]> {
+    async findOpen(key: string, asker: Request): Promise<Flight | undefined> {
       const running = queues.get(key)?.flight;
       const isOpen = running && !["preparing", "over"].includes(running.state().kind);
-      if (running) return isOpen ? [running] : [];
+      if (running) return isOpen ? running : undefined;
       const claim = await claims.look(key);
       const { openTransaction } = claim;
-      return openTransaction ? [followOpen(key, asker, claim, openTransaction)] : [];
+      return openTransaction && followOpen(key, asker, claim, openTransaction);
     },
 
     /** Follows a distribution that a replica signed for the account before it died. */

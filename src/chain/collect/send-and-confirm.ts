@@ -8,7 +8,7 @@ import {
   type TransactionReport,
 } from "../rpc/signature-status.ts";
 import type { StoredTransaction } from "./claims.ts";
-import { messageOf } from "../units/message.ts";
+import { accountKeysOf, messageOf } from "../units/message.ts";
 import {
   addMs,
   monotonicNow,
@@ -298,10 +298,6 @@ function joinInFlight<T>(
     });
   pending.set(key, promise);
   return promise;
-}
-
-function accountKeysOf(base64: string): string[] | undefined {
-  return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
 }
 
 type WithAmounts = Landed & { readonly transaction: CountedTransaction };

@@ -100,10 +100,10 @@ export type Transactions = ReturnType<typeof createTransactions>;
  * signs, and stores the transactions in the claims.
  *
  * Accounts without coins that are ready at the same moment share a transaction. While others may
- * soon be ready, or are in flight, they gather for a moment; a lone one never waits. A transaction is all or nothing, so no
- * account may fail the others: one that fails the simulation, moves too little or needs a far
- * higher price gets its own transaction. After a common transaction failed or expired, its accounts
- * go on in halves, each alone at last, once.
+ * soon be ready, or are in flight, they gather for a moment; a lone one never waits. A transaction
+ * is all or nothing, so no account may fail the others: one that fails the simulation, moves too
+ * little or needs a far higher price gets its own transaction. After a common transaction failed or
+ * expired, its accounts go on in halves, each alone at last, once.
  */
 export function createTransactions(needs: {
   rpc: Rpc;
@@ -216,8 +216,8 @@ export function createTransactions(needs: {
 
   /**
    * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}. After a failed one,
-   * leaves out the coins or the AMM's transfer that it blames; if it blames none, half of the coins.
-   * After two, leaves out all coins.
+   * leaves out the coins or the AMM's transfer that it blames; if it blames none, half of the
+   * coins. After two, leaves out all coins.
    */
   async function prepareAlone(member: Member): Promise<Prepared> {
     const { unit } = member;
@@ -477,7 +477,9 @@ export function createTransactions(needs: {
     /** Lets an account share transactions again, after one of its transactions has succeeded. */
     rejoin: (address: string): void => void groups.delete(address),
 
-    /** Gives an account its own transaction, after a common one failed that another replica signed. */
+    /**
+     * Gives an account its own transaction, after a common one failed that another replica signed.
+     */
     setAlone(address: string): void {
       groups.set(address, { id: ALONE });
     },

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
-import type { ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../addresses.ts";
 import type { Floors } from "../slots/stale-balances.ts";
@@ -79,7 +79,7 @@ export function createHistory(needs: {
 
   /** Runs code whose calls to the chain belong to the reader. */
   function own<T>({ addressBlock, signal }: Caller, run: () => Promise<T>): Promise<T> {
-    return ownCalls({ use: "histories", parts: new Map([[addressBlock, 1]]), signal }, 1, run);
+    return ownCalls({ use: "histories", parts: equalParts([addressBlock]), signal }, 1, run);
   }
 
   /** Lists the newest transactions that name an address of the account, or those after `after`. */

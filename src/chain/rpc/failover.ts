@@ -250,7 +250,9 @@ export function createFailover(needs: {
 
     callTwoAtOnce,
 
-    /** As `callTwoAtOnce`, when it is the caller's turn. Rejects with the error of a refused turn. */
+    /**
+     * As `callTwoAtOnce`, when it is the caller's turn. Rejects with the error of a refused turn.
+     */
     async callTwo<T>(...call: Parameters<typeof callTwoAtOnce<T>>): Promise<T[]> {
       await takeTurn?.();
       return callTwoAtOnce(...call);

@@ -112,8 +112,8 @@ export function createTransactions(needs: {
     /**
      * Lists up to `limit` transactions that name an address, newest first, starting after the
      * transaction `before`. Returns undefined if no endpoint knows `before`. Skips endpoints
-     * below `minSlot`. Merges the lists of two endpoints, because one could invent transactions, and
-     * of all endpoints if a list is shorter than `limit`, because some nodes keep only the last
+     * below `minSlot`. Merges the lists of two endpoints, because one could invent transactions,
+     * and of all endpoints if a list is shorter than `limit`, because some nodes keep only the last
      * days; see {@link agree}.
      */
     async listTransactions(

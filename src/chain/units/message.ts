@@ -123,6 +123,11 @@ export function messageOf(base64: string): VersionedMessage | undefined {
   }
 }
 
+/** Returns the accounts (base58) of a base64 transaction; undefined if it is unreadable. */
+export function accountKeysOf(base64: string): string[] | undefined {
+  return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
+}
+
 /**
  * Returns the accounts (base58) that a transaction's error blames: those of the failed instruction,
  * or the one that would stay below its rent-exempt minimum. Empty if unknown: if the transaction is

@@ -74,9 +74,9 @@ export function createSimulations(needs: {
 
   /**
    * Simulates a transaction of one or several parts. With fewer lamports than `leastLeft` after it,
-   * the fee payer counts as short. `rentMinimum`: what an emptied vault keeps. A message that cannot be compiled counts as a
-   * failed simulation. Rejects with an {@link RpcError}, or with a {@link CollectError}
-   * `fee-payer-short`.
+   * the fee payer counts as short. `rentMinimum`: what an emptied vault keeps. A message that
+   * cannot be compiled counts as a failed simulation. Rejects with an {@link RpcError}, or with a
+   * {@link CollectError} `fee-payer-short`.
    */
   async function simulate(
     parts: readonly CollectPart[],

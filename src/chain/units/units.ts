@@ -132,8 +132,8 @@ interface RemainingNeeds {
 
 /**
  * Returns what waits in `units` after a transaction for the unit `key`, and what another collect
- * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves out coins
- * whose simulation failed just now.
+ * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves
+ * out coins whose simulation failed just now.
  */
 export function remainingIn(
   units: readonly Unit[],

@@ -11,8 +11,8 @@ const DESCRIPTION =
 /**
  * With `?handle=` or `?socialId=`, the head names the account. Only the page's script looks it up,
  * so the page itself needs no call to the network or the chain. Such a page is not compressed:
- * requests for pages are free, and each could name another account. Link previews need `publicUrl`; the
- * `Host` header is not used.
+ * requests for pages are free, and each could name another account. Link previews need `publicUrl`;
+ * the `Host` header is not used.
  */
 export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */
