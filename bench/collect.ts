@@ -3,7 +3,7 @@
  * transaction's compute units and fee. A slot takes 10 ms, so that the gateway determines most of
  * the duration.
  */
-import { createAddresses } from "../src/chain/addresses.ts";
+import { createAddresses } from "../src/chain/launchpad/account-addresses.ts";
 import { median, printHead, printRow, startOnSandbox, timed } from "./measure.ts";
 
 const COLLECTS = 30;

@@ -10,8 +10,8 @@
  *
  * Needs ESCROW_PROGRAM_ID, and ESCROW_SEED if it is set.
  */
-import { createAddresses } from "../src/chain/addresses.ts";
-import { deriveAddress } from "../src/chain/derive-address.ts";
+import { createAddresses } from "../src/chain/launchpad/account-addresses.ts";
+import { deriveAddress } from "../src/chain/primitives/derive-address.ts";
 import { coinAddressesOf } from "../src/chain/launchpad/coin-addresses.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,

@@ -1,8 +1,11 @@
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
-import { readKeypair } from "./chain/keypair.ts";
-import { PRIORITY_FEE_FLOOR_MICROLAMPORTS, PRIORITY_FEE_PERCENTILE } from "./chain/priority-fee.ts";
-import { toLamports } from "./chain/lamports.ts";
+import { readKeypair } from "./chain/primitives/keypair.ts";
+import {
+  PRIORITY_FEE_FLOOR_MICROLAMPORTS,
+  PRIORITY_FEE_PERCENTILE,
+} from "./chain/units/priority-fee.ts";
+import { toLamports } from "./chain/primitives/lamports.ts";
 import { LAUNCHPAD_PROGRAMS, NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
 

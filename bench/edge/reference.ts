@@ -11,7 +11,7 @@ import { Connection, PublicKey } from "@solana/web3.js";
 import DataLoader from "dataloader";
 import { buildSchema, parse, type GraphQLObjectType } from "graphql";
 import { compileQuery, type CompiledQuery } from "graphql-jit";
-import { createAddresses } from "../../src/chain/addresses.ts";
+import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 
 const { SOCIAL_API_URL, SOLANA_RPC_URL, ESCROW_PROGRAM_ID } = process.env as Record<string, string>;
 const connection = new Connection(SOLANA_RPC_URL!, "finalized");

@@ -1,4 +1,4 @@
-import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import { formatSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import type { CollectCall } from "./collects.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";

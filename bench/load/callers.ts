@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import { formatSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import {

@@ -1,4 +1,4 @@
-import { RENT_SYSVAR } from "../../src/chain/rent.ts";
+import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";

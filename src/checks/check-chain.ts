@@ -1,9 +1,9 @@
 import { PublicKey } from "@solana/web3.js";
-import { describeBalance } from "../chain/fee-payer-balance.ts";
+import { describeBalance } from "../chain/collect/fee-payer-balance.ts";
 import { guardInstruction } from "../chain/units/composer.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
-import { readPrograms, type Program } from "../chain/deploys.ts";
-import { formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
+import { readPrograms, type Program } from "../chain/launchpad/deploys.ts";
+import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-checks.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";

@@ -1,4 +1,4 @@
-import type { Lamports } from "../chain/lamports.ts";
+import type { Lamports } from "../chain/primitives/lamports.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Config } from "../config.ts";
 import type { Logger } from "../observability/log.ts";

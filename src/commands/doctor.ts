@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
-import { createAddresses } from "../chain/addresses.ts";
+import { createAddresses } from "../chain/launchpad/account-addresses.ts";
 import { createRpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";

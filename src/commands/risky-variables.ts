@@ -1,5 +1,5 @@
 import { statSync } from "node:fs";
-import { BASE_FEE_LAMPORTS } from "../chain/priority-fee.ts";
+import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
 import type { Environment } from "../config.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */

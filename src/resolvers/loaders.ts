@@ -1,9 +1,9 @@
 import DataLoader from "dataloader";
-import type { Balance, Balances, BalanceWith } from "../chain/balances.ts";
+import type { Balance, Balances, BalanceWith } from "../chain/balances/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { toLookupContractError } from "../chain/to-contract-error.ts";
+import { toLookupContractError } from "../chain/errors/to-contract-error.ts";
 import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
-import { identityOf, type WalletWithCoins } from "../chain/wallets.ts";
+import { identityOf, type WalletWithCoins } from "../chain/balances/wallets.ts";
 import type { Caller } from "../fairness/caller.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";

@@ -1,13 +1,16 @@
 import { GraphQLError } from "graphql";
-import type { AddressesOf, DerivedAddresses } from "../chain/addresses.ts";
-import type { Balance } from "../chain/balances.ts";
+import type { AddressesOf, DerivedAddresses } from "../chain/launchpad/account-addresses.ts";
+import type { Balance } from "../chain/balances/balances.ts";
 import type { Collector, CollectOutcome } from "../chain/collect/collector.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import { toLamports } from "../chain/lamports.ts";
+import { toLamports } from "../chain/primitives/lamports.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
-import { toCollectContractError, toLookupContractError } from "../chain/to-contract-error.ts";
-import type { WalletWithCoins } from "../chain/wallets.ts";
+import {
+  toCollectContractError,
+  toLookupContractError,
+} from "../chain/errors/to-contract-error.ts";
+import type { WalletWithCoins } from "../chain/balances/wallets.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { quote } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
-import { createAddresses } from "../chain/addresses.ts";
-import type { AccountAddresses } from "../chain/addresses.ts";
+import { createAddresses } from "../chain/launchpad/account-addresses.ts";
+import type { AccountAddresses } from "../chain/launchpad/account-addresses.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,

@@ -1,5 +1,5 @@
-import type { Lamports } from "../chain/lamports.ts";
-import type { Balance } from "../chain/balances.ts";
+import type { Lamports } from "../chain/primitives/lamports.ts";
+import type { Balance } from "../chain/balances/balances.ts";
 import { builder, exact, sol } from "./builder.ts";
 
 /**

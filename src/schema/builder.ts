@@ -1,5 +1,5 @@
 import SchemaBuilder from "@pothos/core";
-import { formatSol, type Lamports } from "../chain/lamports.ts";
+import { formatSol, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Context } from "../resolvers/use-cases.ts";
 
 /** The Pothos builder that every file of this folder adds its types to. */

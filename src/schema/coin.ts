@@ -1,6 +1,6 @@
-import { formatSol, toLamports } from "../chain/lamports.ts";
+import { formatSol, toLamports } from "../chain/primitives/lamports.ts";
 import { UNCOLLECTABLE, type CoinFees } from "../chain/launchpad/coin-fees.ts";
-import { WRAPPED_SOL_MINT } from "../chain/token-accounts.ts";
+import { WRAPPED_SOL_MINT } from "../chain/launchpad/token-accounts.ts";
 import { builder, enumValues, inSol } from "./builder.ts";
 
 const StageType = builder.enumType("CoinStage", {

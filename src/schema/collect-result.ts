@@ -1,5 +1,10 @@
 import type { LastCollect } from "../chain/collect/claims.ts";
-import { formatExactSol, formatSol, toLamports, type Lamports } from "../chain/lamports.ts";
+import {
+  formatExactSol,
+  formatSol,
+  toLamports,
+  type Lamports,
+} from "../chain/primitives/lamports.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";

@@ -1,4 +1,4 @@
-import type { Derivation } from "../chain/addresses.ts";
+import type { Derivation } from "../chain/launchpad/account-addresses.ts";
 import { builder } from "./builder.ts";
 
 export const DerivationType = builder.objectRef<Derivation>("Derivation").implement({

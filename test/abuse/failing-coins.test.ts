@@ -1,7 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { CollectError } from "../../src/chain/collect-error.ts";
+import { CollectError } from "../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";

@@ -12,7 +12,7 @@ import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
   WRAPPED_SOL_MINT,
-} from "../../src/chain/token-accounts.ts";
+} from "../../src/chain/launchpad/token-accounts.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { coinFees } from "../support/coin-balances.ts";

@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { coinFees } from "../support/coin-balances.ts";

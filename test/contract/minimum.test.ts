@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { formatExactSol, toLamports } from "../../src/chain/lamports.ts";
+import { formatExactSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import { toMinimum } from "../../src/contract/minimum.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";

@@ -4,7 +4,7 @@ import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Connection, Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createAddresses } from "../../src/chain/addresses.ts";
+import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { runMain, startProgram } from "../support/program.ts";

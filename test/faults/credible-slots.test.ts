@@ -1,5 +1,5 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { RENT_SYSVAR } from "../../src/chain/rent.ts";
+import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import { toAccountJson } from "../../src/sandbox/rpc/account-json.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";

@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import type { CollectError } from "../../src/chain/collect-error.ts";
+import type { CollectError } from "../../src/chain/errors/collect-error.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { claimExpiry, inventLandings } from "../support/doubles/invented-landing.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
 import { createLandedSlots } from "../../src/chain/slots/landed-slots.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
-import { toLamports } from "../../src/chain/lamports.ts";
+import { toLamports } from "../../src/chain/primitives/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";

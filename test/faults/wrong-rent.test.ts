@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from "vitest";
-import { RENT_SYSVAR } from "../../src/chain/rent.ts";
+import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWorld, type World } from "../support/world.ts";
 

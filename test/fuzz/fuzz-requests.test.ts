@@ -9,7 +9,7 @@ import { buffer } from "node:stream/consumers";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
-import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
+import { createAddresses, type AddressesOf } from "../../src/chain/launchpad/account-addresses.ts";
 import { readConfig } from "../../src/config.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "../support/client.ts";

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect } from "vitest";
-import { createAddresses, type AddressesOf } from "../../src/chain/addresses.ts";
-import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import { createAddresses, type AddressesOf } from "../../src/chain/launchpad/account-addresses.ts";
+import { formatSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import { createGateway } from "../../src/gateway.ts";

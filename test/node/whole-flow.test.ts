@@ -9,7 +9,7 @@ import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_PROGRAM_ID,
 } from "../../src/chain/launchpad/program-ids.ts";
-import { formatSol, toLamports } from "../../src/chain/lamports.ts";
+import { formatSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import { readConfig } from "../../src/config.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { listen, CONNECTION_LIMITS } from "../../src/http/server.ts";

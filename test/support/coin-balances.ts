@@ -1,5 +1,5 @@
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
-import type { AccountAddresses } from "../../src/chain/addresses.ts";
+import type { AccountAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 import { curveOf, poolOf } from "./launchpad-instructions.ts";
 
 /** The creator fees that wait on a coin's curve and pool; 0 for a missing account. */

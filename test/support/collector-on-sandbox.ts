@@ -1,11 +1,11 @@
 import { Registry } from "@prometheus-io/client";
-import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
+import { CollectError, type CollectFailure } from "../../src/chain/errors/collect-error.ts";
 import type { CollectCaller } from "../../src/chain/collect/turns.ts";
 import type { CollectOutcome } from "../../src/chain/collect/collector.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createChainServices, type Waits } from "../../src/services.ts";
-import type { WalletWithCoins } from "../../src/chain/wallets.ts";
+import type { WalletWithCoins } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import type { Redis } from "../../src/store/redis.ts";

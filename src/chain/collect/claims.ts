@@ -7,8 +7,8 @@ import type { Redis } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../../time/monotonic.ts";
-import { CollectError } from "../collect-error.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+import { CollectError } from "../errors/collect-error.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
   KEEP_BACKOFF,
   KEEP_COLLECT,

@@ -1,9 +1,9 @@
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
 import { createBudget, type Pool, type Shortage } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
-import { CollectError } from "../collect-error.ts";
-import type { Lamports } from "../lamports.ts";
-import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
+import { CollectError } from "../errors/collect-error.ts";
+import type { Lamports } from "../primitives/lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 
 /**
  * The address blocks that may pay for a collect, in the order of their requests. Each value says

@@ -1,8 +1,8 @@
 import { createPrivateKey, sign, type KeyObject } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
-import { toLamports, type Lamports } from "../lamports.ts";
-import { CollectError } from "../collect-error.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
+import { CollectError } from "../errors/collect-error.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { toTransaction } from "../units/message.ts";
 import { createSigningRules, type AllowedSweeps } from "./signing-rules.ts";

@@ -1,4 +1,4 @@
-import { CollectError } from "../collect-error.ts";
+import { CollectError } from "../errors/collect-error.ts";
 
 /**
  * How far a unit's transaction has come:

@@ -3,13 +3,13 @@ import { createSemaphore } from "../../fairness/semaphore.ts";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
-import type { AccountAddresses } from "../addresses.ts";
-import type { Balances } from "../balances.ts";
-import { distributionsOf } from "../choose-sweeps.ts";
-import type { CoinFindings } from "../coin-findings.ts";
-import { COLLECT_FAILURES, CollectError } from "../collect-error.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { Balances } from "../balances/balances.ts";
+import { distributionsOf } from "../launchpad/choose-sweeps.ts";
+import type { CoinFindings } from "../balances/coin-findings.ts";
+import { COLLECT_FAILURES, CollectError } from "../errors/collect-error.ts";
 import type { FailingBlocks } from "../units/failing-blocks.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { untilAborted } from "../rpc/deadline.ts";
@@ -19,10 +19,10 @@ import {
   isReceiverBelowRent,
   type TransactionError,
 } from "../rpc/transaction-error.ts";
-import { tooLittleFor } from "../shared-fees.ts";
-import type { Floors } from "../slots/stale-balances.ts";
+import { tooLittleFor } from "../balances/shared-fees.ts";
+import type { Floors } from "../slots/floors.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
-import type { CollectMetrics } from "../collect-metrics.ts";
+import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { Composer } from "../units/composer.ts";
 import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";

@@ -1,12 +1,12 @@
 import type { MessageV1 } from "@solana/web3.js";
-import { toLamports, type Lamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
 import { SWEEPS, type Instruction } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import { DerivedCreator } from "../launchpad/vaults.ts";
-import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
-import type { Sweep } from "../choose-sweeps.ts";
+import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
+import type { Sweep } from "../launchpad/choose-sweeps.ts";
 import { guardInstruction } from "../units/composer.ts";
 import { LOADED_DATA_LIMIT, readMessage } from "../units/message.ts";
 

@@ -4,16 +4,22 @@ import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
-import type { UncollectedFees } from "../balances.ts";
-import { collectableWith, rentOf, withoutAmm, withoutPools, type Sweep } from "../choose-sweeps.ts";
-import { CollectError } from "../collect-error.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+import type { UncollectedFees } from "../balances/balances.ts";
+import {
+  collectableWith,
+  rentOf,
+  withoutAmm,
+  withoutPools,
+  type Sweep,
+} from "../launchpad/choose-sweeps.ts";
+import { CollectError } from "../errors/collect-error.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
   BASE_FEE_LAMPORTS,
   choosePrice,
   PRIORITY_FEE_FLOOR_MICROLAMPORTS,
   priorityFee,
-} from "../priority-fee.ts";
+} from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
 import { isReceiverBelowRent } from "../rpc/transaction-error.ts";

@@ -1,8 +1,8 @@
 import type { Logger } from "../../observability/log.ts";
 import { toWideBlock } from "../../fairness/budget.ts";
 import type { MonotonicTime } from "../../time/monotonic.ts";
-import type { AccountAddresses } from "../addresses.ts";
-import type { Lamports } from "../lamports.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { ReadUnits, Unit } from "../units/units.ts";
 import type { Payers } from "./fee-budget.ts";

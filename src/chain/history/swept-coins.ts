@@ -1,4 +1,4 @@
-import type { AccountAddresses } from "../addresses.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import { CURVE_SWEEP, DISTRIBUTIONS, POOL_SWEEP, SWEEP } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";

@@ -1,7 +1,7 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
-import type { AccountAddresses } from "../addresses.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import type { LandedTransaction } from "../rpc/transactions.ts";

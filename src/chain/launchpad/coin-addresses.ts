@@ -1,6 +1,6 @@
 import { createLruCache } from "../../store/lru-cache.ts";
-import { deriveAddress, toKeyBytes } from "../derive-address.ts";
-import { tokenAccountOf, WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import { tokenAccountOf, WRAPPED_SOL_MINT } from "./token-accounts.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,

@@ -1,8 +1,8 @@
-import { toLamports } from "../lamports.ts";
-import type { Rent } from "../rent.ts";
+import { toLamports } from "../primitives/lamports.ts";
+import type { Rent } from "../primitives/rent.ts";
 import type { Accounts } from "../rpc/read-accounts.ts";
-import { growthRentOf, toVaults, type Sweep, type Vaults } from "../choose-sweeps.ts";
-import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { growthRentOf, toVaults, type Sweep, type Vaults } from "./choose-sweeps.ts";
+import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
 import { ALL_BPS, decodeSharingConfig, type SharingConfig } from "./sharing-config.ts";

@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
-import { keyAt } from "../derive-address.ts";
+import { keyAt } from "../primitives/derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
-import { WRAPPED_SOL_MINT } from "../token-accounts.ts";
+import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import { SHARING_CONFIG_BYTES } from "./sharing-config.ts";
 

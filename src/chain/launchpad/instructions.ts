@@ -1,11 +1,11 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
-import { deriveAddress } from "../derive-address.ts";
+import { deriveAddress } from "../primitives/derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
   TOKEN_PROGRAM_ID,
   WRAPPED_SOL_MINT,
-} from "../token-accounts.ts";
+} from "./token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 import type { Creator } from "./vaults.ts";

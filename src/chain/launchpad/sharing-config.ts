@@ -1,4 +1,4 @@
-import { keyAt } from "../derive-address.ts";
+import { keyAt } from "../primitives/derive-address.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "./program-ids.ts";
 

@@ -1,5 +1,5 @@
-import { deriveAddress, toKeyBytes } from "../derive-address.ts";
-import { tokenAccountOf } from "../token-accounts.ts";
+import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import { tokenAccountOf } from "./token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
 
 /**

@@ -3,11 +3,11 @@ import type { Caller } from "../../fairness/caller.ts";
 import type { Batches, Parts } from "../../fairness/chain-plan.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
-import type { AccountAddresses } from "../addresses.ts";
-import type { Balances, BalanceWith } from "../balances.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { Balances, BalanceWith } from "../balances/balances.ts";
 import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
-import { identityOf, takeOneCall, type WalletWithCoins } from "../wallets.ts";
+import { identityOf, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
 import {
   earliest,
   LONG_AGO,

@@ -1,4 +1,4 @@
-import { decodeRent, RENT_SYSVAR, type Rent } from "../rent.ts";
+import { decodeRent, RENT_SYSVAR, type Rent } from "../primitives/rent.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../slots/clock.ts";
 import { FINALIZED } from "./commitment.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isBase58 } from "../../contract/base58.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 
 const lamports = z.int().nonnegative().transform(toLamports);
 /**

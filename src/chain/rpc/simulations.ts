@@ -1,4 +1,4 @@
-import { toLamports, type Lamports } from "../lamports.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { FINALIZED } from "./commitment.ts";
 import { withDeadline } from "./deadline.ts";
 import type { Failover } from "./failover.ts";

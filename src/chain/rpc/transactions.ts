@@ -1,4 +1,4 @@
-import type { Lamports } from "../lamports.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { FINALIZED } from "./commitment.ts";

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis } from "../../store/redis.ts";
 import { script } from "../../store/script.ts";
-import type { Floors } from "./stale-balances.ts";
+import type { Floors } from "./floors.ts";
 
 /** How long Redis keeps the newest slot: longer than a provider's node lags behind. */
 const KEPT_MS = 60_000;

@@ -1,6 +1,6 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
-import type { AccountAddresses } from "../addresses.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
 import {
   collectCreatorFee,
@@ -23,7 +23,7 @@ import {
   type Distribution,
   type Sweep,
   type Vaults,
-} from "../choose-sweeps.ts";
+} from "../launchpad/choose-sweeps.ts";
 import { compileMessage, fitsMessage, MAX_UNIT_LIMIT, type MessageBudget } from "./message.ts";
 import type { CollectPart } from "./part.ts";
 import { leastUnitsOf } from "./unit-limits.ts";

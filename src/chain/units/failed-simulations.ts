@@ -1,6 +1,6 @@
 import { createLruCache } from "../../store/lru-cache.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
-import type { CollectError } from "../collect-error.ts";
+import type { CollectError } from "../errors/collect-error.ts";
 
 /** How long a failed simulation is remembered: then the collect is tried again. */
 const REMEMBERED_MS = 10_000;

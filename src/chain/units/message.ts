@@ -5,7 +5,7 @@ import {
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
 import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
 import type { Instruction } from "../launchpad/instructions.ts";
-import { priorityFee } from "../priority-fee.ts";
+import { priorityFee } from "./priority-fee.ts";
 import {
   accountBelowRent,
   failedInstruction,

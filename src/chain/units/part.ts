@@ -1,5 +1,5 @@
-import type { AccountAddresses } from "../addresses.ts";
-import type { ChosenSweep, Sweep } from "../choose-sweeps.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { ChosenSweep, Sweep } from "../launchpad/choose-sweeps.ts";
 import { PLACES } from "../launchpad/fee-accounts.ts";
 
 /**

@@ -1,4 +1,4 @@
-import type { CoinFindings } from "../coin-findings.ts";
+import type { CoinFindings } from "../balances/coin-findings.ts";
 import {
   collectableWith,
   distributionsOf,
@@ -6,10 +6,10 @@ import {
   rentOf,
   type Sweep,
   type Vaults,
-} from "../choose-sweeps.ts";
-import { CollectError } from "../collect-error.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "../lamports.ts";
-import { BASE_FEE_LAMPORTS } from "../priority-fee.ts";
+} from "../launchpad/choose-sweeps.ts";
+import { CollectError } from "../errors/collect-error.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Simulation } from "../rpc/simulations.ts";
 import {
@@ -19,9 +19,9 @@ import {
   isTooLarge,
   type TransactionError,
 } from "../rpc/transaction-error.ts";
-import { partOf, tooLittleFor } from "../shared-fees.ts";
-import type { Floors } from "../slots/stale-balances.ts";
-import { readWrappedSol } from "../token-accounts.ts";
+import { partOf, tooLittleFor } from "../balances/shared-fees.ts";
+import type { Floors } from "../slots/floors.ts";
+import { readWrappedSol } from "../launchpad/token-accounts.ts";
 import type { Composer, TransactionTerms } from "./composer.ts";
 import type { CollectPart } from "./part.ts";
 import { accountsBlamedBy, MAX_UNIT_LIMIT, messageOf, toTransaction } from "./message.ts";

@@ -1,5 +1,5 @@
 import { createLruCache } from "../../store/lru-cache.ts";
-import { distributionsOf, sweepsOf, type Sweep } from "../choose-sweeps.ts";
+import { distributionsOf, sweepsOf, type Sweep } from "../launchpad/choose-sweeps.ts";
 import type { CollectPart } from "./part.ts";
 import { MAX_UNIT_LIMIT } from "./message.ts";
 

@@ -1,5 +1,5 @@
-import type { AccountAddresses } from "../addresses.ts";
-import type { Balances, UncollectedFees } from "../balances.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { Balances, UncollectedFees } from "../balances/balances.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -10,10 +10,10 @@ import {
   type Sweep,
   type Vaults,
   type WaitingFees,
-} from "../choose-sweeps.ts";
-import type { CoinFindings } from "../coin-findings.ts";
-import { CollectError } from "../collect-error.ts";
-import { toLamports, type Lamports } from "../lamports.ts";
+} from "../launchpad/choose-sweeps.ts";
+import type { CoinFindings } from "../balances/coin-findings.ts";
+import { CollectError } from "../errors/collect-error.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";

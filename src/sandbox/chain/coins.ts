@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { deriveAddress, toKeyBytes } from "../../chain/derive-address.ts";
+import { deriveAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
@@ -9,7 +9,7 @@ import {
 } from "../../chain/launchpad/program-ids.ts";
 import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
 import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
-import { TOKEN_ACCOUNT_BYTES, tokenAccountOf } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES, tokenAccountOf } from "../../chain/launchpad/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import { setSharingConfig, STRANGER } from "./sharing.ts";
 import {

@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
-import type { AccountAddresses } from "../../chain/addresses.ts";
+import type { AccountAddresses } from "../../chain/launchpad/account-addresses.ts";
 import { DerivedCreator } from "../../chain/launchpad/vaults.ts";
-import { TOKEN_ACCOUNT_BYTES } from "../../chain/token-accounts.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../chain/launchpad/token-accounts.ts";
 import type { Chain } from "./chain.ts";
 import { depositTokens, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
 

@@ -5,7 +5,7 @@ import {
   TOKEN_PROGRAM_ID,
   tokenAccountOf,
   WRAPPED_SOL_MINT,
-} from "../../chain/token-accounts.ts";
+} from "../../chain/launchpad/token-accounts.ts";
 import type { ChainAccount } from "./chain.ts";
 
 // Account layouts and instruction numbers: https://github.com/solana-program/token,

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
   describeWithRedis,

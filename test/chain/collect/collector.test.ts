@@ -6,7 +6,7 @@ import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { startWorld, type World } from "../../support/world.ts";
-import type { CollectError } from "../../../src/chain/collect-error.ts";
+import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { CollectError } from "../../../src/chain/collect-error.ts";
+import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,

@@ -1,8 +1,8 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { CollectError } from "../../../src/chain/collect-error.ts";
+import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
-import { toLamports, type Lamports } from "../../../src/chain/lamports.ts";
+import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";

@@ -24,7 +24,7 @@ import {
   compileWithConfig,
   LOADED_DATA_LIMIT,
 } from "../../support/messages.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 
 const SPKI_ED25519 = Buffer.from("302a300506032b6570032100", "hex");

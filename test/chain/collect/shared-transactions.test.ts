@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createAddresses } from "../../../src/chain/addresses.ts";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { readConfig } from "../../../src/config.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/collector.ts";

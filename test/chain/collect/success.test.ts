@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { TAKE } from "../../../src/chain/collect/claim-scripts.ts";
-import { CollectError } from "../../../src/chain/collect-error.ts";
+import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {

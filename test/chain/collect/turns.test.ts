@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { createAddresses } from "../../../src/chain/addresses.ts";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { mayJoin, nextTurn, type Waiter } from "../../../src/chain/collect/turns.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import {
   coinAddressesOf,
   type CoinAddresses,

@@ -2,7 +2,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { describe, expect, it } from "vitest";
 import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
 import { toTransfer } from "../../../src/chain/history/transfer.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import type { LandedTransaction } from "../../../src/chain/rpc/transactions.ts";
 
 const base58 = getBase58Decoder();

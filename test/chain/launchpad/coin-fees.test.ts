@@ -3,8 +3,8 @@ import { describe, expect, it } from "vitest";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount } from "../../../src/chain/launchpad/fee-accounts.ts";
 import { decodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
-import { toVaults } from "../../../src/chain/choose-sweeps.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toVaults } from "../../../src/chain/launchpad/choose-sweeps.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import {
   AMM,
   ata,

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { createAddresses } from "../../../src/chain/addresses.ts";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import * as launchpad from "../../../src/chain/launchpad/instructions.ts";
 import {

@@ -1,15 +1,15 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import type { AccountAddresses } from "../../../src/chain/addresses.ts";
-import type { BalanceWith } from "../../../src/chain/balances.ts";
+import type { AccountAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
+import type { BalanceWith } from "../../../src/chain/balances/balances.ts";
 import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import { createChainPlan } from "../../../src/fairness/chain-plan.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
-import type { WalletWithCoins } from "../../../src/chain/wallets.ts";
+import type { WalletWithCoins } from "../../../src/chain/balances/wallets.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();

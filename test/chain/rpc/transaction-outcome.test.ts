@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { decide } from "../../../src/chain/rpc/transaction-outcome.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { toFound, type TransactionReport } from "../../../src/chain/rpc/signature-status.ts";
 import type { LandedTransaction } from "../../../src/chain/rpc/transactions.ts";
 

@@ -7,7 +7,7 @@ import {
 } from "../../../src/chain/rpc/rpc-endpoint.ts";
 import { isOfSlot, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
-import { createFloors } from "../../../src/chain/slots/stale-balances.ts";
+import { createFloors } from "../../../src/chain/slots/floors.ts";
 import type { State } from "../../../src/chain/slots/progress.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 

@@ -1,13 +1,13 @@
 import { randomBytes, randomInt } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it, onTestFinished, vi } from "vitest";
-import { createAddresses } from "../../../src/chain/addresses.ts";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { createComposer } from "../../../src/chain/units/composer.ts";
 import type { CollectPart } from "../../../src/chain/units/part.ts";
 import { messageOf, readMessage, toTransaction } from "../../../src/chain/units/message.ts";
-import { toLamports } from "../../../src/chain/lamports.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
-import type { Distribution, PlaceSweep } from "../../../src/chain/choose-sweeps.ts";
+import type { Distribution, PlaceSweep } from "../../../src/chain/launchpad/choose-sweeps.ts";
 
 const programs = {
   escrowProgramId: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { CollectError } from "../../../src/chain/collect-error.ts";
+import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import { createFailedSimulations } from "../../../src/chain/units/failed-simulations.ts";
 
 beforeEach(() => {

@@ -9,7 +9,7 @@ import {
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
 import { CLOCK_BYTES } from "../../../src/chain/slots/clock.ts";
-import { RENT_SYSVAR } from "../../../src/chain/rent.ts";
+import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
 
 /** Answers a call; `tellTruth` handles it and returns the true result, which the lie may change. */

@@ -1,4 +1,4 @@
-import { RENT_SYSVAR } from "../../../src/chain/rent.ts";
+import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
 import { CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import type { CallUpstream } from "../../../src/upstream/http.ts";
 

@@ -1,5 +1,5 @@
 import { expect } from "vitest";
-import type { AddressesOf } from "../../../src/chain/addresses.ts";
+import type { AddressesOf } from "../../../src/chain/launchpad/account-addresses.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../src/contract/error-codes.ts";
 
 interface ParsedResponse {

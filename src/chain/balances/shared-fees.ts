@@ -1,17 +1,17 @@
-import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
   reasonOf,
   type Coin,
   type CoinFees,
   type SweepableFees,
   type UncollectableReason,
-} from "./launchpad/coin-fees.ts";
-import type { FeeAccount, Stage } from "./launchpad/fee-accounts.ts";
-import { ALL_BPS, type Shareholder, type SharingConfig } from "./launchpad/sharing-config.ts";
-import { isReceiverBelowRent, type TransactionError } from "./rpc/transaction-error.ts";
-import { growthRentOf, type Distribution } from "./choose-sweeps.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./launchpad/program-ids.ts";
-import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
+} from "../launchpad/coin-fees.ts";
+import type { FeeAccount, Stage } from "../launchpad/fee-accounts.ts";
+import { ALL_BPS, type Shareholder, type SharingConfig } from "../launchpad/sharing-config.ts";
+import { isReceiverBelowRent, type TransactionError } from "../rpc/transaction-error.ts";
+import { growthRentOf, type Distribution } from "../launchpad/choose-sweeps.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
+import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
 
 /**
  * The programs that a transaction with a distribution calls; the last one is the System program.

@@ -1,12 +1,12 @@
 import { describe, expect, it } from "vitest";
-import { CollectError, type CollectFailure } from "../../src/chain/collect-error.ts";
-import { NoRoomError, RpcError } from "../../src/chain/rpc/rpc-error.ts";
+import { CollectError, type CollectFailure } from "../../../src/chain/errors/collect-error.ts";
+import { NoRoomError, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import {
   toCollectContractError,
   toLookupContractError,
-} from "../../src/chain/to-contract-error.ts";
-import { ContractError } from "../../src/contract/contract-error.ts";
-import { rowOf } from "../../src/contract/error-codes.ts";
+} from "../../../src/chain/errors/to-contract-error.ts";
+import { ContractError } from "../../../src/contract/contract-error.ts";
+import { rowOf } from "../../../src/contract/error-codes.ts";
 
 const COLLECT_FAILED = rowOf("COLLECT_FAILED").message;
 const INSUFFICIENT_FUNDS = rowOf("INSUFFICIENT_FUNDS").message;

@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { createAddresses } from "../../src/chain/addresses.ts";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 
 const escrowProgramId = "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr";
 const launchpadProgramId = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";

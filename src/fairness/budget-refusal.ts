@@ -1,5 +1,5 @@
 import { retryIn, type ErrorDetails } from "../contract/contract-error.ts";
-import type { Shortage } from "../fairness/budget.ts";
+import type { Shortage } from "./budget.ts";
 
 /** Returns the error details for what exceeds the service's `budget`. */
 export function budgetRefusal(

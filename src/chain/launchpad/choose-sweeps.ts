@@ -1,9 +1,9 @@
-import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
-import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import type { Stage } from "./launchpad/fee-accounts.ts";
-import type { Shareholder } from "./launchpad/sharing-config.ts";
-import { rentMinimumOf, type Rent } from "./rent.ts";
-import type { Account } from "./rpc/rpc-results.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import type { CoinAddresses } from "./coin-addresses.ts";
+import type { Stage } from "./fee-accounts.ts";
+import type { Shareholder } from "./sharing-config.ts";
+import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
+import type { Account } from "../rpc/rpc-results.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** The vaults of an account, or of a sharing config. */

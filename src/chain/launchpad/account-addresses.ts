@@ -1,6 +1,6 @@
-import { createLruCache } from "../store/lru-cache.ts";
-import { findAddress } from "./derive-address.ts";
-import { DerivedCreator, type Creator } from "./launchpad/vaults.ts";
+import { createLruCache } from "../../store/lru-cache.ts";
+import { findAddress } from "../primitives/derive-address.ts";
+import { DerivedCreator, type Creator } from "./vaults.ts";
 
 /** In base58. `address`, the escrow address, is the creator of the coins; collects pay to it. */
 export type AccountAddresses = Creator;

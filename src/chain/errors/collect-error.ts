@@ -1,7 +1,7 @@
-import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../contract/contract-error.ts";
-import type { Shortage } from "../fairness/budget.ts";
-import { budgetRefusal } from "./budget-refusal.ts";
-import type { TransactionError } from "./rpc/transaction-error.ts";
+import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../../contract/contract-error.ts";
+import type { Shortage } from "../../fairness/budget.ts";
+import { budgetRefusal } from "../../fairness/budget-refusal.ts";
+import type { TransactionError } from "../rpc/transaction-error.ts";
 
 /**
  * How one kind of failure appears in the log, to the caller, to the operator and in the metrics.

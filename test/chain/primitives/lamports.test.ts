@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { formatSol, saturatingSubtract, toLamports } from "../../src/chain/lamports.ts";
+import {
+  formatSol,
+  saturatingSubtract,
+  toLamports,
+} from "../../../src/chain/primitives/lamports.ts";
 
 describe("lamports", () => {
   it.each([

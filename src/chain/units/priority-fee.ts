@@ -1,5 +1,5 @@
-import type { Lamports } from "./lamports.ts";
-import type { Rpc } from "./rpc/rpc-client.ts";
+import type { Lamports } from "../primitives/lamports.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 
 /**
  * The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged

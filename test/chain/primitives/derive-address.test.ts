@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { expect, it } from "vitest";
-import { deriveAddress, findAddress } from "../../src/chain/derive-address.ts";
+import { deriveAddress, findAddress } from "../../../src/chain/primitives/derive-address.ts";
 
 const PROGRAM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const program = new PublicKey(PROGRAM);

@@ -1,5 +1,5 @@
-import { formatSol, type Lamports } from "./lamports.ts";
-import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
+import { formatSol, type Lamports } from "../primitives/lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 
 /** The log warns the operator when the fee payer can pay for fewer collects than this. */
 const FEW_COLLECTS = 100n;

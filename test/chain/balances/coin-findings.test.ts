@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createCoinFindings } from "../../src/chain/coin-findings.ts";
+import { createCoinFindings } from "../../../src/chain/balances/coin-findings.ts";
 
 let now = 0;
 beforeEach(() => {

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { isOnCurve, isSquare } from "../../src/chain/derive-address.ts";
+import { isOnCurve, isSquare } from "../../../src/chain/primitives/derive-address.ts";
 
 const P = 2n ** 255n - 19n;
 const SIGN = 2n ** 255n;

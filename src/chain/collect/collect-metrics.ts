@@ -1,7 +1,7 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
-import type { Warnings } from "../observability/warnings.ts";
-import { memoize } from "../store/memoize.ts";
-import type { Lamports } from "./lamports.ts";
+import type { Warnings } from "../../observability/warnings.ts";
+import { memoize } from "../../store/memoize.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import { describeBalance } from "./fee-payer-balance.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;

@@ -1,18 +1,18 @@
 import { hash } from "node:crypto";
-import type { AccountAddresses } from "./addresses.ts";
-import type { Caller } from "../fairness/caller.ts";
-import type { Batches, ChainPlan } from "../fairness/chain-plan.ts";
-import { createBatcher, type Ask } from "./batcher.ts";
-import type { Amounts, Floors } from "./slots/stale-balances.ts";
-import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
-import { decodeCoin, keysOfCoin, type Coin } from "./launchpad/coin-fees.ts";
-import { COIN_BYTES } from "./launchpad/fee-accounts.ts";
-import type { Rent } from "./rent.ts";
-import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "./rpc/read-accounts.ts";
-import type { Account } from "./rpc/rpc-results.ts";
-import type { Rpc } from "./rpc/rpc-client.ts";
-import { toVaults, type Vaults } from "./choose-sweeps.ts";
-import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "./token-accounts.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import type { Caller } from "../../fairness/caller.ts";
+import type { Batches, ChainPlan } from "../../fairness/chain-plan.ts";
+import { createBatcher, type Ask } from "../../upstream/batcher.ts";
+import type { Amounts, Floors } from "../slots/floors.ts";
+import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
+import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
+import { COIN_BYTES } from "../launchpad/fee-accounts.ts";
+import type { Rent } from "../primitives/rent.ts";
+import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "../rpc/read-accounts.ts";
+import type { Account } from "../rpc/rpc-results.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
+import { toVaults, type Vaults } from "../launchpad/choose-sweeps.ts";
+import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "../launchpad/token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
 export interface WalletWithCoins {

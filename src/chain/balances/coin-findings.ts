@@ -1,12 +1,12 @@
 import { z } from "zod";
-import { parseJson } from "../contract/parse-json.ts";
-import { createLruCache } from "../store/lru-cache.ts";
-import { redisKeys } from "../store/redis-keys.ts";
-import type { Redis } from "../store/redis.ts";
-import { script } from "../store/script.ts";
-import { afterFailure, backoffLeftMs, type Backoff } from "../time/backoff.ts";
-import { addMs, monotonicNow } from "../time/monotonic.ts";
-import { UNCOLLECTABLE, type UncollectableReason } from "./launchpad/coin-fees.ts";
+import { parseJson } from "../../contract/parse-json.ts";
+import { createLruCache } from "../../store/lru-cache.ts";
+import { redisKeys } from "../../store/redis-keys.ts";
+import type { Redis } from "../../store/redis.ts";
+import { script } from "../../store/script.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
+import { addMs, monotonicNow } from "../../time/monotonic.ts";
+import { UNCOLLECTABLE, type UncollectableReason } from "../launchpad/coin-fees.ts";
 
 const REMEMBERED_MS = 3_600_000;
 const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
-import { toLamports } from "../../src/chain/lamports.ts";
-import { choosePrice, priorityFee } from "../../src/chain/priority-fee.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
+import { choosePrice, priorityFee } from "../../../src/chain/units/priority-fee.ts";
 
 const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
   const getRecentPrices = () =>

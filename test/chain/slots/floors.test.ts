@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createFloors, type Floors } from "../../../src/chain/slots/stale-balances.ts";
+import { createFloors, type Floors } from "../../../src/chain/slots/floors.ts";
 
 let newest: number;
 let floors: Floors;

@@ -1,8 +1,8 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
-import type { Logger } from "../observability/log.ts";
-import { deriveAddress, toKeyBytes } from "./derive-address.ts";
-import { LAUNCHPAD_PROGRAMS } from "./launchpad/program-ids.ts";
-import type { Rpc } from "./rpc/rpc-client.ts";
+import type { Logger } from "../../observability/log.ts";
+import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import { LAUNCHPAD_PROGRAMS } from "./program-ids.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { decodeRent, rentMinimumOf } from "../../src/chain/rent.ts";
+import { decodeRent, rentMinimumOf } from "../../../src/chain/primitives/rent.ts";
 
 function sysvar(lamportsPerByteYear: bigint, exemptionThreshold: number, bytes = 17) {
   const data = Buffer.alloc(17, 50);

@@ -1,7 +1,7 @@
-import { ContractError } from "../contract/contract-error.ts";
-import { budgetRefusal } from "./budget-refusal.ts";
+import { ContractError } from "../../contract/contract-error.ts";
+import { budgetRefusal } from "../../fairness/budget-refusal.ts";
 import { CollectError } from "./collect-error.ts";
-import { NoRoomError, RpcError } from "./rpc/rpc-error.ts";
+import { NoRoomError, RpcError } from "../rpc/rpc-error.ts";
 
 /**
  * Converts an RpcError to LOOKUP_FAILED or SERVICE_BUSY. Returns any other error unchanged: it may

@@ -1,15 +1,15 @@
-import type { Caller } from "../fairness/caller.ts";
-import type { AccountAddresses } from "./addresses.ts";
+import type { Caller } from "../../fairness/caller.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { CoinFindings } from "./coin-findings.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "./lamports.ts";
-import type { CoinAddresses } from "./launchpad/coin-addresses.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import {
   toCoinFees,
   type CoinFees,
   type SweepableFees,
   type UncollectableReason,
-} from "./launchpad/coin-fees.ts";
-import { rentMinimumOf } from "./rent.ts";
+} from "../launchpad/coin-fees.ts";
+import { rentMinimumOf } from "../primitives/rent.ts";
 import { toSharedFees } from "./shared-fees.ts";
 import {
   chooseSweeps,
@@ -18,7 +18,7 @@ import {
   rentWith,
   type Sweep,
   type Vaults,
-} from "./choose-sweeps.ts";
+} from "../launchpad/choose-sweeps.ts";
 import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {

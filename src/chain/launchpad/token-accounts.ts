@@ -1,6 +1,6 @@
-import { deriveAddress, toKeyBytes } from "./derive-address.ts";
-import { toLamports, type Lamports } from "./lamports.ts";
-import type { Account } from "./rpc/rpc-results.ts";
+import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import { toLamports, type Lamports } from "../primitives/lamports.ts";
+import type { Account } from "../rpc/rpc-results.ts";
 
 export const TOKEN_PROGRAM_ID = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
 export const ASSOCIATED_TOKEN_PROGRAM_ID = "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL";
