@@ -65,6 +65,8 @@ const SLOW_REDIS_MS = [0, 30, 0, MOST_SLOW_REDIS_MS];
  */
 const FREEZES_MS = [80, 2_500, 60, 600, 100, 4_000, 300];
 const FREEZE_EVERY_MS = 2_500;
+const FREEZE = "Redis frozen";
+const KILL = "replica 1 killed";
 /** How long the second replica runs before it is killed. */
 const KILLS_AFTER_MS = [2_000, 5_000, 1_000, 3_500];
 const DOWN_MS = 500;
@@ -335,6 +337,7 @@ export function createFaultSchedule(system: System, problems: Problems) {
       const endOutage = stopAll(failBefore.map(({ faults }) => faults.add({ then: "reset" })));
       if (failBefore.length > 0) await sleep(OUTAGE_MS);
       endOutage();
+      problems.faultBegan(name);
       const stop = start();
       if (isLong) {
         await sleep(EXPIRES_AFTER_MS);
@@ -343,6 +346,7 @@ export function createFaultSchedule(system: System, problems: Problems) {
         await sleep(LONG_FAULT_MS - EXPIRES_AFTER_MS);
       } else await sleep(ms);
       stop();
+      problems.faultEnded(name);
       if (scenario.isAmbiguous) isAmbiguous = false;
       await sleepUnless(isOver, pauseMs);
     }
@@ -357,9 +361,11 @@ export function createFaultSchedule(system: System, problems: Problems) {
       slowRedis.slowDown(0);
       if (isOver()) return;
       begin(frozen);
+      problems.faultBegan(FREEZE);
       redis.freeze();
       await sleep(FREEZES_MS[counts.freezes++ % FREEZES_MS.length]);
       redis.thaw();
+      problems.faultEnded(FREEZE);
       end(frozen);
     }
   }
@@ -370,12 +376,14 @@ export function createFaultSchedule(system: System, problems: Problems) {
       await sleepUnless(isOver, KILLS_AFTER_MS[counts.kills % KILLS_AFTER_MS.length]!);
       if (isOver()) return;
       counts.kills++;
+      problems.faultBegan(KILL);
       await replicas[1].kill();
       await sleep(DOWN_MS);
       while (isAmbiguous) await sleep(POLL_MS);
       isStarting = true;
       await replicas[1].start();
       while (!(await replicas[1].isReady())) await sleep(POLL_MS);
+      problems.faultEnded(KILL);
       isStarting = false;
     }
   }

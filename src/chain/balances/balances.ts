@@ -19,7 +19,13 @@ import {
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
-import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
+import type {
+  Appraisal,
+  ReadWallets,
+  WalletState,
+  WalletToRead,
+  WalletWithCoins,
+} from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
@@ -34,6 +40,12 @@ export interface UncollectedFees {
    * How many lamports the address lacks to be rent-exempt. A smaller transfer to the address fails.
    */
   readonly missingRent: Lamports;
+}
+
+/** What a collect reads. */
+export interface CollectedWallet extends WalletWithCoins {
+  /** If no transaction would move as much for the account, none is sent. */
+  readonly minimum?: Lamports | undefined;
 }
 
 export interface Balance {
@@ -146,25 +158,46 @@ export function createBalances(needs: {
     return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);
   }
 
-  async function readWallet(wallet: WalletWithCoins): Promise<WalletState> {
+  async function readWallet(wallet: WalletToRead): Promise<WalletState> {
     const [state] = await readWallets([wallet]);
     if (!state || state instanceof Error) throw state ?? new Error("a wallet is missing");
     return state;
   }
 
+  function toUncollected(account: AccountAddresses, state: WalletState): UncollectedFees {
+    const sweeps = new Set(toFees(account, state).flatMap(({ sweep }) => sweep ?? []));
+    return {
+      vaults: state.vaults,
+      // Only this account's share can justify the cost of a collect.
+      sweeps: [...sweeps].filter(
+        ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
+      ),
+      unwithdrawable: unwithdrawableIn(state),
+      missingRent: missingRentOf(state),
+    };
+  }
+
+  /** Enough is the minimum of the collect, with one of the named coins if there are any. */
+  function appraise(
+    { account, coins, minimum = minCollectLamports }: CollectedWallet,
+    state: WalletState,
+  ): Appraisal {
+    const { sweeps, vaults } = toUncollected(account, state);
+    const gain = collectableWith(sweeps, vaults);
+    const hasNamed = coins.length === 0 || sweeps.length > 0;
+    return { gain, isEnough: gain >= minCollectLamports && gain >= minimum && hasNamed };
+  }
+
   return {
-    async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
-      const state = await readWallet(wallet);
-      const sweeps = new Set(toFees(wallet.account, state).flatMap(({ sweep }) => sweep ?? []));
-      return {
-        vaults: state.vaults,
-        // Only this account's share can justify the cost of a collect.
-        sweeps: [...sweeps].filter(
-          ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
-        ),
-        unwithdrawable: unwithdrawableIn(state),
-        missingRent: missingRentOf(state),
-      };
+    /** No endpoint alone says that nothing waits: see {@link WalletToRead}. */
+    async getUncollectedFees(wallet: CollectedWallet): Promise<UncollectedFees> {
+      const { account, coins } = wallet;
+      const state = await readWallet({
+        account,
+        coins,
+        appraise: (each) => appraise(wallet, each),
+      });
+      return toUncollected(account, state);
     },
 
     /**

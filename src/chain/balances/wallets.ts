@@ -7,6 +7,7 @@ import type { Amounts, Floors } from "../slots/floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
 import { COIN_BYTES } from "../launchpad/fee-accounts.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import type { Rent } from "../primitives/rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "../rpc/read-accounts.ts";
 import type { Account } from "../rpc/rpc-results.ts";
@@ -36,13 +37,25 @@ export interface WalletState {
   readonly rent: Rent;
 }
 
+/** What a collect would gain from a wallet in this state. */
+export interface Appraisal {
+  readonly gain: Lamports;
+  /** Whether that is worth a collect. If not, one more endpoint is asked before the state counts. */
+  readonly isEnough: boolean;
+}
+
+/** A wallet to read. With `appraise`, no endpoint alone can say that nothing waits in it. */
+export interface WalletToRead extends WalletWithCoins {
+  readonly appraise?: (state: WalletState) => Appraisal;
+}
+
 /**
  * Returns the current state of each wallet, in order; an {@link RpcError} for a wallet that cannot
  * be read. `caller`: who looks the wallets up; absent, the reads belong to the owner of the running
  * code.
  */
 export type ReadWallets = (
-  wallets: readonly WalletWithCoins[],
+  wallets: readonly WalletToRead[],
   caller?: Caller,
 ) => Promise<(WalletState | Error)[]>;
 
@@ -66,7 +79,8 @@ const MAX_WAIT_MS = 20;
  * as possible, and answers each wallet as soon as its call returns. Reads a wallet and its coins in
  * one slot: with a collect between two slots, the total would be wrong. Reads a wallet again if its
  * state is older than a state already shown; the other wallets do not wait. Caches nothing: no
- * caller gets the result of a call that was sent before the caller asked.
+ * caller gets the result of a call that was sent before the caller asked. Of two answers for a
+ * wallet with `appraise`, the one counts from which a collect gains more.
  */
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
@@ -84,33 +98,60 @@ export function createReadWallets(needs: {
     };
   }
 
-  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
-    rpc.readAccounts({
-      groups: wallets.map(toKeys),
-      bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-      // Consider the coins' last collects too: a collect for one shareholder changes the amounts
-      // of all shareholders.
-      minSlotOf(i) {
-        const { account, coins } = wallets[i]!;
-        return coins.reduce(
-          (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
-          floors.landedSlotOf(account.address),
-        );
-      },
-      take(i, found) {
-        const wallet = wallets[i]!;
-        const { accounts, slot } = found;
-        const [creatorVault, ammVault, address] = accounts;
-        if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded) return "unusable";
-        if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
-        answer(i, decode(wallet, found));
-        return "taken";
-      },
-    });
+  /** Returns the first of these answers that may be shown, and records it as shown. */
+  const takeFirst = (wallet: WalletToRead, answers: readonly Found[]): Found | undefined =>
+    answers.find(({ slot, accounts }) => floors.take(slot, toAmounts(wallet, accounts)));
+
+  const ask: Ask<WalletToRead, WalletState> = async (wallets, answer) => {
+    /** Answers that show too little, by the wallet's index, until another endpoint has answered. */
+    const doubted = new Map<number, Found>();
+    try {
+      await rpc.readAccounts({
+        groups: wallets.map(toKeys),
+        bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
+        // Consider the coins' last collects too: a collect for one shareholder changes the amounts
+        // of all shareholders.
+        minSlotOf(i) {
+          const { account, coins } = wallets[i]!;
+          return coins.reduce(
+            (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
+            floors.landedSlotOf(account.address),
+          );
+        },
+        take(i, found) {
+          const wallet = wallets[i]!;
+          const [creatorVault, ammVault, address] = found.accounts;
+          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
+            return "unusable";
+          const appraisal = wallet.appraise?.(decode(wallet, found));
+          const other = doubted.get(i);
+          if (appraisal && !appraisal.isEnough && !other) {
+            doubted.set(i, found);
+            return "unusable";
+          }
+          const isOtherMore =
+            appraisal && other && wallet.appraise!(decode(wallet, other)).gain > appraisal.gain;
+          const answers = isOtherMore ? [other, found] : other ? [found, other] : [found];
+          const taken = takeFirst(wallet, answers);
+          if (!taken) return "older";
+          doubted.delete(i);
+          answer(i, decode(wallet, taken));
+          return "taken";
+        },
+      });
+    } catch (error) {
+      // No other endpoint has answered: the only answer counts.
+      for (const [i, found] of doubted) {
+        const taken = takeFirst(wallets[i]!, [found]);
+        if (taken) answer(i, decode(wallets[i]!, taken));
+      }
+      throw error;
+    }
+  };
   const createReads = (batches?: Batches) =>
-    createBatcher<WalletWithCoins, WalletState>({
+    createBatcher<WalletToRead, WalletState>({
       ask,
-      idOf: identityOf,
+      idOf: (wallet) => (wallet.appraise ? `${identityOf(wallet)} appraised` : identityOf(wallet)),
       maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
       keysPerCall: KEYS_PER_CALL,
       sizeOf,

@@ -6,7 +6,7 @@ import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../rpc/deadline.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
 import { collectableWith, type WaitingFees } from "../launchpad/choose-sweeps.ts";
-import type { WalletWithCoins } from "../balances/wallets.ts";
+import type { CollectedWallet } from "../balances/balances.ts";
 import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
@@ -43,12 +43,6 @@ export type CollectOutcome =
       /** The account's last collect, if within the last hour. */
       readonly lastCollect?: LastCollect | undefined;
     };
-
-/** What a caller asks for. */
-interface CollectWanted extends WalletWithCoins {
-  /** If no transaction would move as much for the account, none is sent. */
-  readonly minimum?: Lamports | undefined;
-}
 
 const largestGain = (units: readonly Unit[]): Lamports =>
   units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
@@ -119,7 +113,7 @@ export function createCollector(needs: {
     /** The signatures of the distributions that this request has followed: each once. */
     const followed = new Set<string>();
 
-    const readNow = () => readUnits(account, coins, caller.visitorBlock);
+    const readNow = () => readUnits(request, caller.visitorBlock);
     /** Runs `step` when it is the block's turn. */
     const inPlace = <T>(step: () => Promise<T>) =>
       flights.inPlace(
@@ -277,7 +271,7 @@ export function createCollector(needs: {
      * marks a bug.
      */
     async collect(
-      { account, coins, minimum = toLamports(0) }: CollectWanted,
+      { account, coins, minimum = toLamports(0) }: CollectedWallet,
       caller: CollectCaller,
       startedAt: MonotonicTime,
       log = needs.log,

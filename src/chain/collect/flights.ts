@@ -350,7 +350,8 @@ export function createFlights(
       unit.kind === "own" ? [...turn.coins.values()] : unit.sweeps.map(({ coin }) => coin);
     const isStale = !claim.isEarlier || turn.isLater || claim.landedSlot > read.slot;
     const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
-    const current = isStale || isPart ? await readUnits(account, coins, caller.visitorBlock) : read;
+    const current =
+      isStale || isPart ? await readUnits({ account, coins }, caller.visitorBlock) : read;
     const found = current === read ? unit : current.units.find(({ key }) => key === unit.key);
     const leftMs = claim.backsOffMs();
     const isTooLittle = (moved: Lamports) =>

@@ -1,5 +1,5 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { Balances, UncollectedFees } from "../balances/balances.ts";
+import type { Balances, CollectedWallet, UncollectedFees } from "../balances/balances.ts";
 import {
   chooseSweeps,
   collectableWith,
@@ -75,13 +75,10 @@ export function createReadUnits(needs: {
     return failedSimulations.errorOf(failureId(sweep), sweep.amount);
   }
 
-  return async (
-    account: AccountAddresses,
-    coins: readonly CoinAddresses[],
-    block: string | undefined,
-  ): Promise<ReadUnits> => {
+  return async (wallet: CollectedWallet, block: string | undefined): Promise<ReadUnits> => {
+    const { account } = wallet;
     const at = monotonicNow();
-    const fees = await balances.getUncollectedFees({ account, coins });
+    const fees = await balances.getUncollectedFees(wallet);
     const blockMs = failingBlocks.leftMs(account.address, block);
     const errors = fees.sweeps.map((sweep) => errorOf(sweep, blockMs));
     const sweeps = fees.sweeps.filter((_, i) => !errors[i]);

@@ -1,0 +1,95 @@
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
+import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
+import { newMint } from "../support/new-mint.ts";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000;
+const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
+
+let world: World;
+let liar: LyingEndpoint;
+/** A gateway that prefers an endpoint that lies to an honest one. */
+beforeEach(async () => {
+  world = await startWorld(async (sandbox) => {
+    liar = await startLyingEndpoint(sandbox);
+    return { SOLANA_RPC_URL: `${liar.url},${sandbox.rpc.url}` };
+  });
+});
+afterEach(async () => {
+  await world.close();
+  await liar.close();
+});
+
+/** The preferred endpoint changes what it returns of accounts that `isChosen`, but for sysvars. */
+const lieAbout = (isChosen: (address: string) => boolean, change: (account: any) => unknown) => {
+  liar.lie({
+    getMultipleAccounts(tellTruth, [keys]) {
+      const { context, value } = tellTruth();
+      const isLie = (address: string) => !SYSVARS.includes(address) && isChosen(address);
+      return {
+        context,
+        value: value.map((account: any, i: number) =>
+          isLie(keys[i]) && account ? change(account) : account,
+        ),
+      };
+    },
+  });
+};
+const leaveOut = () => null;
+const collect = (handle: string, mints: string[] = []) =>
+  world.collect(world.account(handle).id, {}, mints);
+const readsAt = (endpoint: { readonly calls: readonly { readonly method: string }[] }) =>
+  endpoint.calls.filter(isMethod("getMultipleAccounts")).length;
+
+function launchCoin(handle: string): string {
+  const mint = newMint();
+  const creator = world.account(handle).address;
+  world.sandbox.coins.launch({ mint, creator, fees: BigInt(SOL) });
+  return mint;
+}
+
+describe("an endpoint that hides fees alone does not decide that nothing waits", () => {
+  it("when it leaves the vaults out", async () => {
+    lieAbout(() => true, leaveOut);
+    const { status, body } = await collect("creator");
+    expect({ status, success: body.success }).toEqual({ status: 200, success: true });
+  });
+
+  it("when it understates the vaults", async () => {
+    const { creatorVault, ammVault } = world.account("creator");
+    lieAbout(
+      (address) => [creatorVault, ammVault].includes(address),
+      (account) => (account.space === 0 ? { ...account, lamports: 700_000 } : null),
+    );
+    expect((await collect("creator")).body).toMatchObject({ success: true });
+  });
+
+  it("when it leaves out the coin that the caller names", async () => {
+    const mint = launchCoin("creator");
+    const { creatorVault, ammVault, address } = world.account("creator");
+    const { chain } = world.sandbox;
+    await collect("creator");
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + BigInt(SOL));
+    const own = [creatorVault, ammVault, address];
+    lieAbout((account) => !own.includes(account), leaveOut);
+    const { body } = await collect("creator", [mint]);
+    expect(body).toMatchObject({ success: true, collected: "2.0000" });
+  });
+});
+
+it("says that nothing waits after one read at each of two endpoints", async () => {
+  world.forgetCalls();
+  liar.calls.length = 0;
+  const { body } = await collect("artist010");
+  expect(body).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
+  expect([readsAt(liar), readsAt(world.sandbox.rpc)]).toEqual([1, 1]);
+});
+
+it("says that nothing waits if no other endpoint answers", async () => {
+  world.sandbox.rpc.faults.add({ then: "reset" });
+  const { body } = await collect("artist010");
+  expect(body).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
+});
