@@ -146,3 +146,20 @@ it("amounts about which two endpoints differ are not shown", async () => {
   endpoints[0]!.stopLying();
   expect(await readHistory()).toEqual(all);
 });
+
+it.each([0, 1, 2])(
+  "amounts that only endpoint %i reports are not shown while the two others fail for a moment",
+  async (i) => {
+    await start(3);
+    overstate(endpoints[i]!);
+    for (const { faults } of endpoints.filter((endpoint) => endpoint !== endpoints[i]))
+      faults.add({ then: "reset", when: isMethod("getTransaction"), times: all.length });
+    expect(await readTransfers()).toEqual(all.map((signature) => [signature, "1000000000"]));
+  },
+);
+
+it("amounts of the only endpoint that returns transactions are shown", async () => {
+  await start(2);
+  endpoints[0]!.faults.add({ then: "reset", when: isMethod("getTransaction") });
+  expect(await readHistory()).toEqual(all);
+});

@@ -43,7 +43,7 @@ const ADDRESSES_PER_ENTRY = 5;
 const MAX_COINS_SEEN = 100;
 /**
  * How many times to try to read a transaction: a node may list transactions that it cannot return
- * yet.
+ * yet, and an endpoint that fails for a moment does not leave the amounts to another one alone.
  */
 const READS = 3;
 const REREAD_MS = 400;
@@ -115,7 +115,7 @@ export function createHistory(needs: {
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
       reader.signal.throwIfAborted();
       const found = await own(reader, () => rpc.readTransaction(signature, address));
-      if (found) {
+      if (found && !(found.isAlone && readsLeft > 1)) {
         const effect = {
           transfer: toTransfer(found.transaction, signature, account),
           coins: sweptCoinsOf(found.transaction, account),
@@ -124,7 +124,7 @@ export function createHistory(needs: {
         return effect;
       }
       // One endpoint could invent signatures: they cost one read each, and fail nothing.
-      if (isDoubtful) return undefined;
+      if (isDoubtful && !found) return undefined;
       if (readsLeft > 1) await sleep(rereadMs);
     }
     throw new RpcError("unreadable", "getTransaction", "every endpoint");

@@ -38,7 +38,7 @@ export function createRpc(
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
     judge;
   const failover = createFailover({ endpoints, judge, takeTurn: chainPlan?.turn, rpcTimeoutMs });
-  const reads = { failover, callEndpoint, isReached };
+  const reads = { failover, callEndpoint, isReached, isDown: judge.isDown };
   const readAccounts = createReadAccounts(reads);
   const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, judge });
   const statuses = createSignatureStatuses({
@@ -47,7 +47,6 @@ export function createRpc(
     getFinalizedBlock,
     readTransactionAt: createReadTransaction(reads),
     hasFault: judge.hasFault,
-    isDown: judge.isDown,
     judgeReads(readers, failures) {
       for (const [endpoint, error] of failures) judge.failed(endpoint, error);
       const refusals = [...failures].filter(([, error]) => isRefusal(error));

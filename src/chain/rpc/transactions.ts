@@ -3,7 +3,7 @@ import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { FINALIZED } from "./commitment.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
-import { RpcError } from "./rpc-error.ts";
+import { isRefusal, RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
@@ -21,6 +21,8 @@ export interface ReadTransaction {
   readonly transaction: LandedTransaction;
   /** False if only one of several endpoints returns it. */
   readonly isCertain: boolean;
+  /** Whether another endpoint has failed only now: read again, because it may return another. */
+  readonly isAlone: boolean;
 }
 
 /** What a transaction did to its accounts. Addresses are in base58. */
@@ -95,8 +97,10 @@ export function createTransactions(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
+  /** Whether an endpoint has failed for some seconds. */
+  isDown: (endpoint: Endpoint) => boolean;
 }) {
-  const { failover, callEndpoint, isReached } = needs;
+  const { failover, callEndpoint, isReached, isDown } = needs;
 
   const readAt = createReadTransaction(needs);
 
@@ -172,19 +176,24 @@ export function createTransactions(needs: {
       address: string,
     ): Promise<ReadTransaction | undefined> {
       const readFrom = readAt(signature, (keys) => keys.includes(address));
+      let isAlone = false;
       const answers = await failover.callTwo<LandedTransaction | Error | undefined>(
         readFrom,
-        (_, error) => error as Error,
+        (endpoint, error) => {
+          isAlone ||= !isRefusal(error) && !isDown(endpoint);
+          return error as Error;
+        },
         (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),
       );
       const quorum = Math.min(MIN_AGREEING, answers.length);
       const groups = groupsOf(answers);
       const agreeing = groups.find(({ length }) => length >= quorum);
-      if (agreeing) return { transaction: agreeing[0]!, isCertain: true };
+      if (agreeing) return { transaction: agreeing[0]!, isCertain: true, isAlone: false };
       if (groups.length > 1) throw new RpcError("unreadable", "getTransaction", "every endpoint");
       const absent = answers.filter((answer) => answer === undefined).length;
       const transaction = groups[0]?.[0];
-      if (transaction) return absent < MIN_AGREEING ? { transaction, isCertain: false } : undefined;
+      if (transaction && absent < MIN_AGREEING) return { transaction, isCertain: false, isAlone };
+      if (transaction) return undefined;
       if (absent === 0) throw answers[0] as Error;
       return undefined;
     },
