@@ -129,9 +129,9 @@ export async function checkChain(needs: {
       const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
       return [bad("SOLANA_RPC_URL", text)];
     }
-    const [found, [payer]] = accounts;
+    const [ofPrograms, [payer]] = accounts;
     return [
-      ...programs.map((program, i) => checkProgram(program, found[i]!)),
+      ...programs.map((program, i) => checkProgram(program, ofPrograms[i]!)),
       ...checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
     ];
   }

@@ -103,8 +103,10 @@ export function createBalances(needs: {
 
   /** If the AMM left an amount in the vault last time, sets `ammMinimum` just above that amount. */
   function withFindings(vaults: Vaults, ammVault: string): Vaults {
-    const left = findings.leftInAmm(ammVault);
-    return left === undefined ? vaults : { ...vaults, ammMinimum: toLamports(left + 1n) };
+    const leftAmount = findings.leftInAmm(ammVault);
+    return leftAmount === undefined
+      ? vaults
+      : { ...vaults, ammMinimum: toLamports(leftAmount + 1n) };
   }
 
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
@@ -118,24 +120,25 @@ export function createBalances(needs: {
       state.address?.lamports ?? toLamports(0),
       unwithdrawableIn(state),
     );
-    return (named) => {
-      if (named.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
-      const coins = named.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
+    return (namedCoins) => {
+      if (namedCoins.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
+      const coins = namedCoins.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
       // All entries of a shared coin have the same sweep.
       const sweeps = new Set(
         coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])),
       );
-      const chosen = chooseSweeps([...sweeps], vaults, maxRentLamports);
+      const chosenSweeps = chooseSweeps([...sweeps], vaults, maxRentLamports);
       return {
-        vault: collectableWith(chosen, vaults),
+        vault: collectableWith(chosenSweeps, vaults),
         pda,
         coins: coins.map(({ sweep, ...fees }) => {
           if (fees.reason !== null || !sweep) return fees;
-          const found = chosen.find(
+          const chosenSweep = chosenSweeps.find(
             (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
           );
           const isMoved =
-            found && !(found.stage === "SHARED" && fees.stage === "POOL" && !found.withPool);
+            chosenSweep &&
+            !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !chosenSweep.withPool);
           return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
         }),
       };

@@ -108,8 +108,8 @@ export function createCoinFindings(
      * because they were too few.
      */
     found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
-      const known = findings.get(mintOrVault);
-      if (known?.reason === reason && (!reason || known?.tooLittle === tooLittle)) return;
+      const finding = findings.get(mintOrVault);
+      if (finding?.reason === reason && (!reason || finding?.tooLittle === tooLittle)) return;
       learn({ id: mintOrVault, reason, tooLittle });
     },
     /**

@@ -90,7 +90,7 @@ export function toSharedFees(
     distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
   const refusal = findReason();
   const distribution = refusal === null ? toDistribution(curve!) : undefined;
-  const blocked = distribution ? reasonNotCounted(distribution) : refusal;
+  const finalRefusal = distribution ? reasonNotCounted(distribution) : refusal;
 
   /** Returns why no collect can distribute the fees; null if a collect can try. */
   function findReason(): UncollectableReason | null {
@@ -100,8 +100,8 @@ export function toSharedFees(
     if (isPaused) return "PAUSED";
     // The fee payer signs the distribution, so it must not be one of the shareholders. A program
     // that the transaction calls cannot be one either: a message cannot write to it.
-    const blocked = [feePayer, ...CALLED_PROGRAMS];
-    return shareholders.some(({ address }) => blocked.includes(address))
+    const refusedAddresses = [feePayer, ...CALLED_PROGRAMS];
+    return shareholders.some(({ address }) => refusedAddresses.includes(address))
       ? "SHAREHOLDER_BLOCKED"
       : null;
   }
@@ -120,15 +120,15 @@ export function toSharedFees(
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
 
     function compose(withPool: boolean): Distribution {
-      const held = toLamports(vaults.creatorVault + (withPool ? inAmm : 0n));
-      const paid = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, held) : 0n;
+      const heldAmount = toLamports(vaults.creatorVault + (withPool ? inAmm : 0n));
+      const paidRent = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, heldAmount) : 0n;
       const distributable = saturatingSubtract(
-        toLamports(held + paid + curve.waiting),
+        toLamports(heldAmount + paidRent + curve.waiting),
         vaults.rentMinimum,
       );
       // Nothing trades on the curve of a coin that has migrated.
       const withCurve = !pool || curve.waiting > 0n;
-      const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paid : 0n;
+      const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paidRent : 0n;
       const forPool = withPool
         ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.POOL
         : 0n;
@@ -160,7 +160,7 @@ export function toSharedFees(
     amount: bigint | null,
     reason: CoinFees["reason"],
   ): SweepableFees {
-    const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : blocked);
+    const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : finalRefusal);
     return {
       mint: coin.mint,
       stage,

@@ -40,7 +40,7 @@ export interface WalletState {
 /** What a collect would gain from a wallet in this state. */
 export interface Appraisal {
   readonly gain: Lamports;
-  /** Whether that is worth a collect. If not, one more endpoint is asked before the state counts. */
+  /** Whether that is worth a collect. If not, another endpoint is asked before the state counts. */
   readonly isEnough: boolean;
 }
 
@@ -104,7 +104,7 @@ export function createReadWallets(needs: {
 
   const ask: Ask<WalletToRead, WalletState> = async (wallets, answer) => {
     /** Answers that show too little, by the wallet's index, until another endpoint has answered. */
-    const doubted = new Map<number, Found>();
+    const doubtedReadings = new Map<number, Found>();
     try {
       await rpc.readAccounts({
         groups: wallets.map(toKeys),
@@ -118,32 +118,32 @@ export function createReadWallets(needs: {
             floors.landedSlotOf(account.address),
           );
         },
-        take(i, found) {
+        take(i, reading) {
           const wallet = wallets[i]!;
-          const [creatorVault, ammVault, address] = found.accounts;
+          const [creatorVault, ammVault, address] = reading.accounts;
           if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
             return "unusable";
-          const appraisal = wallet.appraise?.(decode(wallet, found));
-          const other = doubted.get(i);
+          const appraisal = wallet.appraise?.(decode(wallet, reading));
+          const other = doubtedReadings.get(i);
           if (appraisal && !appraisal.isEnough && !other) {
-            doubted.set(i, found);
+            doubtedReadings.set(i, reading);
             return "unusable";
           }
           const isOtherMore =
             appraisal && other && wallet.appraise!(decode(wallet, other)).gain > appraisal.gain;
-          const answers = isOtherMore ? [other, found] : other ? [found, other] : [found];
-          const taken = takeFirst(wallet, answers);
-          if (!taken) return "older";
-          doubted.delete(i);
-          answer(i, decode(wallet, taken));
+          const answers = isOtherMore ? [other, reading] : other ? [reading, other] : [reading];
+          const shownReading = takeFirst(wallet, answers);
+          if (!shownReading) return "older";
+          doubtedReadings.delete(i);
+          answer(i, decode(wallet, shownReading));
           return "taken";
         },
       });
     } catch (error) {
       // No other endpoint has answered: the only answer counts.
-      for (const [i, found] of doubted) {
-        const taken = takeFirst(wallets[i]!, [found]);
-        if (taken) answer(i, decode(wallets[i]!, taken));
+      for (const [i, reading] of doubtedReadings) {
+        const shownReading = takeFirst(wallets[i]!, [reading]);
+        if (shownReading) answer(i, decode(wallets[i]!, shownReading));
       }
       throw error;
     }
@@ -177,23 +177,23 @@ export function createReadWallets(needs: {
 
 /** Returns the first wallets, as many as one call can read, but at least one. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
-  const taken: Wallet[] = [];
+  const firstWallets: Wallet[] = [];
   let accounts = 0;
   for (const wallet of wallets) {
     accounts += accountsOf(wallet);
-    if (taken.length > 0 && accounts > MAX_KEYS_PER_CALL) break;
-    taken.push(wallet);
+    if (firstWallets.length > 0 && accounts > MAX_KEYS_PER_CALL) break;
+    firstWallets.push(wallet);
   }
-  return taken;
+  return firstWallets;
 }
 
 /** How many accounts a wallet adds to a call with `others`. */
 function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins[] = []): number {
   if (coins.length === 0) return ACCOUNTS_PER_WALLET;
-  const added = coins.filter(
+  const addedCoins = coins.filter(
     ({ mint }) => !others.some((other) => other.coins.some((coin) => coin.mint === mint)),
   );
-  return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * added.length;
+  return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * addedCoins.length;
 }
 
 /** The part of a call that a wallet takes, in keys: only whole wallets fit. */

@@ -104,27 +104,27 @@ export function createHistory(needs: {
   async function readEffect(
     account: AccountAddresses,
     address: string,
-    listed: ListedTransaction,
+    listing: ListedTransaction,
     reader: Caller,
   ): Promise<Effect | undefined> {
-    const { signature, hasFailed, isDoubtful } = listed;
+    const { signature, hasFailed, isDoubtful } = listing;
     if (hasFailed) return undefined;
     const key = `${signature} ${account.address}`;
-    const cached = cache.get(key);
-    if (cached) return cached;
+    const cachedEffect = cache.get(key);
+    if (cachedEffect) return cachedEffect;
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
       reader.signal.throwIfAborted();
-      const found = await own(reader, () => rpc.readTransaction(signature, address));
-      if (found && !(found.isAlone && readsLeft > 1)) {
+      const reading = await own(reader, () => rpc.readTransaction(signature, address));
+      if (reading && !(reading.isAlone && readsLeft > 1)) {
         const effect = {
-          transfer: toTransfer(found.transaction, signature, account),
-          coins: sweptCoinsOf(found.transaction, account),
+          transfer: toTransfer(reading.transaction, signature, account),
+          coins: sweptCoinsOf(reading.transaction, account),
         };
-        if (found.isCertain) cache.set(key, effect);
+        if (reading.isCertain) cache.set(key, effect);
         return effect;
       }
       // One endpoint could invent signatures: they cost one read each, and fail nothing.
-      if (isDoubtful && !found) return undefined;
+      if (isDoubtful && !reading) return undefined;
       if (readsLeft > 1) await sleep(rereadMs);
     }
     throw new RpcError("unreadable", "getTransaction", "every endpoint");
@@ -158,36 +158,40 @@ export function createHistory(needs: {
       const { address } = account;
       const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
       // List one transaction more than the page looks at, to learn whether there are older ones.
-      const found = await listTransactions(
+      const list = await listTransactions(
         account,
         address,
         { after, limit: maxLookedAt + 1 },
         reader,
       );
-      if (!found) return undefined;
-      const shown: (Effect & { readonly transfer: Transfer })[] = [];
-      let looked = 0;
-      const end = Math.min(found.length, maxLookedAt);
-      while (shown.length < first && looked < end) {
+      if (!list) return undefined;
+      const shownEffects: (Effect & { readonly transfer: Transfer })[] = [];
+      let lookedAtCount = 0;
+      const end = Math.min(list.length, maxLookedAt);
+      while (shownEffects.length < first && lookedAtCount < end) {
         const effects = await Promise.all(
-          found
-            .slice(looked, Math.min(looked + READ_AT_ONCE, end))
-            .map((listed) => readEffect(account, address, listed, reader)),
+          list
+            .slice(lookedAtCount, Math.min(lookedAtCount + READ_AT_ONCE, end))
+            .map((listing) => readEffect(account, address, listing, reader)),
         );
         for (const effect of effects) {
-          if (shown.length === first) break;
-          if (effect?.transfer) shown.push({ transfer: effect.transfer, coins: effect.coins });
-          looked++;
+          if (shownEffects.length === first) break;
+          if (effect?.transfer)
+            shownEffects.push({ transfer: effect.transfer, coins: effect.coins });
+          lookedAtCount++;
         }
       }
       const mintsOf = await readMints(
-        shown.map(({ coins }) => coins),
+        shownEffects.map(({ coins }) => coins),
         reader,
       );
       return {
-        transfers: shown.map(({ transfer, coins }) => ({ ...transfer, mints: mintsOf(coins) })),
-        endCursor: found[looked - 1]?.signature ?? after,
-        hasNextPage: looked < found.length,
+        transfers: shownEffects.map(({ transfer, coins }) => ({
+          ...transfer,
+          mints: mintsOf(coins),
+        })),
+        endCursor: list[lookedAtCount - 1]?.signature ?? after,
+        hasNextPage: lookedAtCount < list.length,
       };
     },
 
@@ -205,13 +209,13 @@ export function createHistory(needs: {
       );
       // A collect names both addresses.
       const bySignature = new Map(
-        lists.flatMap((listed = [], i) =>
-          listed.map((each) => [each.signature, { listed: each, address: addresses[i]! }] as const),
+        lists.flatMap((list = [], i) =>
+          list.map((each) => [each.signature, { listing: each, address: addresses[i]! }] as const),
         ),
       );
-      const newestFirst = [...bySignature.values()].sort((a, b) => b.listed.slot - a.listed.slot);
+      const newestFirst = [...bySignature.values()].sort((a, b) => b.listing.slot - a.listing.slot);
       const effects = await Promise.all(
-        newestFirst.map(({ listed, address }) => readEffect(account, address, listed, reader)),
+        newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),
       );
       const coins = effects.flatMap((effect) => effect?.coins ?? []);
       const mintsOf = await readMints(coins, reader);

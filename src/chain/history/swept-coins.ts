@@ -43,5 +43,5 @@ export function sweptCoinsOf(
 }
 
 /** Leaves out what a node did not send. */
-const toAddresses = (found: ReadonlySet<string | undefined>) =>
-  [...found].filter(Boolean) as string[];
+const toAddresses = (keys: ReadonlySet<string | undefined>) =>
+  [...keys].filter(Boolean) as string[];

@@ -44,11 +44,14 @@ export function toTransfer(
   const at = toDate(transaction.blockTime);
   if (after < before)
     return { kind: "WITHDRAWN", lamports: toLamports(before - after), signature, at };
-  const arrived = toLamports(after - before);
-  const moved = movedByCollects(transaction, account);
-  const collected = moved < arrived ? moved : arrived;
-  if (collected >= MIN_ARRIVED) return { kind: "COLLECTED", lamports: collected, signature, at };
-  return arrived < MIN_ARRIVED ? undefined : { kind: "RECEIVED", lamports: arrived, signature, at };
+  const arrivedAmount = toLamports(after - before);
+  const movedAmount = movedByCollects(transaction, account);
+  const collectedAmount = movedAmount < arrivedAmount ? movedAmount : arrivedAmount;
+  if (collectedAmount >= MIN_ARRIVED)
+    return { kind: "COLLECTED", lamports: collectedAmount, signature, at };
+  return arrivedAmount < MIN_ARRIVED
+    ? undefined
+    : { kind: "RECEIVED", lamports: arrivedAmount, signature, at };
 }
 
 /**
@@ -67,15 +70,15 @@ function movedByCollects(
     const distribution = program === LAUNCHPAD_PROGRAM_ID ? DISTRIBUTIONS.get(data) : undefined;
     if (distribution) vaults.add(accounts[distribution.vault] ?? creatorVault);
   }
-  let moved = 0n;
+  let movedAmount = 0n;
   for (const { program, accounts, data } of instructions) {
     const [from, to] = accounts;
     if (program === SYSTEM_PROGRAM && to === address && vaults.has(from ?? ""))
-      moved += decodeTransfer(data);
+      movedAmount += decodeTransfer(data);
   }
   const { before, after } = balances.get(creatorVault) ?? NO_CHANGE;
-  const lost = saturatingSubtract(before, after);
-  return moved > lost ? toLamports(moved) : lost;
+  const lostAmount = saturatingSubtract(before, after);
+  return movedAmount > lostAmount ? toLamports(movedAmount) : lostAmount;
 }
 
 /**

@@ -38,17 +38,17 @@ export function toVaults(
 ): Vaults {
   const rentMinimum = rentMinimumOf(rent, 0);
   const lamports = creatorVault?.lamports ?? toLamports(0);
-  const wrapped = readWrappedSol(ammVault);
+  const wrappedSol = readWrappedSol(ammVault);
   const ofToken = saturatingSubtract(
     rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES),
     ammVault?.lamports ?? toLamports(0),
   );
   return {
     creatorVault: lamports,
-    ammVault: wrapped ?? toLamports(0),
+    ammVault: wrappedSol ?? toLamports(0),
     missingRent: {
       CURVE: saturatingSubtract(rentMinimum, lamports),
-      POOL: wrapped === undefined ? ofToken : toLamports(0),
+      POOL: wrappedSol === undefined ? ofToken : toLamports(0),
     },
     rentMinimum,
     rent,
@@ -127,7 +127,7 @@ export function chooseSweeps(
   fit: (chosen: readonly ChosenSweep[]) => boolean = () => true,
 ): ChosenSweep[] {
   if (sweeps.length === 0) return [];
-  const chosen: ChosenSweep[] = [];
+  const chosenSweeps: ChosenSweep[] = [];
   const missingRent = { ...vaults.missingRent };
 
   function choose(sweep: Sweep): boolean {
@@ -137,26 +137,29 @@ export function chooseSweeps(
     if (
       rent > maxRentLamports ||
       !isRentAcceptable(rent, sweep.amount) ||
-      !fit([...chosen, candidate])
+      !fit([...chosenSweeps, candidate])
     )
       return false;
-    chosen.push(candidate);
+    chosenSweeps.push(candidate);
     if (stage !== "SHARED") missingRent[stage] = toLamports(0);
     return true;
   }
-  let left = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0));
+  let otherSweeps = sweeps.toSorted((a, b) =>
+    a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0,
+  );
   // Once a sweep has paid for a vault, another sweep that was too expensive may be acceptable: try
   // again.
-  for (let before = Infinity; left.length < before;) {
-    before = left.length;
-    left = left.filter(
+  for (let before = Infinity; otherSweeps.length < before;) {
+    before = otherSweeps.length;
+    otherSweeps = otherSweeps.filter(
       (sweep) =>
         !choose(sweep) &&
         !(sweep.stage === "SHARED" && sweep.withoutPool && choose(sweep.withoutPool)),
     );
   }
 
-  if (amountOf("POOL", chosen) === 0n || inAmm(chosen, vaults) > 0n) return chosen;
+  if (amountOf("POOL", chosenSweeps) === 0n || inAmm(chosenSweeps, vaults) > 0n)
+    return chosenSweeps;
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);
 }
 
@@ -171,19 +174,19 @@ export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults
 
 /** Returns the lamports that a collect with these sweeps moves to the address. */
 export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const shared = sweeps.reduce(
+  const sharedAmount = sweeps.reduce(
     (sum, { stage, amount }) => (stage === "SHARED" ? sum + amount : sum),
     0n,
   );
-  return toLamports(inVaultsWith(sweeps, vaults) + shared);
+  return toLamports(inVaultsWith(sweeps, vaults) + sharedAmount);
 }
 
 /** Returns the part of {@link collectableWith} that comes from the account's own vaults. */
 export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
   const swept = amountOf("CURVE", sweeps);
-  const paid = swept > 0n ? vaults.missingRent.CURVE : 0n;
+  const paidRent = swept > 0n ? vaults.missingRent.CURVE : 0n;
   return saturatingSubtract(
-    toLamports(vaults.creatorVault + paid + swept + inAmm(sweeps, vaults)),
+    toLamports(vaults.creatorVault + paidRent + swept + inAmm(sweeps, vaults)),
     vaults.rentMinimum,
   );
 }

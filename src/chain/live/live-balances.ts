@@ -63,14 +63,14 @@ export function createLiveBalances(
   /** By {@link identityOf}; the wallet that was read longest ago comes first. */
   const wallets = new Map<string, Watched>();
   /** Wallets to read next. */
-  const changed = new Set<Watched>();
+  const changedWallets = new Set<Watched>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   let backoff: Backoff | undefined;
 
-  function join(requested: WalletWithCoins, addressBlock: string): Watched {
-    const wallet = wallets.get(identityOf(requested)) ?? {
-      ...requested,
+  function join(requestedWallet: WalletWithCoins, addressBlock: string): Watched {
+    const wallet = wallets.get(identityOf(requestedWallet)) ?? {
+      ...requestedWallet,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
       ...{ readAt: LONG_AGO, triedAt: LONG_AGO, nextRead: Promise.withResolvers<undefined>() },
     };
@@ -79,12 +79,12 @@ export function createLiveBalances(
   }
 
   function leave(wallet: Watched, addressBlock: string): void {
-    const left = wallet.watchers.get(addressBlock)! - 1;
-    if (left > 0) wallet.watchers.set(addressBlock, left);
+    const watchersLeft = wallet.watchers.get(addressBlock)! - 1;
+    if (watchersLeft > 0) wallet.watchers.set(addressBlock, watchersLeft);
     else wallet.watchers.delete(addressBlock);
     if (wallet.watchers.size > 0) return;
     wallets.delete(identityOf(wallet));
-    changed.delete(wallet);
+    changedWallets.delete(wallet);
   }
 
   /**
@@ -93,7 +93,7 @@ export function createLiveBalances(
    */
   function inTurn(): Iterable<Watched> {
     const due = [...wallets.values()].filter(({ triedAt }) => msSince(triedAt) >= livePeriodMs);
-    return new Set([...byBlock([...changed]), ...byBlock(due), ...wallets.values()]);
+    return new Set([...byBlock([...changedWallets]), ...byBlock(due), ...wallets.values()]);
   }
 
   /**
@@ -115,7 +115,7 @@ export function createLiveBalances(
     const startedAt = monotonicNow();
     for (const wallet of batch) {
       wallet.triedAt = startedAt;
-      changed.delete(wallet);
+      changedWallets.delete(wallet);
       // Move the wallet to the end.
       wallets.delete(identityOf(wallet));
       wallets.set(identityOf(wallet), wallet);
@@ -166,7 +166,7 @@ export function createLiveBalances(
     const [oldest] = wallets.values();
     if (isReading || !oldest) return;
     const waitMs = Math.max(
-      changed.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
+      changedWallets.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
       backoffLeftMs(backoff),
     );
     timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();
@@ -178,10 +178,10 @@ export function createLiveBalances(
      * each change and each outage. A slow watcher gets only the newest balance. Ends when `signal`
      * aborts.
      */
-    watch(requested: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
+    watch(requestedWallet: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
       const { signal, addressBlock } = watcher;
       const joinedAt = monotonicNow();
-      const wallet = join(requested, addressBlock);
+      const wallet = join(requestedWallet, addressBlock);
       const end = () => {
         leave(wallet, addressBlock);
       };
@@ -196,7 +196,7 @@ export function createLiveBalances(
     /** Reads a watched account soon. Call this when the account's balance has changed. */
     refresh({ address }: AccountAddresses): void {
       for (const wallet of wallets.values())
-        if (wallet.account.address === address) changed.add(wallet);
+        if (wallet.account.address === address) changedWallets.add(wallet);
       schedule();
     },
   };
@@ -217,11 +217,11 @@ async function* follow(
   joinedAt: MonotonicTime,
   signal: AbortSignal,
 ): AsyncGenerator<BalanceWith> {
-  let shown: number | undefined;
+  let shownVersion: number | undefined;
   while (!signal.aborted) {
     const { balance, readAt, version, nextRead } = wallet;
-    if (balance && readAt >= joinedAt && version !== shown) {
-      shown = version;
+    if (balance && readAt >= joinedAt && version !== shownVersion) {
+      shownVersion = version;
       yield balance;
     } else await untilAborted(nextRead.promise, signal).catch(() => undefined);
   }

@@ -33,10 +33,10 @@ function readKeyFile(path: string): string {
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? "unknown";
     // Quote only a text with a dot and a slash, as most paths have: a key in base64 has no dot.
-    const tried = path.includes(".") && path.includes("/") ? ` ${path}` : "";
+    const triedPath = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
     throw new Error(
-      `${EXPECTED}; the value is not a key, and cannot be read as a file${tried} (${code})${hint}`,
+      `${EXPECTED}; the value is not a key, and cannot be read as a file${triedPath} (${code})${hint}`,
     );
   }
 }

@@ -78,13 +78,16 @@ export function createBlocks(needs: {
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
-      const reported = results.flatMap((result) =>
+      const reportedSlots = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
       const up = needs.endpoints.filter((endpoint) => !judge.isDown(endpoint));
-      if (reported.length < 2 && up.length > 1) throw new RpcError("slot", "getSlot", up[0]!.host);
+      if (reportedSlots.length < 2 && up.length > 1)
+        throw new RpcError("slot", "getSlot", up[0]!.host);
       // Another endpoint has reached all slots but the first.
-      const slots = reported.sort((a, b) => b - a).filter((slot, i) => i > 0 || isReached(slot));
+      const slots = reportedSlots
+        .sort((a, b) => b - a)
+        .filter((slot, i) => i > 0 || isReached(slot));
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };

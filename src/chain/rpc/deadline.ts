@@ -46,11 +46,11 @@ export function memoizeByEndpoint<T>(
 ): Attempt<T> {
   const reads = new Map<Endpoint, () => Promise<T>>();
   return (endpoint, signal) => {
-    const memoized =
+    const memoizedRead =
       reads.get(endpoint) ??
       memoize(() => withDeadline(rpcTimeoutMs, (deadline) => read(endpoint, deadline)), maxAgeMs);
-    reads.set(endpoint, memoized);
-    return untilAborted(memoized(), signal).catch((cause: unknown) => {
+    reads.set(endpoint, memoizedRead);
+    return untilAborted(memoizedRead(), signal).catch((cause: unknown) => {
       throw toRpcError(cause, method, endpoint.host);
     });
   };

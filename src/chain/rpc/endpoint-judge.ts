@@ -55,13 +55,13 @@ export function createEndpointJudge(needs: {
   const isOnly = endpoints.length === 1;
   const callUnjudged: CallEndpoint = (...call) =>
     needs.callEndpoint(...call).finally(startAnewAfterSuspension);
-  const judged = { ...needs, callEndpoint: callUnjudged };
+  const partsNeeds = { ...needs, callEndpoint: callUnjudged };
   const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
   const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
-  const membership = createEndpointMembership(judged);
+  const membership = createEndpointMembership(partsNeeds);
   const backsOff = (endpoint: Endpoint) =>
     membership.isForeign(endpoint) || failures.isBackingOff(endpoint);
-  const progress = createEndpointProgress({ ...judged, backsOff });
+  const progress = createEndpointProgress({ ...partsNeeds, backsOff });
   const newest = createNewestSlot();
   const wasSuspended = createSuspensionCheck();
   const checks = createEndpointChecks({ endpoints, failures, membership, progress, fail });

@@ -51,11 +51,13 @@ export function createEndpointMembership(needs: {
   let rightHash: string | undefined;
 
   function learn(membership: Membership, genesisHash: string): void {
-    const preferred = all.find((each) => each.genesisHash !== undefined);
+    const preferredEndpoint = all.find((each) => each.genesisHash !== undefined);
     Object.assign(membership, { genesisHash, verifiedAt: monotonicNow() });
-    const isMorePreferred = !preferred || all.indexOf(membership) < all.indexOf(preferred);
+    const isMorePreferred =
+      !preferredEndpoint || all.indexOf(membership) < all.indexOf(preferredEndpoint);
     if (isMorePreferred) rightHash = genesisHash;
-    else if (!all.some((each) => each.genesisHash === rightHash)) rightHash = preferred.genesisHash;
+    else if (!all.some((each) => each.genesisHash === rightHash))
+      rightHash = preferredEndpoint.genesisHash;
     for (const each of all) {
       const isForeign = each.genesisHash !== undefined && each.genesisHash !== rightHash;
       if (isForeign && !each.isForeign) log.error({ host: each.endpoint.host }, IS_FOREIGN);
@@ -93,12 +95,13 @@ export function createEndpointMembership(needs: {
     signal: AbortSignal,
   ): Promise<T> {
     const { verifiedAt, genesisHash, isForeign } = of(endpoint);
-    const verified = verifiedAt === undefined ? untilAborted(verify(endpoint), signal) : undefined;
+    const verification =
+      verifiedAt === undefined ? untilAborted(verify(endpoint), signal) : undefined;
     const isSend = method === "sendTransaction";
     try {
-      if (isSend || genesisHash === undefined || isForeign) await verified;
+      if (isSend || genesisHash === undefined || isForeign) await verification;
       assertNotForeign(endpoint);
-      const [result] = await Promise.all([call(), verified]);
+      const [result] = await Promise.all([call(), verification]);
       // In the meantime, a more preferred endpoint may have changed which cluster is right.
       assertNotForeign(endpoint);
       return result;

@@ -84,13 +84,13 @@ export function createEndpointProgress(needs: {
 
   /** Logs a fault once, although it may come and go. */
   function logFault(track: Track): void {
-    const { endpoint, logged } = track;
+    const { endpoint, logged: lastLogged } = track;
     const { host } = endpoint;
     const fault = faultOf(track);
     if (fault) {
-      if (fault !== logged?.fault) log.warn({ host }, TEXTS[fault]);
+      if (fault !== lastLogged?.fault) log.warn({ host }, TEXTS[fault]);
       track.logged = { fault, at: monotonicNow() };
-    } else if (logged && msSince(logged.at) > OVER_MS) {
+    } else if (lastLogged && msSince(lastLogged.at) > OVER_MS) {
       log.info({ host }, "a chain endpoint's state is as good as the others' again");
       track.logged = undefined;
     }
@@ -106,8 +106,8 @@ export function createEndpointProgress(needs: {
 
     /** The text of the logged fault, if it is not over. */
     loggedFault(endpoint: Endpoint): string | undefined {
-      const { logged } = of(endpoint);
-      return logged && TEXTS[logged.fault];
+      const { logged: lastLogged } = of(endpoint);
+      return lastLogged && TEXTS[lastLogged.fault];
     },
 
     /** Records an answer's state. Returns whether the answer may be used. */

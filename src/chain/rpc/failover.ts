@@ -116,13 +116,13 @@ export function createFailover(needs: {
 }) {
   const { endpoints, judge, takeTurn, rpcTimeoutMs } = needs;
 
-  function avoiding(avoided: Endpoint | undefined, inOrder: readonly Endpoint[]) {
-    if (!avoided || judge.backsOff(avoided)) return inOrder;
+  function avoiding(avoidedEndpoint: Endpoint | undefined, inOrder: readonly Endpoint[]) {
+    if (!avoidedEndpoint || judge.backsOff(avoidedEndpoint)) return inOrder;
     const { others = [], backingOff = [] } = Object.groupBy(
-      inOrder.filter((endpoint) => endpoint !== avoided),
+      inOrder.filter((endpoint) => endpoint !== avoidedEndpoint),
       (endpoint) => (judge.backsOff(endpoint) ? "backingOff" : "others"),
     );
-    return [...others, avoided, ...backingOff];
+    return [...others, avoidedEndpoint, ...backingOff];
   }
 
   /** Tries all endpoints once. `waitsForBest`: only the best one, if only its slot is wrong. */
@@ -200,10 +200,10 @@ export function createFailover(needs: {
     Promise.all(
       some.map(async (endpoint) => {
         const maxMs = judge.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
-        const [settled] = await callAll([endpoint], attempt, maxMs);
-        return settled!.status === "fulfilled"
-          ? settled!.value
-          : toResult(endpoint, settled!.reason);
+        const [outcome] = await callAll([endpoint], attempt, maxMs);
+        return outcome!.status === "fulfilled"
+          ? outcome!.value
+          : toResult(endpoint, outcome!.reason);
       }),
     );
 
@@ -230,8 +230,9 @@ export function createFailover(needs: {
     call: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-      avoided?: Endpoint,
-    ): Promise<T> => start({ attempt, isComplete, withTransaction: false, avoided }),
+      avoidedEndpoint?: Endpoint,
+    ): Promise<T> =>
+      start({ attempt, isComplete, withTransaction: false, avoided: avoidedEndpoint }),
 
     /** Makes a call for a signed transaction: it waits for no turn, because blockhashes expire. */
     callAtOnce: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>

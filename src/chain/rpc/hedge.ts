@@ -31,7 +31,7 @@ export function hedge<T>(needs: {
   const stop = new AbortController();
   const open = new Set<Endpoint>();
   const slow = new Set<Endpoint>();
-  let asked = 0;
+  let askedCount = 0;
   let isSettled = false;
   const giveUp = () => {
     stop.abort(deadline.reason);
@@ -48,7 +48,7 @@ export function hedge<T>(needs: {
     }
 
     function start(): void {
-      const index = asked++;
+      const index = askedCount++;
       const endpoint = candidates[index]!;
       open.add(endpoint);
       const timer = setTimeout(() => {
@@ -69,7 +69,7 @@ export function hedge<T>(needs: {
             if (!isSettled) end(verdict.takeResult(endpoint, result));
           },
           (error: unknown) => {
-            if (!isSettled) end(verdict.takeError(endpoint, error, asked === 1));
+            if (!isSettled) end(verdict.takeError(endpoint, error, askedCount === 1));
           },
         );
     }
@@ -77,7 +77,7 @@ export function hedge<T>(needs: {
     /** Asks the next candidate, waits for the open attempts, or ends the call. */
     function goOn(): void {
       if (isSettled) return;
-      const candidate = stop.signal.aborted ? undefined : candidates[asked];
+      const candidate = stop.signal.aborted ? undefined : candidates[askedCount];
       if (candidate && verdict.isWorthAsking(candidate)) start();
       else if (open.size === 0 || (verdict.isEnough() && slow.isSupersetOf(open)))
         settle([...open]);

@@ -109,7 +109,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     bytes,
     take,
     minSlotOf = () => 0,
-    avoided,
+    avoided: avoidedEndpoint,
   }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
     /** The groups that are not taken yet. */
@@ -196,7 +196,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       return error;
     }
 
-    const unusable = await failover.call(readAt, (result) => result === undefined, avoided);
+    const unusable = await failover.call(readAt, (result) => result === undefined, avoidedEndpoint);
     if (unusable) throw unusable;
   };
 }

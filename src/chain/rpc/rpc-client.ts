@@ -84,13 +84,13 @@ export function createRpc(
      */
     async getAccounts(
       groups: readonly (readonly string[])[],
-      avoided?: Endpoint,
+      avoidedEndpoint?: Endpoint,
     ): Promise<Accounts[]> {
       const read: Accounts[] = [];
       await readAccounts({
         groups,
         bytes: 0,
-        avoided,
+        avoided: avoidedEndpoint,
         take(i, { accounts }) {
           if (accounts.some((account) => account?.isRounded)) return "unusable";
           read[i] = accounts;

@@ -73,8 +73,8 @@ function toAccount(value: unknown): Account | null | undefined {
 const accounts = z
   .custom<readonly unknown[]>(Array.isArray)
   .transform((values, context): readonly (Account | null)[] => {
-    const decoded = values.map(toAccount);
-    if (!decoded.includes(undefined)) return decoded as (Account | null)[];
+    const accounts = values.map(toAccount);
+    if (!accounts.includes(undefined)) return accounts as (Account | null)[];
     context.addIssue("expected accounts");
     return z.NEVER;
   });

@@ -110,11 +110,11 @@ export function createSignatureStatuses(
     const method = "getSignatureStatuses";
     const { context, value } = await callEndpoint(endpoint, method, [signatures, options], signal);
     if (value.length !== signatures.length) throw new RpcError("unreadable", method, endpoint.host);
-    const statuses = value.map((found): SignatureStatus | undefined => {
-      if (!found) return undefined;
-      const { err, confirmations, confirmationStatus } = found;
+    const statuses = value.map((entry): SignatureStatus | undefined => {
+      if (!entry) return undefined;
+      const { err, confirmations, confirmationStatus } = entry;
       // Used as `minContextSlot`, a slot that is too high would block reads.
-      const slot = found.slot <= context.slot && isReached(found.slot) ? found.slot : 0;
+      const slot = entry.slot <= context.slot && isReached(entry.slot) ? entry.slot : 0;
       const isFinal = confirmationStatus === FINALIZED.commitment || confirmations === null;
       return { err, isFinal, slot };
     });
@@ -131,9 +131,9 @@ export function createSignatureStatuses(
       await failover.callAtOnce(
         async (endpoint, signal) => {
           const open = [...statuses.keys()].filter((i) => !statuses[i]?.isFinal);
-          const asked = open.map((i) => signatures[i]!);
-          const found = await readStatuses(endpoint, asked, options, signal);
-          found.statuses.forEach((status, i) => {
+          const openSignatures = open.map((i) => signatures[i]!);
+          const answer = await readStatuses(endpoint, openSignatures, options, signal);
+          answer.statuses.forEach((status, i) => {
             if (status?.isFinal || !statuses[open[i]!]) statuses[open[i]!] = status;
           });
         },
@@ -205,7 +205,7 @@ export function createSignatureStatuses(
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
         if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return valid();
         try {
-          const [accepted, { statuses, slot }] = await Promise.all([
+          const [validity, { statuses, slot }] = await Promise.all([
             blockhash === undefined
               ? { value: false }
               : callEndpoint(
@@ -219,7 +219,7 @@ export function createSignatureStatuses(
           const [status] = statuses;
           if (status?.isFinal) return say(toFound(status));
           if (status) return say({ kind: "unknown" });
-          if (accepted.value) return valid();
+          if (validity.value) return valid();
           return say({ kind: slot >= absoluteSlot && !isWrongHeight ? "absent" : "past" });
         } catch {
           return say({ kind: "past" });

@@ -83,8 +83,8 @@ export function createSimulations(needs: {
      * less severe one counts: one endpoint alone makes nothing fail, and leaves nothing out. Throws
      * {@link RpcError} `refused` if every endpoint refuses the transaction.
      */
-    async simulateTransaction(transaction: string, wanted: SimulationWanted): Promise<Simulation> {
-      const { addresses, feePayer, severityOf, minSlot } = wanted;
+    async simulateTransaction(transaction: string, request: SimulationWanted): Promise<Simulation> {
+      const { addresses, feePayer, severityOf, minSlot } = request;
       const options = {
         ...SIMULATION,
         ...toMinContextSlot(minSlot),
@@ -97,16 +97,16 @@ export function createSimulations(needs: {
           const { value } = await simulate(endpoint, signal);
           const { err, unitsConsumed, accounts, preBalances, logs } = value;
           if (err !== null) return { err, logs: logs ?? [] };
-          const left = accounts?.[addresses.indexOf(feePayer)]?.lamports;
+          const payerLamports = accounts?.[addresses.indexOf(feePayer)]?.lamports;
           if (
-            left === undefined ||
+            payerLamports === undefined ||
             accounts?.length !== addresses.length ||
             !unitsConsumed ||
             unitsConsumed < 0
           )
             throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
           return {
-            ...{ err, endpoint, unitsConsumed, left },
+            ...{ err, endpoint, unitsConsumed, left: payerLamports },
             accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? EMPTY])),
             payerBefore: preBalances?.[0],
           };

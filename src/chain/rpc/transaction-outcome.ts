@@ -64,8 +64,8 @@ const MIN_AGREEING = 2;
  * | any other reports, life and time to agree are over          | disputed                      |
  * | any other reports                                           | undecided                     |
  */
-export function decide(reports: readonly TransactionReport[], passed: Passed = {}): Decision {
-  const { isAloneOver, hasLanded, isLifeOver, isAgreementOver } = passed;
+export function decide(reports: readonly TransactionReport[], deadlines: Passed = {}): Decision {
+  const { isAloneOver, hasLanded, isLifeOver, isAgreementOver } = deadlines;
   const quorum = Math.min(MIN_AGREEING, Math.max(1, reports.length));
   const count = (kind: TransactionReport["kind"]) =>
     reports.filter((report) => report.kind === kind).length;

@@ -80,15 +80,15 @@ export function createReadTransaction(needs: {
     ): Attempt<LandedTransaction | undefined> =>
     async (endpoint, signal) => {
       const method = "getTransaction";
-      const found = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
-      if (!found) return undefined;
-      const keys = keysOf(found);
-      const { err, preBalances, postBalances } = found.meta;
+      const answer = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
+      if (!answer) return undefined;
+      const keys = keysOf(answer);
+      const { err, preBalances, postBalances } = answer.meta;
       const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
-      const isOther = found.transaction.signatures[0] !== signature || !isRight(keys);
+      const isOther = answer.transaction.signatures[0] !== signature || !isRight(keys);
       if (isOther || (err === null && !isComplete))
         throw new RpcError("unreadable", method, endpoint.host);
-      return toLanded(found, keys, isReached);
+      return toLanded(answer, keys, isReached);
     };
 }
 
@@ -109,7 +109,7 @@ export function createTransactions(needs: {
       async (endpoint, signal) =>
         (await callEndpoint(endpoint, "getTransaction", [signature, READ_TRANSACTION], signal)) !==
         null,
-      (found) => found,
+      (isFound) => isFound,
     );
 
   return {
@@ -131,7 +131,7 @@ export function createTransactions(needs: {
           const method = "getSignaturesForAddress";
           const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
           const params = [address, before === undefined ? options : { ...options, before }];
-          const found = await callEndpoint(endpoint, method, params, signal).catch(
+          const entries = await callEndpoint(endpoint, method, params, signal).catch(
             (error: unknown) => {
               // Not a failure: any caller can make up a cursor, and the endpoint must not back off
               // for that.
@@ -144,21 +144,23 @@ export function createTransactions(needs: {
               throw error;
             },
           );
-          if (!found) return;
-          const signatures = new Set(found.map(({ signature }) => signature));
-          const isNewestFirst = found.every(({ slot }, i) => i === 0 || slot <= found[i - 1]!.slot);
-          const isCredible = found.every(({ slot }) => isReached(slot));
+          if (!entries) return;
+          const signatures = new Set(entries.map(({ signature }) => signature));
+          const isNewestFirst = entries.every(
+            ({ slot }, i) => i === 0 || slot <= entries[i - 1]!.slot,
+          );
+          const isCredible = entries.every(({ slot }) => isReached(slot));
           const repeats =
-            signatures.size < found.length || (before !== undefined && signatures.has(before));
-          if (found.length > limit || repeats || !isNewestFirst || !isCredible)
+            signatures.size < entries.length || (before !== undefined && signatures.has(before));
+          if (entries.length > limit || repeats || !isNewestFirst || !isCredible)
             throw new RpcError("unreadable", method, endpoint.host);
-          const listed = found.map(({ signature, slot, err }) => ({
+          const endpointList = entries.map(({ signature, slot, err }) => ({
             signature,
             slot,
             hasFailed: err !== null,
             isDoubtful: false,
           }));
-          lists.set(endpoint, listed);
+          lists.set(endpoint, endpointList);
           list = agree(lists, limit);
         },
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
@@ -248,17 +250,17 @@ function merge(
   other: readonly ListedTransaction[],
 ): readonly ListedTransaction[] {
   if (list.length === 0) return other;
-  const merged = [...list];
+  const mergedList = [...list];
   let end = 0;
   for (const each of other) {
-    const known = merged.findIndex(({ signature }) => signature === each.signature);
-    if (known >= 0) end = Math.max(end, known + 1);
+    const knownIndex = mergedList.findIndex(({ signature }) => signature === each.signature);
+    if (knownIndex >= 0) end = Math.max(end, knownIndex + 1);
     else {
-      while (end < merged.length && merged[end]!.slot > each.slot) end++;
-      merged.splice(end++, 0, each);
+      while (end < mergedList.length && mergedList[end]!.slot > each.slot) end++;
+      mergedList.splice(end++, 0, each);
     }
   }
-  return merged;
+  return mergedList;
 }
 
 type RawTransaction = NonNullable<RpcResult<"getTransaction">>;

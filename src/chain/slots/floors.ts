@@ -59,8 +59,8 @@ export function createFloors(needs: {
     if (current.size < MAX_PER_GENERATION) return;
     forgottenSlot = ifReached(forgottenSlot);
     for (const forgotten of before.values()) {
-      const { shown, landed } = toSlots(forgotten);
-      forgottenSlot = Math.max(forgottenSlot, shown, landed);
+      const { shown: shownSlot, landed: landedSlot } = toSlots(forgotten);
+      forgottenSlot = Math.max(forgottenSlot, shownSlot, landedSlot);
     }
     before = current;
     current = new Map();
@@ -68,10 +68,10 @@ export function createFloors(needs: {
 
   function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
     if (!floor) return slot < ifReached(forgottenSlot);
-    const { shown, landed } = toSlots(floor);
+    const { shown: shownSlot, landed: landedSlot } = toSlots(floor);
     // The collect has changed the amounts last shown.
-    if (landed > shown) return slot < landed;
-    return slot < shown && !isShown(amounts, floor);
+    if (landedSlot > shownSlot) return slot < landedSlot;
+    return slot < shownSlot && !isShown(amounts, floor);
   }
 
   return {
@@ -84,13 +84,13 @@ export function createFloors(needs: {
         const floor = floorOf(address);
         // A coin that does not exist needs no floor: it has no amounts.
         if (!floor && amounts.length === 0) continue;
-        const kept = floor ?? { shownSlot: slot, amounts, landedSlot: 0 };
-        if (slot >= ifReached(kept.shownSlot)) {
-          kept.shownSlot = slot;
+        const keptFloor = floor ?? { shownSlot: slot, amounts, landedSlot: 0 };
+        if (slot >= ifReached(keptFloor.shownSlot)) {
+          keptFloor.shownSlot = slot;
           // Keep the array if its amounts are equal: replacing it has no use.
-          if (!isShown(amounts, kept)) kept.amounts = amounts;
+          if (!isShown(amounts, keptFloor)) keptFloor.amounts = amounts;
         }
-        keep(address, kept);
+        keep(address, keptFloor);
       }
       return true;
     },
@@ -129,5 +129,6 @@ export function createFloors(needs: {
   };
 }
 
-const isShown = (amounts: readonly unknown[], { amounts: shown }: Floor) =>
-  shown.length === amounts.length && shown.every((amount, i) => amount === amounts[i]);
+const isShown = (amounts: readonly unknown[], { amounts: shownAmounts }: Floor) =>
+  shownAmounts.length === amounts.length &&
+  shownAmounts.every((amount, i) => amount === amounts[i]);
