@@ -18,8 +18,9 @@ interface Change {
 }
 
 /**
- * Assembles the changes in the folder `root`. The version's section replaces the heading
- * "Unreleased", and keeps that section's text; without this heading, it becomes the first section.
+ * Assembles the changes in the folder `root`. The version's section replaces the section
+ * "Unreleased", and keeps its text and its changes, each list before the new ones; without this
+ * section, it becomes the first one.
  */
 export function assembleChanges(root: string, version: string): void {
   const paths = globSync("changes/*", { cwd: root })
@@ -34,7 +35,7 @@ export function assembleChanges(root: string, version: string): void {
   const [before, ...sections] = changelog.split(/^(?=## )/m);
   const isUnreleased = sections[0]?.startsWith("## Unreleased\n");
   const unreleased = isUnreleased ? sections.shift()!.split("\n").slice(1).join("\n").trim() : "";
-  const blocks = [unreleased, ...toBlocks(paths.map(readChange))].filter(Boolean);
+  const blocks = toBlocks(unreleased, paths.map(readChange));
   if (blocks.length === 0) throw new Error("no changes to release");
   const section = `${[`## ${version}`, ...blocks].join("\n\n")}\n`;
   writeFileSync(changelogPath, [`${before!}${section}`, ...sections].join("\n"));
@@ -52,17 +53,38 @@ function readChange(path: string): Change {
   return { kind, audience, text };
 }
 
-/** The headings, each followed by its lists, without empty ones. */
-function toBlocks(changes: readonly Change[]): string[] {
-  return Object.entries(KINDS).flatMap(([kind, heading]) => {
-    const lists = Object.entries(AUDIENCES).flatMap(([audience, title]) => {
-      const items = changes
-        .filter((change) => change.kind === kind && change.audience === audience)
-        .map(({ text }) => `- ${text.replaceAll(/\n(?=.)/g, "\n  ")}`);
-      return items.length > 0 ? [title, items.join("\n")] : [];
-    });
-    return lists.length > 0 ? [`### ${heading}`, ...lists] : [];
-  });
+/**
+ * The text before the first heading, then the headings, each followed by its lists; without empty
+ * ones. Throws if this would lose text of `unreleased`.
+ */
+function toBlocks(unreleased: string, changes: readonly Change[]): string[] {
+  const [text = "", ...parts] = `\n${unreleased}`.split(/\n(?=### )/);
+  const blocksWith = (newChanges: readonly Change[]) => [
+    text.trim(),
+    ...Object.entries(KINDS).flatMap(([kind, heading]) => {
+      const part = parts.find((each) => each.startsWith(`### ${heading}\n`)) ?? "";
+      const lists = Object.entries(AUDIENCES).flatMap(([audience, title]) => {
+        const items = newChanges
+          .filter((change) => change.kind === kind && change.audience === audience)
+          .map((change) => `- ${change.text.replaceAll(/\n(?=.)/g, "\n  ")}`);
+        const list = [listOf(part, title), ...items].filter(Boolean).join("\n");
+        return list ? [title, list] : [];
+      });
+      return lists.length > 0 ? [`### ${heading}`, ...lists] : [];
+    }),
+  ];
+  const toText = (blocks: readonly string[]) => blocks.filter(Boolean).join("\n\n");
+  if (toText(blocksWith([])) !== unreleased)
+    throw new Error(
+      `CHANGELOG.md, "Unreleased": expected a text, then lists after ${Object.values(KINDS).join(", ")}, each after ${Object.values(AUDIENCES).join(" or ")}`,
+    );
+  return blocksWith(changes).filter(Boolean);
+}
+
+/** The list after a title in the text of a heading; empty if there is none. */
+function listOf(part: string, title: string): string {
+  const [, list = ""] = part.split(`\n${title}\n`);
+  return list.split(/^For /m, 1)[0]!.trim();
 }
 
 if (import.meta.main) {

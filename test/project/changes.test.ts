@@ -70,6 +70,67 @@ it('a section "Unreleased" becomes the version\'s, before the changes from files
   );
 });
 
+it('changes from files go to the lists that "Unreleased" has, after their entries', () => {
+  const unreleased =
+    "By hand.\n\n### Breaking\n\nFor callers:\n\n- An old break.\n\n### Fixed\n\nFor callers:\n\n- An old fix.\n\nFor operators:\n\n- Another.";
+  const root = project(`# Changelog\n\n## Unreleased\n\n${unreleased}\n\n${RELEASED}`, {
+    "breaking-operators-a.md": "A new break.",
+    "fixed-callers-a.md": "A new fix.",
+    "new-callers-a.md": "A is new.",
+  });
+  assembleChanges(root, "0.2.0");
+  expect(changelogOf(root)).toBe(
+    `# Changelog
+
+## 0.2.0
+
+By hand.
+
+### Breaking
+
+For callers:
+
+- An old break.
+
+For operators:
+
+- A new break.
+
+### New
+
+For callers:
+
+- A is new.
+
+### Fixed
+
+For callers:
+
+- An old fix.
+- A new fix.
+
+For operators:
+
+- Another.
+
+${RELEASED}`,
+  );
+});
+
+it.each([
+  ["another heading", "### Changed\n\nFor callers:\n\n- A."],
+  ["a heading twice", "### New\n\nFor callers:\n\n- A.\n\n### New\n\nFor callers:\n\n- B."],
+  ["an entry without a reader", "### New\n\n- A."],
+])('a release loses nothing of "Unreleased": it refuses %s', (_name, unreleased) => {
+  const changelog = `# Changelog\n\n## Unreleased\n\n${unreleased}\n\n${RELEASED}`;
+  const root = project(changelog, { "new-callers-a.md": "A is new." });
+  expect(() => {
+    assembleChanges(root, "0.2.0");
+  }).toThrow(/CHANGELOG.md, "Unreleased": expected/);
+  expect(changelogOf(root)).toBe(changelog);
+  expect(readdirSync(join(root, "changes"))).toEqual(["new-callers-a.md"]);
+});
+
 it.each([
   [
     "an unknown kind",
