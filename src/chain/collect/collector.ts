@@ -178,7 +178,8 @@ export function createCollector(needs: {
           if (read) ownProofs.push(read);
           return undefined;
         case "nothing":
-          return isNamed(end.failedMints) ? (end.error ?? "nothing") : undefined;
+          if (!isNamed(end.failedMints)) return undefined;
+          return end.error ?? (end.readAt < askedAt ? undefined : "nothing");
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
           const { failure } = end.error;

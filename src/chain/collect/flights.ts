@@ -64,7 +64,9 @@ export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefine
 
 /** How a unit's transaction, or the attempt to sign one, ended. */
 export type End =
-  | Exclude<Prepared, { readonly kind: "signed" }>
+  | Exclude<Prepared, { readonly kind: "signed" | "nothing" }>
+  /** `readAt`: when the read began that showed it. It says nothing to who asked later. */
+  | (Extract<Prepared, { readonly kind: "nothing" }> & { readonly readAt: MonotonicTime })
   | (SeenTransaction & {
       readonly kind: "landed";
       readonly key: string;
@@ -85,6 +87,8 @@ export type End =
     }
   /** The fee budget refuses the payers, each for its own reason. */
   | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
+
+type SignedUnit = Extract<Prepared, { readonly kind: "signed" }>;
 
 /** What a request receives that waited for a unit. */
 export interface Result {
@@ -343,7 +347,7 @@ export function createFlights(
     claim: Claim,
     endsAt: MonotonicTime,
     arrive: () => void,
-  ): Promise<Prepared> {
+  ): Promise<Exclude<End, { kind: "landed" | "failed" | "refused" }> | SignedUnit> {
     const { unit, read, request } = turn.leader;
     const { account, caller } = request;
     const coins =
@@ -361,17 +365,18 @@ export function createFlights(
       const kind = unit.kind === "own" ? "backing-off" : "coins-backing-off";
       const backingOff = leftMs > 0 ? new CollectError({ kind, leftMs }) : undefined;
       const error = found ? backingOff : current.error;
-      return { kind: "nothing", error, failedMints: [] };
+      return { kind: "nothing", error, failedMints: [], readAt: current.at };
     }
     const { vaults, sweeps } = found;
     const isPlain = claim.isNextPlain && composer.choosePart(account, [], vaults) !== undefined;
     const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
     const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
     arrive();
-    return transactions.prepare({
+    const prepared = await transactions.prepare({
       unit: unit.kind === "own" ? { ...found, sweeps: some } : found,
       ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
     });
+    return prepared.kind === "nothing" ? { ...prepared, readAt: current.at } : prepared;
   }
 
   /** Follows another collect's transaction to its outcome. */

@@ -10,6 +10,7 @@ import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
 import {
   hold,
+  isAccountsRead,
   isMethod,
   NEVER_MS,
   onNext,
@@ -99,6 +100,41 @@ describe("the accounts that share a coin", () => {
       HALF,
       { collected: (SOL + 1_000_000n) / 2n },
     ]);
+  });
+
+  it("do not hear that nothing waits from a simulation of before they asked", async () => {
+    const collector = createSandboxCollector(sandbox);
+    const { coins, rpc } = sandbox;
+    const shareholders = ["artist001", "artist002"].map((handle) => ({
+      address: sandbox.account(handle).address,
+      bps: 5_000,
+    }));
+    /** 1,200,000 is just above the launch platform's minimum. */
+    const setFees = (fees: bigint) => {
+      coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees });
+    };
+    const { creatorVault } = coins.addressesOf(mint).sharingConfig;
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    setFees(1_200_000n);
+    const answer = Promise.withResolvers<undefined>();
+    rpc.faults.add({
+      times: 1,
+      after: true,
+      until: answer.promise,
+      when(call) {
+        if (!isMethod("simulateTransaction")(call)) return false;
+        setFees(1_100_000n);
+        return true;
+      },
+    });
+    const first = collect(collector, "artist001");
+    await expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
+    setFees(SOL);
+    const second = collect(collector, "artist002");
+    await expect.poll(() => rpc.calls.filter(isAccountsRead).length).toBe(2);
+    answer.resolve(undefined);
+    expect(await second).toMatchObject({ collected: SOL / 2n });
+    await first;
   });
 
   it("are collected although others twice collect first", async () => {
