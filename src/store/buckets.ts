@@ -83,19 +83,21 @@ export function createMemoryBuckets() {
         if (storedTime > latest) full.set(name, latest);
         return Math.min(Math.max(now, storedTime), latest);
       });
-      let fits = wantedUnits;
-      buckets.forEach(({ burst, msPerUnit }, i) => {
+      const rooms = buckets.map(({ burst, msPerUnit }, i) => {
         const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
-        fits = Math.min(fits, Math.floor(roomMs / msPerUnit));
+        return Math.floor(roomMs / msPerUnit);
       });
+      const fits = Math.min(wantedUnits, ...rooms);
       const takenUnits = fits >= least ? fits : 0;
       const amount = Math.min(wantedUnits, takenUnits + least);
-      let [waitMs, slowest] = [0, 0];
-      buckets.forEach(({ name, burst, msPerUnit }, i) => {
-        const untilMs = fullAt[i]! - now + (amount - burst) * msPerUnit;
-        if (untilMs > waitMs) [waitMs, slowest] = [untilMs, i];
-        if (takenUnits > 0) full.set(name, fullAt[i]! + takenUnits * msPerUnit);
-      });
+      const waits = buckets.map(
+        ({ burst, msPerUnit }, i) => fullAt[i]! - now + (amount - burst) * msPerUnit,
+      );
+      const waitMs = Math.max(0, ...waits);
+      const slowest = Math.max(0, waits.indexOf(waitMs));
+      if (takenUnits > 0)
+        for (const [i, { name, msPerUnit }] of buckets.entries())
+          full.set(name, fullAt[i]! + takenUnits * msPerUnit);
       return { taken: takenUnits, waitMs, slowest, now, fullAt };
     },
 

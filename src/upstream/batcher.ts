@@ -101,7 +101,11 @@ export function createBatcher<Key, Value>(options: {
   /** Keeps what fits into the most calls that may wait. */
   function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
     let room = keysPerCall * maxWaiting();
-    const last = inOrder(room).filter(({ key }) => (room -= sizeOf(key)) < 0);
+    const last: Waiting[] = [];
+    for (const entry of inOrder(room)) {
+      room -= sizeOf(entry.key);
+      if (room < 0) last.push(entry);
+    }
     refuse(last, refusalOfMany);
   }
 
