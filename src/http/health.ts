@@ -23,6 +23,8 @@ const SUBJECTS = {
   redis: [REDIS_SUBJECT],
 } as const;
 
+export type Health = ReturnType<typeof createHealth>;
+
 /**
  * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the
  * chain is first read. An upstream's outage is only a warning: with 503 from all replicas, a
