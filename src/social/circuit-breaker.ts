@@ -41,10 +41,15 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
     const limitedMs = msUntil(limitedUntil);
     if (limitedMs > 0) return refuse("rate-limited", limitedMs);
-    if (circuit.kind === "closed") return undefined;
-    return circuit.kind === "on-trial" || isBackingOff(circuit.backoff)
-      ? refuse("circuit-open", backoffLeftMs(circuit.backoff))
-      : undefined;
+    switch (circuit.kind) {
+      case "closed":
+        return undefined;
+      case "open":
+        if (!isBackingOff(circuit.backoff)) return undefined;
+        return refuse("circuit-open", backoffLeftMs(circuit.backoff));
+      case "on-trial":
+        return refuse("circuit-open", 0);
+    }
   }
 
   function recordLimit(retryAfterSeconds: number): void {

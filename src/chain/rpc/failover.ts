@@ -265,11 +265,15 @@ export function createFailover(needs: {
      */
     async callEachWithTransaction<T>(attempt: Attempt<T>): Promise<PromiseSettledResult<T>[]> {
       const takers = judge.takers();
+      const accepting: Endpoint[] = [];
+      const refusing: Endpoint[] = [];
       const results = await callAll(takers, attempt, rpcTimeoutMs);
-      judge.tookTransaction(
-        takers.filter((_, i) => results[i]!.status === "fulfilled"),
-        takers.filter((_, i) => isRefusal((results[i] as PromiseRejectedResult).reason)),
-      );
+      takers.forEach((endpoint, i) => {
+        const result = results[i]!;
+        if (result.status === "fulfilled") accepting.push(endpoint);
+        else if (isRefusal(result.reason)) refusing.push(endpoint);
+      });
+      judge.tookTransaction(accepting, refusing);
       return results;
     },
   };

@@ -74,19 +74,27 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
   const same = largestGroup(read, contentOf);
   if (same.length >= quorum) return toLanded({ ...same[0]!, isCertain: true });
 
-  const landings = reports.flatMap((report) => {
-    if (report.kind === "read") return report.transaction;
-    return report.kind === "found" ? report : [];
-  });
+  const landings = reports.flatMap(landingOf);
   const agreeing = largestGroup(landings, outcomeOf);
-  const cannotReturn = (report: TransactionReport) =>
-    report.kind === "silent" ||
-    (isAloneOver && ["failing", "found"].includes(report.kind)) ||
-    (isAloneOver && hasLanded && report.kind === "unknown");
+  /** Whether the endpoint has returned the transaction, or is not expected to. */
+  const isDone = ({ kind }: TransactionReport) => {
+    switch (kind) {
+      case "read":
+      case "silent":
+        return true;
+      case "failing":
+      case "found":
+        return isAloneOver;
+      case "unknown":
+        return isAloneOver && hasLanded;
+      case "valid":
+      case "past":
+      case "absent":
+        return false;
+    }
+  };
   const isOnlyOne =
-    read.length === 1 &&
-    agreeing.length === landings.length &&
-    reports.every((report) => report.kind === "read" || cannotReturn(report));
+    read.length === 1 && agreeing.length === landings.length && reports.every(isDone);
   if (isOnlyOne) return toLanded({ ...read[0]!, isCertain: false });
 
   if (agreeing.length >= quorum)
@@ -97,6 +105,23 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
   const mayLand = count("valid") > 0 && !isLifeOver;
   if (absent >= quorum && !mayLand) return { kind: "expired", agreeing: absent };
   return { kind: isLifeOver && isAgreementOver ? "disputed" : "undecided" };
+}
+
+/** The outcome that a report contains. */
+function landingOf(report: TransactionReport): Outcome | [] {
+  switch (report.kind) {
+    case "read":
+      return report.transaction;
+    case "found":
+      return report;
+    case "silent":
+    case "failing":
+    case "unknown":
+    case "valid":
+    case "past":
+    case "absent":
+      return [];
+  }
 }
 
 function toLanded(transaction: CountedTransaction): Landed {
