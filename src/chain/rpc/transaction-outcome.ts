@@ -72,7 +72,8 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
 
   const read = reports.flatMap((report) => (report.kind === "read" ? report.transaction : []));
   const same = largestGroup(read, contentOf);
-  if (same.length >= quorum) return toLanded({ ...same[0]!, isCertain: true });
+  const [transaction] = same;
+  if (transaction && same.length >= quorum) return toLanded({ ...transaction, isCertain: true });
 
   const landings = reports.flatMap(landingOf);
   const agreeing = largestGroup(landings, outcomeOf);
@@ -95,10 +96,11 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
   };
   const isOnlyOne =
     read.length === 1 && agreeing.length === landings.length && reports.every(isDone);
-  if (isOnlyOne) return toLanded({ ...read[0]!, isCertain: false });
+  if (transaction && isOnlyOne) return toLanded({ ...transaction, isCertain: false });
 
-  if (agreeing.length >= quorum)
-    return { kind: "landed", err: agreeing[0]!.err, slot: agreeing[0]!.slot };
+  const [landing] = agreeing;
+  if (landing && agreeing.length >= quorum)
+    return { kind: "landed", err: landing.err, slot: landing.slot };
   if (landings.length >= quorum) return { kind: "landed", err: undefined, slot: 0 };
 
   const absent = count("absent");

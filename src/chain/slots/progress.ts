@@ -84,14 +84,16 @@ export function createProgress(isOnly: boolean) {
   let isOld = false;
   const rate = createSlotRate();
 
-  const isRight = ({ clock }: State) =>
-    clock !== undefined && Math.abs(Date.now() - clock) <= MAX_AGE_MS;
+  /** The chain's time in an answer; undefined if it is missing or not credible. */
+  const credibleClock = ({ clock = NaN }: State) =>
+    Math.abs(Date.now() - clock) <= MAX_AGE_MS ? clock : undefined;
 
   function fits(answer: Place, from: Place): boolean {
-    const clockMs = isRight(answer) ? answer.clock! - (from.clock ?? Infinity) : 0;
+    const clock = credibleClock(answer);
+    const clockMs = clock === undefined ? 0 : clock - (from.clock ?? Infinity);
     const elapsedMs = Math.max(msBetween(from.at, answer.at), clockMs);
     const reached = from.slot + (elapsedMs / 1_000) * MOST_RATE;
-    const isBehind = !isRight(answer) && answer.slot < from.slot - rate.slotsIn(MAX_AGE_MS);
+    const isBehind = clock === undefined && answer.slot < from.slot - rate.slotsIn(MAX_AGE_MS);
     return !isBehind && answer.slot <= reached + rate.slotsIn(SLACK_MS);
   }
 
@@ -100,7 +102,8 @@ export function createProgress(isOnly: boolean) {
     if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
     // A lower slot replaces the highest only if its chain time is later, which never happens on one
     // chain.
-    const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
+    const clock = credibleClock(answer);
+    const isLater = clock !== undefined && clock > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
     rate.take(answer);
     place = answer;
@@ -112,13 +115,13 @@ export function createProgress(isOnly: boolean) {
       const answer = { ...state, at: monotonicNow() };
       answeredAt = answer.at;
       if (place && !fits(answer, place)) {
-        const isRepeated = elsewhere && fits(answer, elsewhere);
-        const since = isRepeated ? elsewhere!.since : answer.at;
+        const earlier = elsewhere && fits(answer, elsewhere) ? elsewhere : undefined;
+        const since = earlier?.since ?? answer.at;
         const isAhead = answer.slot > place.slot;
         const goesOn =
           msBetween(since, answer.at) >= (isAhead ? AHEAD_MS : BEHIND_MS) || (isAhead && isOnly);
         elsewhere = { ...answer, since };
-        if (!isRepeated || !goesOn) return false;
+        if (!earlier || !goesOn) return false;
         place = undefined;
         rate.restart();
       }
