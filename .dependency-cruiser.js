@@ -41,17 +41,7 @@ const MAY_IMPORT = {
   checks: ["config.ts", ...DOMAIN],
   commands: ["checks", "config.ts", "variables.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
-  "gateway.ts": [
-    "services.ts",
-    "checks",
-    "config.ts",
-    "http",
-    "rest",
-    "graphql",
-    "schema",
-    "resolvers",
-    ...DOMAIN,
-  ],
+  "gateway.ts": ["services.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
   "start.js": ["main.ts"],
   "main.ts": [
     "commands",

@@ -85,14 +85,14 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",
     );
-  if (problems.length > 0)
+  if (problems.length > 0 || !settings.success || !constants.success || !secrets.success)
     throw new ConfigError(
       problems,
       UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT],
     );
   return {
-    ...inCamelCase({ ...settings.data!, ...constants.data! }),
-    secrets: inCamelCase(secrets.data!),
+    ...inCamelCase({ ...settings.data, ...constants.data }),
+    secrets: inCamelCase(secrets.data),
   };
 }
 

@@ -3,97 +3,44 @@ import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { answerError } from "./contract/http-messages.ts";
-import { createGraphQLEndpoint } from "./graphql/graphql-endpoint.ts";
-import { createIdentifyClient } from "./http/client-address.ts";
-import { createCors, withoutHeaders } from "./http/cors.ts";
+import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createHealth } from "./http/health.ts";
-import { createMetricsHandler, createRequestMetrics } from "./http/metrics.ts";
-import { wantsGraphiQL, type ExampleAccount } from "./http/pages/graphiql.ts";
-import { createOpenApiFile } from "./http/pages/openapi-file.ts";
-import { createPages } from "./http/pages/pages.ts";
-import { createRateLimit, rateLimited } from "./http/rate-limit/rate-limit.ts";
-import { createWriteRefusal } from "./http/refusals.ts";
-import { createRouter, withRateLimit, type Handler, type Route } from "./http/router.ts";
-import type { Responder } from "./http/server.ts";
-import { createStreams } from "./http/streams.ts";
+import { createHttpApi, type SandboxRoutes } from "./http/http-api.ts";
 import { createLogger, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
 import { createUseCases } from "./resolvers/use-cases.ts";
-import { COLLECT_FAILURE, createCollectHandler } from "./rest/collect.ts";
-import { createLookupHandler } from "./rest/lookup.ts";
-import { createOpenApiDocument, descriptionLink } from "./rest/openapi.ts";
-import { createPrepareOperation } from "./rest/prepared-operation.ts";
-import { schema } from "./schema/schema.ts";
-import {
-  createChainServices,
-  createSocialServices,
-  type CommonNeeds,
-  type Waits,
-} from "./services.ts";
-import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
-import { createCallUpstream } from "./upstream/http.ts";
+import { createChainServices, createSocialServices, type Overrides } from "./services.ts";
 import { createRedis } from "./store/redis.ts";
-
-const FORGOTTEN_PROXY =
-  "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
+import { createCallUpstream } from "./upstream/http.ts";
 
 /** How long shutdown waits for Redis to receive the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
 
-/**
- * Creates the gateway, which `main.ts` serves. Only tests pass `waits` and `redisAnswerTimeoutMs`.
- */
+/** Creates the gateway, which `main.ts` serves. Only tests pass `overrides`. */
 export function createGateway(
   config: Config,
-  options: {
-    log?: Logger;
-    sandbox?:
-      { readonly accounts: readonly ExampleAccount[]; readonly handleFees: Handler } | undefined;
-    redisAnswerTimeoutMs?: number;
-    waits?: Waits;
-  } = {},
+  options: { log?: Logger; sandbox?: SandboxRoutes | undefined; overrides?: Overrides } = {},
 ) {
-  const { log = createLogger(config.logLevel), sandbox, redisAnswerTimeoutMs, waits } = options;
-  const { redisUrl: redisUrls } = config.secrets;
-  const rateLimit = { max: config.rateLimitMax, windowSeconds: config.rateLimitWindowSeconds };
+  const { log = createLogger(config.logLevel), sandbox, overrides = {} } = options;
   const registry = new Registry();
   const warnings = createWarnings(log);
-  const redis =
-    redisUrls &&
-    createRedis({
-      urls: redisUrls,
-      log,
-      warnings,
-      registry,
-      answerTimeoutMs: redisAnswerTimeoutMs,
-    });
-  const common: CommonNeeds = {
-    config,
-    registry,
-    redis,
-    callUpstream: createCallUpstream(registry),
-    budgetMetrics: createBudgetMetrics(registry),
-    warnings,
-    log,
-    waits,
-  };
-  const social = createSocialServices(common);
-  const chain = createChainServices(common);
+  const callUpstream = createCallUpstream(registry);
+  const budgetMetrics = createBudgetMetrics(registry);
+  const { redisUrl: urls } = config.secrets;
+  const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
+  const redis = urls && createRedis({ urls, log, warnings, registry, answerTimeoutMs });
 
+  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log };
+  const social = createSocialServices(shared);
+  const chain = createChainServices({ ...shared, overrides });
   const format = handleFormat(config.handleAllowUnderscore ?? false);
-  const useCases = createUseCases({ ...chain, handleFormat: format });
-  const prepare = createPrepareOperation(schema, useCases);
-  const path = `${config.basePath}/graphql`;
-  const graphql = createGraphQLEndpoint({ schema, path, useCases, log });
-  const openApiDocument = createOpenApiDocument({
-    basePath: config.basePath,
-    isOpenToAllPages: config.corsOrigins === undefined,
+  const useCases = createUseCases({
     handleFormat: format,
-    rateLimit,
-    rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
+    addressesOf: chain.addressesOf,
+    collector: chain.collector,
+    history: chain.history,
+    live: chain.live,
   });
-  const openApi = createOpenApiFile(openApiDocument, config);
   const health = createHealth({
     rpc: chain.rpc,
     socialClient: social.client,
@@ -102,69 +49,19 @@ export function createGateway(
     refreshWarnings: chain.metrics.refreshBalance,
     registry,
   });
-  const pages = createPages({
-    basePath: config.basePath,
-    publicUrl: config.publicUrl,
-    schema,
-    openApi: openApiDocument,
-    handlePattern: format.pattern,
-    cluster: () => nameOfCluster(chain.rpc.genesisHash()),
-    sandboxAccounts: sandbox?.accounts ?? [],
-  });
-
-  const operate = withRateLimit(graphql.answer);
-  const routes: Record<string, Route> = {
-    "/wallet/lookup": {
-      operation: "lookup",
-      GET: withRateLimit(createLookupHandler(prepare, format, config.basePath)),
-    },
-    "/collect": {
-      operation: "collect",
-      POST: withRateLimit(createCollectHandler(prepare)),
-      answerFailure: (error) => answerError(error, COLLECT_FAILURE),
-    },
-    "/graphql": {
-      operation: "graphql",
-      GET: (request, scope) =>
-        wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
-      POST: operate,
-      answerFailure: graphql.answerFailure,
-    },
-    "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: config.adminPort === undefined }) },
-    "/openapi.json": { GET: openApi },
-    ...pages.routes,
-    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
-  };
-  /** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
-  const adminRoutes: Record<string, Route> = {
-    "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: true }) },
-    "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
-  };
-  const streams = createStreams(config, registry);
-  const scopeNeeds = {
-    identifyClient: createIdentifyClient(config.trustProxy, config.trustedCallers, () => {
-      warnings.raise("proxy", FORGOTTEN_PROXY);
-    }),
-    cors: createCors(config.corsOrigins, config.publicUrl),
-    rateLimit: createRateLimit(rateLimit, redis),
+  const { api, admin, closeStreams } = createHttpApi({
+    settings: config,
+    handleFormat: format,
+    useCases,
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
-    streams,
-    metrics: createRequestMetrics(registry),
+    cluster: () => nameOfCluster(chain.rpc.genesisHash()),
+    health,
+    sandbox,
+    redis,
+    registry,
+    warnings,
     log,
-    errorLink: descriptionLink(config.basePath),
-  };
-  const serve = (served: Record<string, Route>, needs = scopeNeeds): Responder => {
-    const paths = Object.entries(served).map(
-      ([path, route]) => [config.basePath + path, route] as const,
-    );
-    const { basePath } = config;
-    return {
-      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
-      writeRefusal: createWriteRefusal({ ...needs, basePath, format }),
-    };
-  };
+  });
 
   return {
     /** Resolves when Redis first answers, or after a second. Without Redis, it resolves at once. */
@@ -178,7 +75,11 @@ export function createGateway(
     async start(): Promise<void> {
       await health.waitForStart(
         checkUpstreams({
-          ...{ config, rpc: chain.rpc, client: social.client, redis, log },
+          config,
+          rpc: chain.rpc,
+          client: social.client,
+          redis,
+          log,
           setFeePayerBalance(lamports) {
             health.chainRead();
             chain.metrics.setBalance(lamports);
@@ -188,9 +89,9 @@ export function createGateway(
       chain.deploys.start();
     },
     /** Answers the requests to PORT. */
-    api: serve(config.adminPort === undefined ? { ...routes, ...adminRoutes } : routes),
+    api,
     /** Answers the requests to ADMIN_PORT. */
-    admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
+    admin,
 
     /**
      * Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then
@@ -198,7 +99,7 @@ export function createGateway(
      */
     drain() {
       health.drain();
-      streams.close();
+      closeStreams();
     },
     /** Resolves when no transaction is in flight. */
     settled: chain.collector.settled,

@@ -36,39 +36,54 @@ import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createChainPlan } from "./fairness/chain-plan.ts";
-import type { createCallUpstream } from "./upstream/http.ts";
+import type { CallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
 
-/** Tests pass shorter waits. The defaults are production's. */
-export type Waits = ConfirmationWaits & DeployWaits & LiveWaits & MetricsWaits & ReportWaits;
+/** What only tests change. The defaults are production's. */
+export type Overrides = ConfirmationWaits &
+  DeployWaits &
+  LiveWaits &
+  MetricsWaits &
+  ReportWaits & { readonly redisAnswerTimeoutMs?: number | undefined };
 
-export interface CommonNeeds {
+interface ServiceNeeds {
   readonly config: Config;
   readonly registry: Registry;
   readonly redis: Redis | undefined;
-  readonly callUpstream: ReturnType<typeof createCallUpstream>;
+  readonly callUpstream: CallUpstream;
   readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
   readonly log: Logger;
-  readonly waits?: Waits | undefined;
 }
 
-export function createSocialServices(needs: CommonNeeds) {
-  const { secrets, ...config } = needs.config;
-  const { registry, redis, budgetMetrics } = needs;
-  const quota = createCallQuota({ ...config, redis });
+export function createSocialServices(needs: ServiceNeeds) {
+  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
+  const { socialApiUrl, socialTimeoutMs } = config;
+  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
   budgetMetrics.watch("social_calls", quota.usedRatio);
   const client = createSocialClient({
-    ...needs,
-    ...config,
-    token: secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker(needs),
+    socialApiUrl,
+    socialTimeoutMs,
+    token: config.secrets.socialApiToken,
+    circuitBreaker: createCircuitBreaker({ log }),
     quota,
+    callUpstream,
+    warnings,
+  });
+  const budget = createReadBudget({
+    socialReadsPerHour: config.socialReadsPerHour,
+    socialApiUrl,
+    redis,
+    metrics: budgetMetrics,
   });
   const accountLookup = createAccountLookup({
-    ...config,
     client,
-    budget: createReadBudget({ ...config, redis, metrics: budgetMetrics }),
+    budget,
+    socialConcurrency: config.socialConcurrency,
+    socialQueueMax: config.socialQueueMax,
+    socialTimeoutMs,
+    socialCacheSeconds: config.socialCacheSeconds,
+    socialApiUrl,
     redis,
     metrics: budgetMetrics,
   });
@@ -84,20 +99,12 @@ export function createSocialServices(needs: CommonNeeds) {
   return { client, accountLookup };
 }
 
-export function createChainServices(needs: CommonNeeds) {
-  const { secrets, ...config } = needs.config;
-  const { registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
-  const keypair = secrets.feePayerKeypair;
-  const feePayerAddress = keypair.publicKey.toBase58();
-  const common = {
-    ...config,
-    ...needs.waits,
-    feePayer: feePayerAddress,
-    registry,
-    redis,
-    warnings,
-    log,
-  };
+export function createChainServices(needs: ServiceNeeds & { readonly overrides: Overrides }) {
+  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
+  const { minCollectLamports, maxRentLamports, maxPriorityFeeLamports } = config;
+  const { feeBudgetLamportsPerHour, collectTimeoutMs, escrowProgramId, escrowSeed } = config;
+  const { feePayerKeypair, solanaRpcUrl } = config.secrets;
+  const feePayer = feePayerKeypair.publicKey.toBase58();
 
   const replicas = createReplicaCount(redis);
   const chainPlan = createChainPlan({
@@ -107,38 +114,115 @@ export function createChainServices(needs: CommonNeeds) {
     metrics: budgetMetrics,
   });
   const { own: ownCalls } = chainPlan;
-  const rpc = createRpc({ ...common, urls: secrets.solanaRpcUrl, callUpstream, chainPlan });
+  const rpc = createRpc({
+    urls: solanaRpcUrl,
+    rpcTimeoutMs: config.rpcTimeoutMs,
+    callUpstream,
+    chainPlan,
+    log,
+    ...overrides,
+  });
   const floors = createFloors(rpc);
-  const findings = createCoinFindings(common);
+  const findings = createCoinFindings({ feePayer, redis });
   const readWallets = createReadWallets({ rpc, floors, chainPlan });
-  const balances = createBalances({ ...common, readWallets, findings });
-  const landedSlots = createLandedSlots({ ...common, floors });
+  const balances = createBalances({
+    readWallets,
+    findings,
+    escrowProgramId,
+    feePayer,
+    minCollectLamports,
+    maxRentLamports,
+  });
+  const landedSlots = createLandedSlots({ feePayer, redis, floors });
 
-  const budget = createFeeBudget({ ...common, metrics: budgetMetrics });
-  const feePayer = createFeePayer({ ...common, keypair, budget });
+  const budget = createFeeBudget({
+    feePayer,
+    feeBudgetLamportsPerHour,
+    maxPriorityFeeLamports,
+    maxRentLamports,
+    redis,
+    metrics: budgetMetrics,
+  });
+  const signer = createFeePayer({
+    keypair: feePayerKeypair,
+    maxPriorityFeeLamports,
+    feeBudgetLamportsPerHour,
+    budget,
+  });
   const metrics = createCollectMetrics({
-    ...common,
+    registry,
+    warnings,
+    feePayer,
+    maxPriorityFeeLamports,
     readBalance: async () => {
-      const [group] = await rpc.getAccounts([[feePayerAddress]]);
+      const [group] = await rpc.getAccounts([[feePayer]]);
       return group?.[0]?.lamports ?? toLamports(0);
     },
+    ...overrides,
   });
 
-  const composer = createComposer(common);
-  const all = {
-    ...common,
-    ...{ rpc, balances, floors, feePayer, findings, metrics, composer },
-    simulations: createSimulations({ ...common, rpc, floors, composer, findings }),
-    claims: createClaims(common),
-    failedSimulations: createFailedSimulations(),
-    failingBlocks: createFailingBlocks(),
-    announceLanded: landedSlots.announce,
+  const composer = createComposer({ feePayer, minCollectLamports, maxRentLamports });
+  const failedSimulations = createFailedSimulations();
+  const failingBlocks = createFailingBlocks();
+  const claims = createClaims({ feePayer, redis });
+  const simulations = createSimulations({
+    rpc,
+    floors,
+    composer,
+    findings,
+    feePayer,
+    minCollectLamports,
+    maxRentLamports,
+  });
+  const readUnits = createReadUnits({
+    rpc,
+    balances,
+    composer,
+    findings,
+    failedSimulations,
+    failingBlocks,
+  });
+  const transactions = createTransactions({
+    rpc,
+    composer,
+    simulations,
+    feePayer: signer,
+    failedSimulations,
+    maxPriorityFeeLamports,
     ownCalls,
-  };
-  const readUnits = createReadUnits(all);
-  const transactions = createTransactions(all);
-  const flights = createFlights({ ...all, feePayer: feePayerAddress, readUnits, transactions });
-  const collector = createCollector({ ...all, readUnits, flights });
+    pollMs: overrides.pollMs,
+    log,
+  });
+  const flights = createFlights({
+    rpc,
+    balances,
+    readUnits,
+    transactions,
+    composer,
+    claims,
+    findings,
+    failingBlocks,
+    floors,
+    announceLanded: landedSlots.announce,
+    feePayer,
+    minCollectLamports,
+    metrics,
+    ownCalls,
+    collectTimeoutMs,
+    log,
+    ...overrides,
+  });
+  const collector = createCollector({
+    flights,
+    readUnits,
+    claims,
+    metrics,
+    failedSimulations,
+    maxRentLamports,
+    ownCalls,
+    collectTimeoutMs,
+    log,
+  });
 
   return {
     rpc,
@@ -146,9 +230,13 @@ export function createChainServices(needs: CommonNeeds) {
     collector,
     metrics,
     history: createHistory({ rpc, floors, ownCalls }),
-    deploys: createDeployWatch({ ...common, rpc }),
-    live: createLiveBalances({ ...common, balances, batches: chainPlan.batchesOf("streams") }),
+    deploys: createDeployWatch({ rpc, registry, log, ...overrides }),
+    live: createLiveBalances({
+      balances,
+      batches: chainPlan.batchesOf("streams"),
+      ...overrides,
+    }),
     replicas,
-    addressesOf: createAddresses(config),
+    addressesOf: createAddresses({ escrowProgramId, escrowSeed }),
   };
 }

@@ -45,17 +45,16 @@ export async function checkChain(needs: {
 }): Promise<void> {
   const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
-    ["escrow", config.escrowProgramId],
-    ["launch platform's", config.launchpadProgramId],
-    ["launch platform's AMM", config.launchpadAmmProgramId],
-    ["launch platform's fee-sharing", config.launchpadFeesProgramId],
-  ] as const;
+    { name: "escrow", id: config.escrowProgramId },
+    { name: "launch platform's", id: config.launchpadProgramId },
+    { name: "launch platform's AMM", id: config.launchpadAmmProgramId },
+    { name: "launch platform's fee-sharing", id: config.launchpadFeesProgramId },
+  ];
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
-  const ids = programs.map(([, id]) => id);
-  const [endpoints, simulations, accounts] = await Promise.all([
+  const [endpoints, simulationErrors, accounts] = await Promise.all([
     rpc.readClusters(),
     rpc.simulateAtEach(transferNothing(feePayer)),
-    Promise.all([readPrograms(rpc, ids), rpc.getAccounts([[feePayer]])]).catch(
+    Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(
       (error: unknown) => error as Error,
     ),
   ]);
@@ -86,10 +85,12 @@ export async function checkChain(needs: {
       : good("SOLANA_RPC_URL", text);
   }
 
-  function checkProgram(
-    [name, id]: (typeof programs)[number],
-    { isDeployed, deploySlot }: Program,
-  ): Finding {
+  function checkProgram({
+    name,
+    id,
+    isDeployed,
+    deploySlot,
+  }: Program & (typeof programs)[number]): Finding {
     const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
     const isEscrow = id === config.escrowProgramId;
     // The operator chooses the escrow program, but for the launch platform's only the cluster.
@@ -129,16 +130,16 @@ export async function checkChain(needs: {
       const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
       return [bad("SOLANA_RPC_URL", text)];
     }
-    const [ofPrograms, [payer]] = accounts;
+    const [foundPrograms, [payer]] = accounts;
     return [
-      ...programs.map((program, i) => checkProgram(program, ofPrograms[i]!)),
+      ...foundPrograms.map(checkProgram),
       ...checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
     ];
   }
 
   checkAccounts().forEach(report);
   await Promise.all(
-    endpoints.map((endpoint, i) => checkEndpoint(endpoint, simulations[i]).then(report)),
+    endpoints.map((each) => checkEndpoint(each, simulationErrors.get(each.endpoint)).then(report)),
   );
 }
 

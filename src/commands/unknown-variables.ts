@@ -75,16 +75,17 @@ function orders(words: readonly string[]): string[][] {
 
 /** How many letters must be added, removed, changed, or swapped with the next. */
 function editDistance(a: string, b: string): number {
-  const rows = [Array.from({ length: b.length + 1 }, (_, j) => j)];
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const change = rows[i - 1]![j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1);
-      const isSwapped = i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
-      const swap = isSwapped ? rows[i - 2]![j - 2]! + 1 : Infinity;
-      row.push(Math.min(rows[i - 1]![j]! + 1, row[j - 1]! + 1, change, swap));
-    }
+  const rows: number[][] = [];
+  const at = (i: number, j: number) => rows[i]?.[j] ?? Infinity;
+  for (let i = 0; i <= a.length; i++) {
+    const row: number[] = [];
     rows.push(row);
+    for (let j = 0; j <= b.length; j++) {
+      const change = at(i - 1, j - 1) + (a[i - 1] === b[j - 1] ? 0 : 1);
+      const isSwapped = a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1];
+      const swap = isSwapped ? at(i - 2, j - 2) + 1 : Infinity;
+      row.push(i + j === 0 ? 0 : Math.min(at(i - 1, j) + 1, at(i, j - 1) + 1, change, swap));
+    }
   }
-  return rows[a.length]![b.length]!;
+  return at(a.length, b.length);
 }

@@ -5,6 +5,7 @@ import type { Warnings } from "../observability/warnings.ts";
 import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
 import { memoize } from "../store/memoize.ts";
 import { REDIS_SUBJECT } from "../store/redis.ts";
+import { LONG_AGO, monotonicNow } from "../time/monotonic.ts";
 
 /** Probes within this time share one check of the chain, so frequent probes cost nothing. */
 const CHAIN_CHECK_MAX_AGE_MS = 1_000;
@@ -21,6 +22,8 @@ const SUBJECTS = {
   social: SOCIAL_SUBJECTS,
   redis: [REDIS_SUBJECT],
 } as const;
+
+export type Health = ReturnType<typeof createHealth>;
 
 /**
  * `/livez` returns 200. `/readyz` returns 503 while the process starts or stops, and until the
@@ -41,18 +44,18 @@ export function createHealth(needs: {
   let isStarting = false;
   let hasReadChain = false;
   let isDraining = false;
-  let checks = 0;
-  let newestResult = 0;
+  /** When the check began whose result is the newest. */
+  let checkedAt = LONG_AGO;
 
   const checkChain = memoize(async () => {
-    const check = ++checks;
+    const startedAt = monotonicNow();
     const isUp = await rpc.getSlot().then(
       () => true,
       () => false,
     );
     // A check that times out ends after later checks, so its result is old.
-    if (check < newestResult) return;
-    newestResult = check;
+    if (startedAt < checkedAt) return;
+    checkedAt = startedAt;
     hasReadChain ||= isUp;
     if (isUp) warnings.clear(CHAIN_SUBJECT, "the chain answers again");
     else

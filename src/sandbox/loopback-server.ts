@@ -77,16 +77,16 @@ export async function createLoopbackServer<Call>(options: {
 }): Promise<LoopbackServer<Call>> {
   const { host = "127.0.0.1" } = options;
   const calls: Call[] = [];
-  let faults: { readonly fault: Fault<Call>; timesLeft: number }[] = [];
+  const faults = new Set<{ readonly fault: Fault<Call>; timesLeft: number }>();
   const closing = new AbortController();
 
   function takeFault(call: Call | undefined): Fault<Call> {
-    const match = faults.find(
-      ({ fault }) => !fault.when || (call !== undefined && fault.when(call)),
-    );
+    const match = faults
+      .values()
+      .find(({ fault }) => !fault.when || (call !== undefined && fault.when(call)));
     if (!match) return {};
     match.timesLeft -= 1;
-    if (match.timesLeft <= 0) faults = faults.filter((other) => other !== match);
+    if (match.timesLeft <= 0) faults.delete(match);
     return match.fault;
   }
 
@@ -149,13 +149,13 @@ export async function createLoopbackServer<Call>(options: {
     faults: {
       add(fault) {
         const entry = { fault, timesLeft: fault.times ?? Infinity };
-        faults.push(entry);
+        faults.add(entry);
         return () => {
-          faults = faults.filter((other) => other !== entry);
+          faults.delete(entry);
         };
       },
       clear() {
-        faults = [];
+        faults.clear();
       },
     },
     close: () =>

@@ -205,19 +205,15 @@ function json(status: number, body: object): LoopbackAnswer {
 
 /** Headers that count down the rate limit; the reset time is in seconds since 1970. */
 function createRateLimitHeaders(): () => Record<string, string> {
-  let reset = 0;
-  let remaining = RATE_LIMIT;
+  let window = { reset: 0, remaining: RATE_LIMIT };
   return () => {
     const now = Math.floor(Date.now() / 1000);
-    if (now >= reset) {
-      reset = now + RATE_WINDOW_SECONDS;
-      remaining = RATE_LIMIT;
-    }
-    remaining = Math.max(0, remaining - 1);
+    if (now >= window.reset) window = { reset: now + RATE_WINDOW_SECONDS, remaining: RATE_LIMIT };
+    window.remaining = Math.max(0, window.remaining - 1);
     return {
       "x-rate-limit-limit": String(RATE_LIMIT),
-      "x-rate-limit-remaining": String(remaining),
-      "x-rate-limit-reset": String(reset),
+      "x-rate-limit-remaining": String(window.remaining),
+      "x-rate-limit-reset": String(window.reset),
     };
   };
 }

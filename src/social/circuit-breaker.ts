@@ -12,16 +12,26 @@ const RETRY_MS = 200;
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
+ * - closed: calls are made. The fifth outage in a row opens the circuit.
+ * - open: calls are refused until the backoff ends. The next call is the trial.
+ * - on trial: all other calls are refused. An outage opens the circuit for longer; any other result
+ *   of the trial closes it.
+ *
+ * Calls that began while the circuit was closed change only a closed circuit.
+ */
+type Circuit =
+  | { readonly kind: "closed"; /** In a row. */ readonly outages: number }
+  | { readonly kind: "open" | "on-trial"; readonly backoff: Backoff };
+
+const CLOSED: Circuit = { kind: "closed", outages: 0 };
+
+/**
  * Refuses calls after a 429 until the reset, and while the circuit is open. Five outages in a row
  * open it for a second; then a single trial call closes it, or opens it for longer, up to 30 s.
  * Retries a broken connection or a 5xx once.
  */
 export function createCircuitBreaker({ log }: { log: Logger }) {
-  /** Outages in a row. */
-  let outages = 0;
-  /** Set while the circuit is open, and until the trial call after that succeeds. */
-  let open: Backoff | undefined;
-  let isTrying = false;
+  let circuit: Circuit = CLOSED;
   /** No call is made until this time, after a 429. */
   let limitedUntil = LONG_AGO;
 
@@ -31,9 +41,15 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
     const limitedMs = msUntil(limitedUntil);
     if (limitedMs > 0) return refuse("rate-limited", limitedMs);
-    return open && (isTrying || isBackingOff(open))
-      ? refuse("circuit-open", backoffLeftMs(open))
-      : undefined;
+    switch (circuit.kind) {
+      case "closed":
+        return undefined;
+      case "open":
+        if (!isBackingOff(circuit.backoff)) return undefined;
+        return refuse("circuit-open", backoffLeftMs(circuit.backoff));
+      case "on-trial":
+        return refuse("circuit-open", 0);
+    }
   }
 
   function recordLimit(retryAfterSeconds: number): void {
@@ -45,8 +61,12 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     limitedUntil = latest(limitedUntil, addMs(monotonicNow(), retryAfterSeconds * 1_000));
   }
 
-  function recordOutage(): void {
-    if (++outages >= FAILURES_TO_OPEN) open = afterFailure(open, OPEN);
+  function afterOutage(): Circuit {
+    if (circuit.kind !== "closed")
+      return { kind: "open", backoff: afterFailure(circuit.backoff, OPEN) };
+    const outages = circuit.outages + 1;
+    if (outages < FAILURES_TO_OPEN) return { kind: "closed", outages };
+    return { kind: "open", backoff: afterFailure(undefined, OPEN) };
   }
 
   async function withRetry<T>(call: () => Promise<T>): Promise<T> {
@@ -68,18 +88,13 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     async call<T>(call: () => Promise<T>): Promise<T> {
       const currentRefusal = refusal();
       if (currentRefusal) throw currentRefusal;
-      const isTrial = open !== undefined;
-      isTrying ||= isTrial;
+      const isTrial = circuit.kind !== "closed";
+      if (circuit.kind === "open") circuit = { ...circuit, kind: "on-trial" };
       const [result] = await Promise.allSettled([withRetry(call)]);
-      if (isTrial) isTrying = false;
       const error: unknown = result.status === "rejected" ? result.reason : undefined;
       const failure = error instanceof SocialError ? error.failure : undefined;
       if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
-      // Calls that began before the circuit opened do not change it.
-      if (isTrial || !open) {
-        if (isOutage(error)) recordOutage();
-        else [outages, open] = [0, undefined];
-      }
+      if (isTrial || circuit.kind === "closed") circuit = isOutage(error) ? afterOutage() : CLOSED;
       if (result.status === "rejected") throw error;
       return result.value;
     },

@@ -3,6 +3,7 @@ import { inFairOrder } from "../fairness/fair-order.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
+import { createDispatchClock } from "../upstream/dispatch-clock.ts";
 
 type Answer = SocialAccount | Error;
 
@@ -60,9 +61,7 @@ export function createLookupQueue(needs: {
   const { ask, socialConcurrency, socialQueueMax, refuse } = needs;
   const waiting = new Map<AccountKey, Entry>();
   const inFlight = new Map<AccountKey, Entry>();
-  let calls = 0;
-  let timer: NodeJS.Timeout | undefined;
-  let endOfTurn: NodeJS.Immediate | undefined;
+  const clock = createDispatchClock(send);
   /** Whether the next call has its turn in the call quota. */
   let turn: "needed" | "awaited" | "here" = "needed";
   let lastWereHandles: boolean | undefined;
@@ -73,11 +72,11 @@ export function createLookupQueue(needs: {
   }
 
   function add(key: AccountKey, onEnd: OnEnd | undefined): Entry {
-    const isFirst = calls === 0 && waiting.size === 0;
+    const isFirst = clock.calls() === 0 && waiting.size === 0;
     const dueAt = addMs(monotonicNow(), isFirst ? 0 : MAX_WAIT_MS);
     const entry = { ...Promise.withResolvers<Answer>(), key, dueAt, callers: [], onEnd };
     waiting.set(key, entry);
-    endOfTurn ??= setImmediate(send);
+    clock.wake();
     return entry;
   }
 
@@ -104,25 +103,19 @@ export function createLookupQueue(needs: {
     });
   }
 
-  function send(): void {
-    endOfTurn = undefined;
-    while (
-      waiting.size > 0 &&
-      calls < socialConcurrency &&
-      millisecondsUntilDue() <= 0 &&
-      hasTurn()
-    )
-      void sendOne();
+  function send(): number | undefined {
+    while (mayCall()) {
+      const dueMs = millisecondsUntilDue();
+      if (dueMs > 0) return dueMs;
+      if (hasTurn()) void sendOne();
+    }
     if (waiting.size > socialQueueMax)
       for (const entry of inFairOrder([...waiting.values()], blocksOf).slice(socialQueueMax))
         end(entry, refuse());
-    if (waiting.size > 0 && calls < socialConcurrency && turn !== "awaited")
-      // A timer that is already set is never too late, because all keys wait equally long.
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        send();
-      }, millisecondsUntilDue());
+    return undefined;
   }
+
+  const mayCall = () => waiting.size > 0 && clock.calls() < socialConcurrency && turn !== "awaited";
 
   function millisecondsUntilDue(): number {
     if (waiting.size >= MAX_USERS_PER_CALL || waiting.size > socialQueueMax) return 0;
@@ -137,7 +130,7 @@ export function createLookupQueue(needs: {
       turn = wait ? "awaited" : "here";
       void wait?.then(() => {
         turn = "here";
-        send();
+        clock.wake();
       });
     }
     return turn === "here";
@@ -148,20 +141,17 @@ export function createLookupQueue(needs: {
     // Keep the turn for the next key.
     if (batch.length === 0) return;
     turn = "needed";
-    calls++;
     for (const entry of batch) {
       waiting.delete(entry.key);
       inFlight.set(entry.key, entry);
     }
-    const answers = await ask(batch.map(({ key }) => key)).catch(
-      (error: unknown) => error as Error,
-    );
-    calls--;
+    const answers = await clock
+      .call(() => ask(batch.map(({ key }) => key)))
+      .catch((error: unknown) => error as Error);
     for (const entry of batch) {
       const none = () => new Error(`no answer for ${entry.key}`);
       end(entry, answers instanceof Error ? answers : (answers.get(entry.key) ?? none()));
     }
-    endOfTurn ??= setImmediate(send);
   }
 
   /** Chooses the keys of the next call. Refuses keys that are late. */

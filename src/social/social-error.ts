@@ -58,11 +58,22 @@ export function isOperatorProblem(
 
 /** Whether the network is not working: such failures open the circuit breaker. */
 export function isOutage(error: unknown): boolean {
-  if (!(error instanceof SocialError) || isBadRequest(error)) return false;
-  const { kind } = error.failure;
-  return (
-    kind === "refused" || kind === "unreachable" || kind === "timeout" || kind === "unreadable"
-  );
+  if (!(error instanceof SocialError)) return false;
+  switch (error.failure.kind) {
+    case "refused":
+      return !isBadRequest(error);
+    case "unreachable":
+    case "timeout":
+    case "unreadable":
+      return true;
+    case "not-found":
+    case "rate-limited":
+    case "queue-full":
+    case "budget-used":
+    case "lookup-timeout":
+    case "circuit-open":
+      return false;
+  }
 }
 
 /**

@@ -30,6 +30,12 @@ interface Wanted {
   readonly aheadMs: number;
 }
 
+/** A bucket, and when it would have been full without a call; at once if it was full. */
+export interface Fill {
+  readonly bucket: Bucket;
+  readonly fullAt: number;
+}
+
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
@@ -41,8 +47,8 @@ interface Answer {
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
   readonly now: number;
-  /** When each bucket would have been full without this call; `now` if it was full. */
-  readonly fullAt: readonly number[];
+  /** Of each bucket. */
+  readonly fills: readonly Fill[];
 }
 
 /** Tolerates rounding errors, which are far smaller. */
@@ -77,43 +83,47 @@ export function createMemoryBuckets() {
   return {
     take(buckets: readonly Bucket[], { wanted: wantedUnits, least, aheadMs }: Wanted): Answer {
       const now = performance.now();
-      const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
+      const fills = buckets.map((bucket): Fill => {
+        const { name, capacity, msPerUnit } = bucket;
         const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
         const storedTime = full.get(name) ?? 0;
         if (storedTime > latest) full.set(name, latest);
-        return Math.min(Math.max(now, storedTime), latest);
+        return { bucket, fullAt: Math.min(Math.max(now, storedTime), latest) };
       });
-      let fits = wantedUnits;
-      buckets.forEach(({ burst, msPerUnit }, i) => {
-        const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
-        fits = Math.min(fits, Math.floor(roomMs / msPerUnit));
+      const rooms = fills.map(({ bucket: { burst, msPerUnit }, fullAt }) => {
+        const roomMs = burst * msPerUnit - (fullAt - now) + aheadMs + ROUNDING_MS;
+        return Math.floor(roomMs / msPerUnit);
       });
+      const fits = Math.min(wantedUnits, ...rooms);
       const takenUnits = fits >= least ? fits : 0;
       const amount = Math.min(wantedUnits, takenUnits + least);
-      let [waitMs, slowest] = [0, 0];
-      buckets.forEach(({ name, burst, msPerUnit }, i) => {
-        const untilMs = fullAt[i]! - now + (amount - burst) * msPerUnit;
-        if (untilMs > waitMs) [waitMs, slowest] = [untilMs, i];
-        if (takenUnits > 0) full.set(name, fullAt[i]! + takenUnits * msPerUnit);
-      });
-      return { taken: takenUnits, waitMs, slowest, now, fullAt };
+      const waits = fills.map(
+        ({ bucket: { burst, msPerUnit }, fullAt }) => fullAt - now + (amount - burst) * msPerUnit,
+      );
+      const waitMs = Math.max(0, ...waits);
+      const slowest = Math.max(0, waits.indexOf(waitMs));
+      if (takenUnits > 0)
+        for (const { bucket, fullAt } of fills)
+          full.set(bucket.name, fullAt + takenUnits * bucket.msPerUnit);
+      return { taken: takenUnits, waitMs, slowest, now, fills };
     },
 
     /**
-     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call
+     * Returns units to the buckets; a negative `amount` takes more. `fills` come from the call
      * that took the units. Units that have refilled since that call are not returned: otherwise an
      * hour could give them twice. Taking more leaves the bucket empty at most.
      */
-    giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
+    giveBack(fills: readonly Fill[], amount: number): void {
       const now = performance.now();
-      buckets.forEach(({ name, capacity, msPerUnit }, i) => {
-        const flowedInMs = Math.max(0, now - fullAt[i]!);
+      for (const { bucket, fullAt } of fills) {
+        const { name, capacity, msPerUnit } = bucket;
+        const flowedInMs = Math.max(0, now - fullAt);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
         const before = Math.max(now, full.get(name) ?? 0);
         const fullTime = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
         if (fullTime > now) full.set(name, fullTime);
         else full.delete(name);
-      });
+      }
     },
   };
 }
@@ -185,11 +195,12 @@ export function createRedisBuckets(redis: Redis, budget: string) {
       const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
       if (!answer) return undefined;
       const [takenUnits, waitMs, slowest, now, ...fullAt] = answer;
-      return { taken: takenUnits, waitMs, slowest, now, fullAt };
+      const fills = buckets.map((bucket, i) => ({ bucket, fullAt: fullAt[i]! }));
+      return { taken: takenUnits, waitMs, slowest, now, fills };
     },
 
-    giveBack(buckets: readonly Bucket[], amount: number, fullAt: readonly number[]): void {
-      const each = buckets.map((bucket, i) => ({ ...toEntry(bucket), fullAt: fullAt[i]! }));
+    giveBack(fills: readonly Fill[], amount: number): void {
+      const each = fills.map(({ bucket, fullAt }) => ({ ...toEntry(bucket), fullAt }));
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
       void redis.run(GIVE_BACK, { amount, each });
@@ -268,16 +279,15 @@ export function createBuckets(needs: {
         least: Math.min(least, localWanted),
         aheadMs,
       });
-      if (all && local.taken < all.taken)
-        inRedis!.giveBack(buckets, all.taken - local.taken, all.fullAt);
+      if (all && local.taken < all.taken) inRedis?.giveBack(all.fills, all.taken - local.taken);
       if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
         return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
       return {
         ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
-          memory.giveBack(localBuckets, unusedUnits, local.fullAt);
-          if (all) inRedis!.giveBack(buckets, unusedUnits, all.fullAt);
+          memory.giveBack(local.fills, unusedUnits);
+          if (all) inRedis?.giveBack(all.fills, unusedUnits);
         },
       };
     },
@@ -287,7 +297,8 @@ export function createBuckets(needs: {
       if (bucket.burst === 0) return 1;
       const nothing = { wanted: 0, least: 0, aheadMs: 0 };
       const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);
-      return Math.min(1, (answer.fullAt[0]! - answer.now) / (bucket.burst * bucket.msPerUnit));
+      const [fill] = answer.fills;
+      return Math.min(1, (fill!.fullAt - answer.now) / (bucket.burst * bucket.msPerUnit));
     },
   };
 }

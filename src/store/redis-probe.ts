@@ -56,13 +56,17 @@ export function describeOutage(reason: string, url: URL): string {
   return `${remedyFor(reason, url)}; until it answers, this replica shares no limits, caches or locks`;
 }
 
-/**
- * `isAnswering`: whether every master has answered as expected. `refusal`: Redis's error, if it
- * refused the probe. `problem`: why Redis can never be used with these URLs.
- *
- * Redis itself says whether it is a cluster, because managed clusters have one host name.
- */
-export async function probe(connection: ReturnType<typeof createConnection>) {
+export interface ProbeResult {
+  /** Whether every master has answered as expected. */
+  readonly isAnswering: boolean;
+  /** Redis's error, if it refused the probe. */
+  readonly refusal?: string | undefined;
+  /** Why Redis can never be used with these URLs. */
+  readonly problem?: string | undefined;
+}
+
+/** Redis itself says whether it is a cluster, because managed clusters have one host name. */
+export async function probe(connection: ReturnType<typeof createConnection>): Promise<ProbeResult> {
   const slots = connection.isCluster() ? undefined : await findSlots(connection);
   const problem = findProblem(connection);
   if (problem !== undefined) return { isAnswering: false, problem };

@@ -4,7 +4,7 @@ import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection } from "./redis-connection.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
-import { describeOutage, probe } from "./redis-probe.ts";
+import { describeOutage, probe, type ProbeResult } from "./redis-probe.ts";
 import { createSubscription } from "./redis-subscription.ts";
 import type { Script, ScriptArguments } from "./script.ts";
 import {
@@ -105,7 +105,7 @@ export function createRedis(needs: {
     help: "1 while Redis answers; 0 while this replica shares no limits, caches or locks.",
     registers: [registry],
     collect() {
-      this.set(isUp ? 1 : 0);
+      this.set(state === "up" ? 1 : 0);
     },
   });
   const failures = new Counter({
@@ -121,13 +121,11 @@ export function createRedis(needs: {
     },
   });
   const subscriptions: { readonly onReconnect: () => void; close(): void }[] = [];
-  let isUp = false;
-  let isClosed = false;
-  let problem: string | undefined;
+  let state: "down" | "up" | "closed" = "down";
+  let lastProbe: ProbeResult = { isAnswering: false };
   const queue: Queued[] = [];
   const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
-  let refusal: string | undefined;
   let failureLoggedAt = LONG_AGO;
 
   function warn(state: string, reason: string): void {
@@ -136,8 +134,8 @@ export function createRedis(needs: {
   }
 
   function markDown(reason: string): void {
-    if (!isUp) return;
-    isUp = false;
+    if (state !== "up") return;
+    state = "down";
     warn("Redis is unavailable", reason);
     void probeUntilUp();
   }
@@ -145,8 +143,9 @@ export function createRedis(needs: {
   async function probeUntilUp(): Promise<void> {
     for (;;) {
       const result = await probe(connection);
-      if (isClosed) return;
-      ({ problem, refusal } = result);
+      if (state === "closed") return;
+      lastProbe = result;
+      const { isAnswering, problem } = result;
       if (problem !== undefined) {
         log.error(
           `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
@@ -154,10 +153,10 @@ export function createRedis(needs: {
         close();
         return;
       }
-      if (result.isAnswering) break;
+      if (isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
-    isUp = true;
+    state = "up";
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
     for (const call of queue.splice(0)) send(call);
@@ -166,7 +165,8 @@ export function createRedis(needs: {
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    if (!isUp && problem === undefined)
+    const { problem, refusal } = lastProbe;
+    if (state !== "up" && problem === undefined)
       warn("Redis is not available yet", refusal ?? connection.lastError());
     return problem;
   }
@@ -175,7 +175,7 @@ export function createRedis(needs: {
     script: AnyScript<Answer>,
     args: ScriptArguments,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
-    if (!isUp) return "unavailable";
+    if (state !== "up") return "unavailable";
     const answer = await connection.evaluate(script.text, args);
     const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
     if (!failure) return { answer: answer as Answer };
@@ -203,7 +203,7 @@ export function createRedis(needs: {
   function send(call: Queued): void {
     if (monotonicNow() >= call.endsAt) return;
     void attempt(call.script, call).then((result) => {
-      if (result !== "unavailable" || isClosed) {
+      if (result !== "unavailable" || state === "closed") {
         if (isCounted(call)) unwritten--;
         return;
       }
@@ -214,8 +214,7 @@ export function createRedis(needs: {
   }
 
   function close(): void {
-    isClosed = true;
-    isUp = false;
+    state = "closed";
     unwritten -= queue.splice(0).filter(isCounted).length;
     connection.close();
     for (const subscription of subscriptions) subscription.close();
@@ -236,7 +235,7 @@ export function createRedis(needs: {
       while (unwritten > 0 && monotonicNow() < deadline) await sleep(PROBE_MS);
     },
     subscribe(name, { onMessage, onReconnect }) {
-      if (isClosed) return;
+      if (state === "closed") return;
       const { close } = createSubscription({
         urls,
         channel: KEY_PREFIX + name,

@@ -1,6 +1,7 @@
 import type { Batches, Parts } from "../fairness/chain-plan.ts";
 import { inFairOrder } from "../fairness/fair-order.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
+import { createDispatchClock } from "./dispatch-clock.ts";
 
 type Answer<Value> = Value | Error;
 
@@ -63,17 +64,15 @@ export function createBatcher<Key, Value>(options: {
   let waiting = new Map<string, Waiting>();
   /** The size of all waiting keys. */
   let size = 0;
-  let calls = 0;
   let isTakingTurn = false;
-  let timer: NodeJS.Timeout | undefined;
-  let endOfTurn: NodeJS.Immediate | undefined;
+  const clock = createDispatchClock(send);
 
   function add(key: Key): Waiting {
     const dueAt = addMs(monotonicNow(), maxWaitMs);
     const entry: Waiting = { key, dueAt, owners: [], waiters: [], isAnswered: false };
     waiting.set(idOf(key), entry);
     size += sizeOf(key);
-    endOfTurn ??= setImmediate(send);
+    clock.wake();
     return entry;
   }
 
@@ -89,29 +88,29 @@ export function createBatcher<Key, Value>(options: {
     for (const entry of entries) answer(entry, toError(entry));
   }
 
-  function send(): void {
-    endOfTurn = undefined;
+  function send(): number | undefined {
     if (batches && size > keysPerCall * batches.maxWaiting()) refuseLast(batches);
-    while (mayTakeTurn() && millisecondsUntilDue() <= 0) takeTurn();
-    if (mayTakeTurn())
-      // A timer that is already set is never too late, because all keys wait equally long.
-      timer ??= setTimeout(() => {
-        timer = undefined;
-        send();
-      }, millisecondsUntilDue());
+    while (waiting.size > 0 && clock.calls() < maxCalls && !isTakingTurn) {
+      const dueMs = millisecondsUntilDue();
+      if (dueMs > 0) return dueMs;
+      takeTurn();
+    }
+    return undefined;
   }
 
   /** Keeps what fits into the most calls that may wait. */
   function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
     let room = keysPerCall * maxWaiting();
-    const last = inOrder(room).filter(({ key }) => (room -= sizeOf(key)) < 0);
+    const last: Waiting[] = [];
+    for (const entry of inOrder(room)) {
+      room -= sizeOf(entry.key);
+      if (room < 0) last.push(entry);
+    }
     refuse(last, refusalOfMany);
   }
 
-  const mayTakeTurn = () => waiting.size > 0 && calls < maxCalls && !isTakingTurn;
-
   function millisecondsUntilDue(): number {
-    if (calls === 0 || size >= maxKeys) return 0;
+    if (clock.calls() === 0 || size >= maxKeys) return 0;
     const [oldest] = waiting.values();
     return Math.max(0, msUntil(oldest!.dueAt));
   }
@@ -131,7 +130,7 @@ export function createBatcher<Key, Value>(options: {
       })
       .finally(() => {
         isTakingTurn = false;
-        endOfTurn ??= setImmediate(send);
+        clock.wake();
       });
   }
 
@@ -174,7 +173,6 @@ export function createBatcher<Key, Value>(options: {
   }
 
   async function sendOne(): Promise<void> {
-    calls++;
     const more = Math.ceil(Math.min(size, maxKeys) / keysPerCall) - 1;
     const taken = 1 + (batches?.takeMore(more) ?? more);
     const batch = takeBatch(taken * keysPerCall);
@@ -184,13 +182,11 @@ export function createBatcher<Key, Value>(options: {
       ask(keys, (i, value) => {
         answer(batch[i]!, value);
       });
-    const error = await (batches ? batches.run(partsOf(batch), run, taken) : run()).catch(
-      (error: unknown) => error as Error,
-    );
-    calls--;
+    const error = await clock
+      .call(() => (batches ? batches.run(partsOf(batch), run, taken) : run()))
+      .catch((error: unknown) => error as Error);
     for (const entry of batch)
       if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
-    endOfTurn ??= setImmediate(send);
   }
 
   /** The part of each block in a call: each key counts by its size, each of its owners equally. */

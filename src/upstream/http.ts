@@ -112,12 +112,12 @@ export function createCallUpstream(registry: Registry) {
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
     const { upstream, method, signal } = call;
     const startedAt = monotonicNow();
-    let status: number | undefined;
     const record = (result: string) => {
       calls.inc({ upstream, method, result });
       durations.observe({ upstream, method }, msSince(startedAt) / 1000);
     };
     return inSpan(describe(call), async (span) => {
+      let status: number | undefined;
       try {
         const answer = await ask(call);
         status = answer.status;

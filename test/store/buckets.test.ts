@@ -4,6 +4,7 @@ import {
   createRedisBuckets,
   hourlyBucket,
   type Bucket,
+  type Fill,
 } from "../../src/store/buckets.ts";
 import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with-redis.ts";
 
@@ -124,18 +125,17 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
   it.each(CASES)("%s", async (_name, steps) => {
     const redis = getRedis();
     const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
-    const answers: [Bucket[], readonly number[]][] = [];
+    const answers: (readonly Fill[])[] = [];
     for (const step of steps) {
       setSeconds(step[0]);
       if (typeof step[1] === "number") {
-        const [taken, fullAt] = answers[step[1]]!;
-        buckets.giveBack(taken, step[2], fullAt);
+        buckets.giveBack(answers[step[1]]!, step[2]);
         continue;
       }
       const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] =
         step as Extract<Step, { length: 6 | 5 }>;
       const answer = await buckets.take(of, { wanted, least, aheadMs });
-      answers.push([of, answer!.fullAt]);
+      answers.push(answer!.fills);
       expect([step, answer!.taken]).toEqual([step, taken]);
       // Redis returns whole milliseconds.
       expect([step, Math.abs(answer!.waitMs - waitSeconds * SECOND) < 2]).toEqual([step, true]);
@@ -145,8 +145,8 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
   it("charging more than a bucket holds leaves it empty, not emptier", async () => {
     const redis = getRedis();
     const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
-    const { fullAt } = (await buckets.take([A], { wanted: 1, least: 1, aheadMs: 0 }))!;
-    buckets.giveBack([A], -1_000_000, fullAt);
+    const { fills } = (await buckets.take([A], { wanted: 1, least: 1, aheadMs: 0 }))!;
+    buckets.giveBack(fills, -1_000_000);
     const taken = async () =>
       (await buckets.take([A], { wanted: 20, least: 1, aheadMs: 0 }))!.taken;
     expect(await taken()).toBe(0);
@@ -178,19 +178,19 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
     const bucket = hourlyBucket("all", 1_200, 200);
     let seed = 7;
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
-    const open: { at: number; taken: number; fullAt: readonly number[] }[] = [];
+    const open: { at: number; taken: number; fills: readonly Fill[] }[] = [];
     const spent: { at: number; amount: number }[] = [];
     for (let second = 0; second < 3 * 3_600; second += 1 + Math.floor(random() * 90)) {
       setSeconds(second);
       const wanted = 1 + Math.floor(random() * 250);
       const answer = await buckets.take([bucket], { wanted, least: 1, aheadMs: 0 });
-      open.push({ at: second, taken: answer!.taken, fullAt: answer!.fullAt });
+      open.push({ at: second, taken: answer!.taken, fills: answer!.fills });
       // Held for a while, so that the bucket refills beside them; then most is returned and taken
       // again.
       while (open.length > 5) {
-        const { at, taken, fullAt } = open.splice(Math.floor(random() * open.length), 1)[0]!;
+        const { at, taken, fills } = open.splice(Math.floor(random() * open.length), 1)[0]!;
         const unused = random() < 0.7 ? taken : 0;
-        if (unused > 0) buckets.giveBack([bucket], unused, fullAt);
+        if (unused > 0) buckets.giveBack(fills, unused);
         spent.push({ at, amount: taken - unused });
       }
     }

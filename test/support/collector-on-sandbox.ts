@@ -4,7 +4,7 @@ import type { CollectCaller } from "../../src/chain/collect/turns.ts";
 import type { CollectOutcome } from "../../src/chain/collect/collector.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
-import { createChainServices, type Waits } from "../../src/services.ts";
+import { createChainServices, type Overrides } from "../../src/services.ts";
 import type { WalletWithCoins } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
@@ -32,7 +32,7 @@ export function createSandboxCollector(
     redis?: Redis;
     env?: Env;
     /** Replace {@link SHORT_WAITS}. */
-    waits?: Waits;
+    waits?: Overrides;
     withCoins?: boolean;
   } = {},
 ) {
@@ -56,7 +56,7 @@ export function createSandboxCollector(
     budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
     log,
-    waits: { ...SHORT_WAITS, ...waits },
+    overrides: { ...SHORT_WAITS, ...waits },
   });
   const collector = {
     ...chain.collector,

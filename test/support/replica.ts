@@ -19,7 +19,7 @@ export async function runReplica(
 ) {
   const config = configure({ ...env, RATE_LIMIT_WINDOW_SECONDS: LONG_WINDOW_SECONDS });
   const log = createLogger(config.logLevel, logStream);
-  const gateway = createGateway(config, { log, redisAnswerTimeoutMs });
+  const gateway = createGateway(config, { log, overrides: { redisAnswerTimeoutMs } });
   await gateway.start();
   const server = await listen(gateway.api, config);
   return {

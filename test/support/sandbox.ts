@@ -1,6 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
-import type { Waits } from "../../src/services.ts";
+import type { Overrides } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { Consensus } from "../../src/sandbox/chain/slots.ts";
@@ -22,9 +22,9 @@ export const SHORT_WAITS = {
   finalizedMaxAgeMs: 50,
   balanceMaxAgeMs: 50,
   livePeriodMs: 50,
-} satisfies Waits;
+} satisfies Overrides;
 /** For tests of endpoints that do not agree. */
-export const SHORT_AGREEMENT = { agreeMs: 300, longestLifeMs: 300 } satisfies Waits;
+export const SHORT_AGREEMENT = { agreeMs: 300, longestLifeMs: 300 } satisfies Overrides;
 /** Longer than any test. */
 export const NEVER_MS = 600_000;
 

@@ -1,6 +1,6 @@
 import { vi } from "vitest";
 import type { Consensus } from "../../src/sandbox/chain/slots.ts";
-import type { Waits } from "../../src/services.ts";
+import type { Overrides } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
 import type { HandleNode } from "../../src/http/router.ts";
@@ -33,7 +33,7 @@ export async function startWorld(
     waits,
     consensus = "alpenglow",
     ...limits
-  }: Partial<typeof CONNECTION_LIMITS> & { waits?: Waits; consensus?: Consensus } = {},
+  }: Partial<typeof CONNECTION_LIMITS> & { waits?: Overrides; consensus?: Consensus } = {},
 ) {
   const sandbox = await startTestSandbox({ consensus });
   const { secondRpc } = sandbox;
@@ -52,7 +52,7 @@ export async function startWorld(
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, sandbox, waits: { ...SHORT_WAITS, ...waits } });
+  const gateway = createGateway(config, { log, sandbox, overrides: { ...SHORT_WAITS, ...waits } });
   await gateway.ready;
   let received = 0;
   const handle: HandleNode = (...request) => {

@@ -203,16 +203,14 @@ export function createHistory(needs: {
     async readCoinsSeen(account: AccountAddresses, reader: Caller): Promise<string[]> {
       const addresses = [account.creatorVault, account.address];
       const lists = await Promise.all(
-        addresses.map((address) =>
-          listTransactions(account, address, { limit: MIN_LOOKED_AT }, reader),
-        ),
+        addresses.map(async (address) => {
+          const limit = { limit: MIN_LOOKED_AT };
+          const list = await listTransactions(account, address, limit, reader);
+          return (list ?? []).map((listing) => ({ listing, address }));
+        }),
       );
       // A collect names both addresses.
-      const bySignature = new Map(
-        lists.flatMap((list = [], i) =>
-          list.map((each) => [each.signature, { listing: each, address: addresses[i]! }] as const),
-        ),
-      );
+      const bySignature = new Map(lists.flat().map((each) => [each.listing.signature, each]));
       const newestFirst = [...bySignature.values()].sort((a, b) => b.listing.slot - a.listing.slot);
       const effects = await Promise.all(
         newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),

@@ -20,28 +20,29 @@ export interface Program {
 }
 
 /**
- * Reads programs by their base58 addresses, and returns them in the same order. Rejects with an
- * RpcError.
+ * Reads programs by their ids, which are base58 addresses. Returns them in the same order. Rejects
+ * with an RpcError.
  */
-export async function readPrograms(
+export async function readPrograms<Named extends { readonly id: string }>(
   { readAccounts }: Pick<Rpc, "readAccounts">,
-  ids: readonly string[],
-): Promise<Program[]> {
-  const read: Program[] = [];
+  programs: readonly Named[],
+): Promise<(Named & Program)[]> {
+  const results: (Named & Program)[] = [];
   await readAccounts({
-    groups: ids.map((id) => [id, programDataOf(id)]),
+    groups: programs.map(({ id }) => [id, programDataOf(id)]),
     bytes: PROGRAM_DATA.bytes,
     take(i, { accounts: [program, programData], slot }) {
       const deploySlot = decodeDeploySlot(programData?.data);
       const isCredible = deploySlot !== undefined && deploySlot <= slot;
-      read[i] = {
+      results[i] = {
+        ...programs[i]!,
         isDeployed: program?.executable === true,
         deploySlot: isCredible ? deploySlot : undefined,
       };
       return "taken";
     },
   });
-  return read;
+  return results;
 }
 
 function programDataOf(id: string): string {
@@ -81,12 +82,11 @@ export function createDeployWatch(
   });
 
   async function read(): Promise<void> {
-    const found = await readPrograms(rpc, Object.values(LAUNCHPAD_PROGRAMS));
-    Object.keys(LAUNCHPAD_PROGRAMS).forEach((program, i) => {
-      const slot = found[i]!.deploySlot;
+    const named = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
+    for (const { program, deploySlot: slot } of await readPrograms(rpc, named)) {
       const before = slots.get(program);
       // Deployments are never undone: a lower slot comes from a node that is behind.
-      if (slot === undefined || slot <= (before ?? -1)) return;
+      if (slot === undefined || slot <= (before ?? -1)) continue;
       slots.set(program, slot);
       gauge.set({ program }, slot);
       if (before !== undefined)
@@ -94,7 +94,7 @@ export function createDeployWatch(
           { program, slot, before },
           "the launch platform has deployed a program again: collect one coin and compare, as docs/operating.md says under LaunchpadRedeployed",
         );
-    });
+    }
   }
   /** A failed read is not logged: other callers report that the chain does not answer. */
   const tryToRead = () => void read().catch(() => undefined);

@@ -171,39 +171,43 @@ export function createFailover(needs: {
     return startAtOnce(call);
   }
 
+  /** Makes a call at one endpoint, and tells the judge how it ended. */
+  async function callOne<T>(
+    endpoint: Endpoint,
+    attempt: Attempt<T>,
+    deadline: AbortSignal,
+  ): Promise<T> {
+    try {
+      const result = await attempt(endpoint, deadline);
+      judge.succeeded(endpoint);
+      return result;
+    } catch (error) {
+      judge.failed(endpoint, error);
+      throw error;
+    }
+  }
+
   const callAll = <T>(
     some: readonly Endpoint[],
     attempt: Attempt<T>,
     maxMs: number,
   ): Promise<PromiseSettledResult<T>[]> =>
     withDeadline(Math.min(maxMs, rpcTimeoutMs), (deadline) =>
-      Promise.allSettled(
-        some.map(async (endpoint) => {
-          try {
-            const result = await attempt(endpoint, deadline);
-            judge.succeeded(endpoint);
-            return result;
-          } catch (error) {
-            judge.failed(endpoint, error);
-            throw error;
-          }
-        }),
-      ),
+      Promise.allSettled(some.map((endpoint) => callOne(endpoint, attempt, deadline))),
     );
 
-  /** Like `callAll`, but an endpoint that backs off has a fifth of the timeout. */
+  /** Makes a call at some endpoints. One that backs off has a fifth of the timeout. */
   const callSome = <T>(
     some: readonly Endpoint[],
     attempt: Attempt<T>,
     toResult: (endpoint: Endpoint, error: unknown) => T,
   ): Promise<T[]> =>
     Promise.all(
-      some.map(async (endpoint) => {
+      some.map((endpoint) => {
         const maxMs = judge.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
-        const [outcome] = await callAll([endpoint], attempt, maxMs);
-        return outcome!.status === "fulfilled"
-          ? outcome!.value
-          : toResult(endpoint, outcome!.reason);
+        return withDeadline(maxMs, (deadline) => callOne(endpoint, attempt, deadline)).catch(
+          (error: unknown) => toResult(endpoint, error),
+        );
       }),
     );
 
@@ -265,11 +269,15 @@ export function createFailover(needs: {
      */
     async callEachWithTransaction<T>(attempt: Attempt<T>): Promise<PromiseSettledResult<T>[]> {
       const takers = judge.takers();
+      const accepting: Endpoint[] = [];
+      const refusing: Endpoint[] = [];
       const results = await callAll(takers, attempt, rpcTimeoutMs);
-      judge.tookTransaction(
-        takers.filter((_, i) => results[i]!.status === "fulfilled"),
-        takers.filter((_, i) => isRefusal((results[i] as PromiseRejectedResult).reason)),
-      );
+      takers.forEach((endpoint, i) => {
+        const result = results[i]!;
+        if (result.status === "fulfilled") accepting.push(endpoint);
+        else if (isRefusal(result.reason)) refusing.push(endpoint);
+      });
+      judge.tookTransaction(accepting, refusing);
       return results;
     },
   };

@@ -145,12 +145,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         // needs a newer slot.
         const minSlot = Math.min(...groups.map(({ index }) => minSlotOf(index)));
         const chunks = chunksOf([...indexes.keys()], limit);
-        let answers: Awaited<ReturnType<typeof ask>>[] = [];
-        let isOfOneSlot = false;
-        for (let readsLeft = MAX_READS_OF_GROUP; readsLeft > 0 && !isOfOneSlot; readsLeft--) {
-          answers = await Promise.all(chunks.map((keys) => ask(keys, minSlot)));
-          isOfOneSlot = answers.every(({ slot }) => slot === answers[0]!.slot);
-        }
+        const askAll = () => Promise.all(chunks.map((keys) => ask(keys, minSlot)));
+        let answers = await askAll();
+        for (let reads = 1; reads < MAX_READS_OF_GROUP && !isOfOneSlot(answers); reads++)
+          answers = await askAll();
         const { slot } = answers[0]!;
         const read = answers.flatMap(({ accounts }) => accounts);
         const rent = decodeRent(read[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
@@ -163,7 +161,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
           // Another endpoint may have answered in the meantime.
           if (!open.has(index)) continue;
           const accounts = keys.map((key) => read[indexes.get(key)!]);
-          const result = isOfOneSlot ? take(index, { accounts, slot, rent }) : "unusable";
+          const result = isOfOneSlot(answers) ? take(index, { accounts, slot, rent }) : "unusable";
           if (result === "taken") open.delete(index);
           else refusals.add(result);
         }
@@ -218,6 +216,9 @@ function pack(groups: readonly Group[], limit: number): readonly Call[] {
   }
   return calls;
 }
+
+const isOfOneSlot = (answers: readonly { readonly slot: number }[]) =>
+  answers.every(({ slot }) => slot === answers[0]!.slot);
 
 const chunksOf = (keys: readonly string[], size: number) =>
   Array.from({ length: Math.ceil(keys.length / size) }, (_, i) =>

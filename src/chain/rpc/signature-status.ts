@@ -127,19 +127,21 @@ export function createSignatureStatuses(
      * final yet.
      */
     async getSignatureStatuses(signatures: readonly string[], options: SearchOptions) {
-      const statuses = signatures.map((): SignatureStatus | undefined => undefined);
+      const statuses = new Map<string, SignatureStatus>();
+      const isFinal = (signature: string) => statuses.get(signature)?.isFinal;
       await failover.callAtOnce(
         async (endpoint, signal) => {
-          const open = [...statuses.keys()].filter((i) => !statuses[i]?.isFinal);
-          const openSignatures = open.map((i) => signatures[i]!);
-          const answer = await readStatuses(endpoint, openSignatures, options, signal);
-          answer.statuses.forEach((status, i) => {
-            if (status?.isFinal || !statuses[open[i]!]) statuses[open[i]!] = status;
+          const open = signatures.filter((signature) => !isFinal(signature));
+          const answer = await readStatuses(endpoint, open, options, signal);
+          open.forEach((signature, i) => {
+            const status = answer.statuses[i];
+            if (status?.isFinal || (status && !statuses.has(signature)))
+              statuses.set(signature, status);
           });
         },
-        () => statuses.every((status) => status?.isFinal),
+        () => signatures.every(isFinal),
       );
-      return statuses;
+      return signatures.map((signature) => statuses.get(signature));
     },
 
     /**

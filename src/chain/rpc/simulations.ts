@@ -123,18 +123,20 @@ export function createSimulations(needs: {
 
     /**
      * Simulates a transaction (base64) at each endpoint, whatever its state and its slot. Returns
-     * each endpoint's error, in order of preference; undefined if the endpoint simulates it.
+     * the errors of the endpoints that do not simulate it.
      */
-    simulateAtEach: (transaction: string): Promise<(RpcError | undefined)[]> =>
-      Promise.all(
+    async simulateAtEach(transaction: string): Promise<ReadonlyMap<Endpoint, RpcError>> {
+      const errors = new Map<Endpoint, RpcError>();
+      await Promise.all(
         endpoints.map((endpoint) =>
           withDeadline(rpcTimeoutMs, (deadline) =>
             simulateAt(transaction, SIMULATION, callUnjudged)(endpoint, deadline),
-          ).then(
-            () => undefined,
-            (cause: unknown) => toRpcError(cause, "simulateTransaction", endpoint.host),
-          ),
+          ).catch((cause: unknown) => {
+            errors.set(endpoint, toRpcError(cause, "simulateTransaction", endpoint.host));
+          }),
         ),
-      ),
+      );
+      return errors;
+    },
   };
 }

@@ -72,31 +72,58 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
 
   const read = reports.flatMap((report) => (report.kind === "read" ? report.transaction : []));
   const same = largestGroup(read, contentOf);
-  if (same.length >= quorum) return toLanded({ ...same[0]!, isCertain: true });
+  const [transaction] = same;
+  if (transaction && same.length >= quorum) return toLanded({ ...transaction, isCertain: true });
 
-  const landings = reports.flatMap((report) => {
-    if (report.kind === "read") return report.transaction;
-    return report.kind === "found" ? report : [];
-  });
+  const landings = reports.flatMap(landingOf);
   const agreeing = largestGroup(landings, outcomeOf);
-  const cannotReturn = (report: TransactionReport) =>
-    report.kind === "silent" ||
-    (isAloneOver && ["failing", "found"].includes(report.kind)) ||
-    (isAloneOver && hasLanded && report.kind === "unknown");
+  /** Whether the endpoint has returned the transaction, or is not expected to. */
+  const isDone = ({ kind }: TransactionReport) => {
+    switch (kind) {
+      case "read":
+      case "silent":
+        return true;
+      case "failing":
+      case "found":
+        return isAloneOver;
+      case "unknown":
+        return isAloneOver && hasLanded;
+      case "valid":
+      case "past":
+      case "absent":
+        return false;
+    }
+  };
   const isOnlyOne =
-    read.length === 1 &&
-    agreeing.length === landings.length &&
-    reports.every((report) => report.kind === "read" || cannotReturn(report));
-  if (isOnlyOne) return toLanded({ ...read[0]!, isCertain: false });
+    read.length === 1 && agreeing.length === landings.length && reports.every(isDone);
+  if (transaction && isOnlyOne) return toLanded({ ...transaction, isCertain: false });
 
-  if (agreeing.length >= quorum)
-    return { kind: "landed", err: agreeing[0]!.err, slot: agreeing[0]!.slot };
+  const [landing] = agreeing;
+  if (landing && agreeing.length >= quorum)
+    return { kind: "landed", err: landing.err, slot: landing.slot };
   if (landings.length >= quorum) return { kind: "landed", err: undefined, slot: 0 };
 
   const absent = count("absent");
   const mayLand = count("valid") > 0 && !isLifeOver;
   if (absent >= quorum && !mayLand) return { kind: "expired", agreeing: absent };
   return { kind: isLifeOver && isAgreementOver ? "disputed" : "undecided" };
+}
+
+/** The outcome that a report contains. */
+function landingOf(report: TransactionReport): Outcome | [] {
+  switch (report.kind) {
+    case "read":
+      return report.transaction;
+    case "found":
+      return report;
+    case "silent":
+    case "failing":
+    case "unknown":
+    case "valid":
+    case "past":
+    case "absent":
+      return [];
+  }
 }
 
 function toLanded(transaction: CountedTransaction): Landed {

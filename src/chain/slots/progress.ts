@@ -40,6 +40,31 @@ interface Place extends State {
   readonly at: MonotonicTime;
 }
 
+/** Learns from an endpoint's highest slots how many slots pass in a second. */
+function createSlotRate() {
+  let perSecond = MOST_RATE;
+  /** Where the observation begins. */
+  let from: Place | undefined;
+
+  return {
+    slotsIn: (ms: number) => (ms / 1_000) * perSecond,
+
+    take(place: Place): void {
+      if (!from || place.slot < from.slot) from = place;
+      const elapsedMs = msBetween(from.at, place.at);
+      if (elapsedMs < RATE_SPAN_MS) return;
+      const observed = ((place.slot - from.slot) / elapsedMs) * 1_000;
+      perSecond = Math.min(Math.max(observed, LEAST_RATE), MOST_RATE);
+      from = place;
+    },
+
+    /** Begins a new observation. The rate stays until its end. */
+    restart(): void {
+      from = undefined;
+    },
+  };
+}
+
 export type Progress = ReturnType<typeof createProgress>;
 
 /**
@@ -57,19 +82,19 @@ export function createProgress(isOnly: boolean) {
   let elsewhere: (Place & { readonly since: MonotonicTime }) | undefined;
   let answeredAt = monotonicNow();
   let isOld = false;
-  let rate = MOST_RATE;
-  let rateFrom: Place | undefined;
+  const rate = createSlotRate();
 
-  const slotsIn = (ms: number, perSecond = rate) => (ms / 1_000) * perSecond;
-  const isRight = ({ clock }: State) =>
-    clock !== undefined && Math.abs(Date.now() - clock) <= MAX_AGE_MS;
+  /** The chain's time in an answer; undefined if it is missing or not credible. */
+  const credibleClock = ({ clock = NaN }: State) =>
+    Math.abs(Date.now() - clock) <= MAX_AGE_MS ? clock : undefined;
 
   function fits(answer: Place, from: Place): boolean {
-    const clockMs = isRight(answer) ? answer.clock! - (from.clock ?? Infinity) : 0;
-    const reached =
-      from.slot + slotsIn(Math.max(msBetween(from.at, answer.at), clockMs), MOST_RATE);
-    const isBehind = !isRight(answer) && answer.slot < from.slot - slotsIn(MAX_AGE_MS);
-    return !isBehind && answer.slot <= reached + slotsIn(SLACK_MS);
+    const clock = credibleClock(answer);
+    const clockMs = clock === undefined ? 0 : clock - (from.clock ?? Infinity);
+    const elapsedMs = Math.max(msBetween(from.at, answer.at), clockMs);
+    const reached = from.slot + (elapsedMs / 1_000) * MOST_RATE;
+    const isBehind = clock === undefined && answer.slot < from.slot - rate.slotsIn(MAX_AGE_MS);
+    return !isBehind && answer.slot <= reached + rate.slotsIn(SLACK_MS);
   }
 
   function settle(answer: Place): void {
@@ -77,15 +102,10 @@ export function createProgress(isOnly: boolean) {
     if (answer.clock !== undefined) isOld = Date.now() - answer.clock > MAX_AGE_MS;
     // A lower slot replaces the highest only if its chain time is later, which never happens on one
     // chain.
-    const isLater = isRight(answer) && answer.clock! > (place?.clock ?? -Infinity);
+    const clock = credibleClock(answer);
+    const isLater = clock !== undefined && clock > (place?.clock ?? -Infinity);
     if (place && answer.slot <= place.slot && !(isLater && answer.slot < place.slot)) return;
-    if (!rateFrom || answer.slot < rateFrom.slot) rateFrom = answer;
-    const elapsedMs = msBetween(rateFrom.at, answer.at);
-    if (elapsedMs >= RATE_SPAN_MS) {
-      const observed = ((answer.slot - rateFrom.slot) / elapsedMs) * 1_000;
-      rate = Math.min(Math.max(observed, LEAST_RATE), MOST_RATE);
-      rateFrom = answer;
-    }
+    rate.take(answer);
     place = answer;
   }
 
@@ -95,14 +115,15 @@ export function createProgress(isOnly: boolean) {
       const answer = { ...state, at: monotonicNow() };
       answeredAt = answer.at;
       if (place && !fits(answer, place)) {
-        const isRepeated = elsewhere && fits(answer, elsewhere);
-        const since = isRepeated ? elsewhere!.since : answer.at;
+        const earlier = elsewhere && fits(answer, elsewhere) ? elsewhere : undefined;
+        const since = earlier?.since ?? answer.at;
         const isAhead = answer.slot > place.slot;
         const goesOn =
           msBetween(since, answer.at) >= (isAhead ? AHEAD_MS : BEHIND_MS) || (isAhead && isOnly);
         elsewhere = { ...answer, since };
-        if (!isRepeated || !goesOn) return false;
-        place = rateFrom = undefined;
+        if (!earlier || !goesOn) return false;
+        place = undefined;
+        rate.restart();
       }
       settle(answer);
       return true;

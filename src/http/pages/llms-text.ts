@@ -118,8 +118,8 @@ function describeSchema(schema: GraphQLSchema): string {
 }
 
 function describeCosts(schema: GraphQLSchema): string[] {
-  const types = [schema.getQueryType()!, schema.getMutationType()!, schema.getSubscriptionType()!];
-  return types.map(({ name, description }) => `GraphQL ${name}: ${description}`);
+  const types = [schema.getQueryType(), schema.getMutationType(), schema.getSubscriptionType()];
+  return types.flatMap((type) => (type ? `GraphQL ${type.name}: ${type.description}` : []));
 }
 
 function describeErrors(): string {

@@ -108,9 +108,15 @@ export function createCoins(chain: Chain): Coins {
   }
 
   function creatorFor({ kind, mint, creator }: NewCoin): string {
-    if (kind === "shared") return coinAddressesOf(mint).sharingConfig.address;
-    if (kind !== "holderRewards") return creator;
-    return deriveAddress(["holder-rewards", toKeyBytes(mint)], LAUNCHPAD_PROGRAM_ID);
+    switch (kind) {
+      case "shared":
+        return coinAddressesOf(mint).sharingConfig.address;
+      case "holderRewards":
+        return deriveAddress(["holder-rewards", toKeyBytes(mint)], LAUNCHPAD_PROGRAM_ID);
+      case "cashback":
+      case undefined:
+        return creator;
+    }
   }
 
   /** Adds to the fees that a curve or pool records in its data. The caller transfers the funds. */

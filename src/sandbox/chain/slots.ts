@@ -43,23 +43,23 @@ export type Slots = ReturnType<typeof createSlots>;
 export function createSlots(svm: LiteSVM, consensus: Consensus) {
   const behind = BLOCKS_BEHIND[consensus];
   let slot = Number(svm.getClock().slot);
-  let blockTime = 0;
   /** When the chain began to stand still; undefined while it goes on. */
   let stillSince: number | undefined;
   /** How far the chain's time is behind after it stood still. */
   let lagMs = 0;
-  const blocks: { slot: number; blockhash: string; height: number }[] = [];
+  /** `time`: in seconds since 1970. */
+  const blocks: { slot: number; blockhash: string; height: number; time: number }[] = [];
 
   function makeBlock(): void {
     const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
-    blockTime = Math.floor((Date.now() - lagMs) / 1000);
+    const time = Math.floor((Date.now() - lagMs) / 1000);
     lagMs = Math.max(0, lagMs - MADE_UP_MS);
     svm.warpToSlot(BigInt(slot));
     const clock = svm.getClock();
-    clock.unixTimestamp = BigInt(blockTime);
+    clock.unixTimestamp = BigInt(time);
     svm.setClock(clock);
     svm.expireBlockhash();
-    blocks.push({ slot, blockhash: svm.latestBlockhash(), height });
+    blocks.push({ slot, blockhash: svm.latestBlockhash(), height, time });
     if (blocks.length > KEPT_BLOCKS) blocks.shift();
   }
 
@@ -92,7 +92,7 @@ export function createSlots(svm: LiteSVM, consensus: Consensus) {
       return block !== undefined && latest("processed").height <= block.height + VALID_BLOCKS;
     },
     /** The time of the latest block, in seconds since 1970. */
-    blockTime: () => blockTime,
+    blockTime: () => latest("processed").time,
     passSlot,
     /**
      * Advances at once by `count` slots with a block, and by the skipped slots between them. The

@@ -9,7 +9,7 @@ import {
   type TransactionOutcome,
 } from "../../../src/chain/collect/send-and-confirm.ts";
 import type { Landed } from "../../../src/chain/rpc/transaction-outcome.ts";
-import type { Waits } from "../../../src/services.ts";
+import type { Overrides } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createLogger } from "../../../src/observability/log.ts";
@@ -41,7 +41,7 @@ async function start(
     endpoints: count = 2,
     repeat = 1,
     ...changed
-  }: Waits & { endpoints?: number; repeat?: number } = {},
+  }: Overrides & { endpoints?: number; repeat?: number } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { chain } = sandbox;

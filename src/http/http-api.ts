@@ -1,0 +1,166 @@
+import type { Registry } from "@prometheus-io/client";
+import type { HandleFormat } from "../contract/handle.ts";
+import { answerError } from "../contract/http-messages.ts";
+import { createGraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
+import type { Logger } from "../observability/log.ts";
+import type { Warnings } from "../observability/warnings.ts";
+import type { LoaderSources } from "../resolvers/loaders.ts";
+import type { UseCases } from "../resolvers/use-cases.ts";
+import { COLLECT_FAILURE, createCollectHandler } from "../rest/collect.ts";
+import { createLookupHandler } from "../rest/lookup.ts";
+import { createOpenApiDocument, descriptionLink } from "../rest/openapi.ts";
+import { createPrepareOperation } from "../rest/prepared-operation.ts";
+import { schema } from "../schema/schema.ts";
+import type { Redis } from "../store/redis.ts";
+import { createIdentifyClient } from "./client-address.ts";
+import { createCors, withoutHeaders } from "./cors.ts";
+import type { Health } from "./health.ts";
+import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
+import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
+import { createOpenApiFile } from "./pages/openapi-file.ts";
+import { createPages } from "./pages/pages.ts";
+import { createRateLimit, rateLimited } from "./rate-limit/rate-limit.ts";
+import { createWriteRefusal } from "./refusals.ts";
+import type { RequestScopeNeeds } from "./request-scope.ts";
+import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
+import type { Responder } from "./server.ts";
+import { createStreams } from "./streams.ts";
+
+const FORGOTTEN_PROXY =
+  "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
+
+/** What the sandbox adds to the API. */
+export interface SandboxRoutes {
+  readonly accounts: readonly ExampleAccount[];
+  readonly handleFees: Handler;
+}
+
+interface ApiNeeds {
+  readonly settings: {
+    readonly basePath: string;
+    readonly publicUrl?: URL | undefined;
+    /** Serves the health checks and the metrics if it is set. */
+    readonly adminPort?: number | undefined;
+    readonly corsOrigins?: readonly string[] | undefined;
+    readonly trustProxy: readonly string[];
+    readonly trustedCallers: readonly string[];
+    readonly rateLimitMax: number;
+    readonly rateLimitWindowSeconds: number;
+    readonly streamsMax: number;
+    readonly streamsPerAddress: number;
+    readonly streamSeconds: number;
+  };
+  readonly handleFormat: HandleFormat;
+  readonly useCases: UseCases;
+  readonly loaderSources: LoaderSources;
+  /** The chain's cluster, such as `devnet`. */
+  readonly cluster: () => string;
+  readonly health: Pick<Health, "livez" | "readyz">;
+  readonly sandbox: SandboxRoutes | undefined;
+  readonly redis: Redis | undefined;
+  readonly registry: Registry;
+  readonly warnings: Warnings;
+  readonly log: Logger;
+}
+
+/** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
+export function createHttpApi(needs: ApiNeeds) {
+  const { settings, handleFormat, registry, redis, warnings, log } = needs;
+  const { basePath, rateLimitMax: max, rateLimitWindowSeconds: windowSeconds } = settings;
+  const streams = createStreams(settings, registry);
+  const scopeNeeds: RequestScopeNeeds = {
+    identifyClient: createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
+      warnings.raise("proxy", FORGOTTEN_PROXY);
+    }),
+    cors: createCors(settings.corsOrigins, settings.publicUrl),
+    rateLimit: createRateLimit({ max, windowSeconds }, redis),
+    loaderSources: needs.loaderSources,
+    streams,
+    metrics: createRequestMetrics(registry),
+    log,
+    errorLink: descriptionLink(basePath),
+  };
+
+  function serve(routes: Record<string, Route>, needs: RequestScopeNeeds): Responder {
+    const paths = Object.entries(routes).map(([path, route]) => [basePath + path, route] as const);
+    return {
+      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
+      writeRefusal: createWriteRefusal({ ...needs, basePath, format: handleFormat }),
+    };
+  }
+
+  const routes = createRoutes(needs);
+  const adminRoutes = createAdminRoutes(needs);
+  return {
+    /** Answers the requests to PORT. */
+    api: serve(
+      settings.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
+      scopeNeeds,
+    ),
+    /** Answers the requests to ADMIN_PORT. */
+    admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
+    /** Disconnects all streams, and refuses new ones. */
+    closeStreams: streams.close,
+  };
+}
+
+function createRoutes(needs: ApiNeeds): Record<string, Route> {
+  const { settings, handleFormat, useCases, health, sandbox, log } = needs;
+  const {
+    basePath,
+    publicUrl,
+    rateLimitMax: max,
+    rateLimitWindowSeconds: windowSeconds,
+  } = settings;
+  const openApi = createOpenApiDocument({
+    basePath,
+    isOpenToAllPages: settings.corsOrigins === undefined,
+    handleFormat,
+    rateLimit: { max, windowSeconds },
+    rateLimited: rateLimited({ max, windowSeconds }, windowSeconds),
+  });
+  const pages = createPages({
+    basePath,
+    publicUrl,
+    schema,
+    openApi,
+    handlePattern: handleFormat.pattern,
+    cluster: needs.cluster,
+    sandboxAccounts: sandbox?.accounts ?? [],
+  });
+  const prepare = createPrepareOperation(schema, useCases);
+  const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases, log });
+  const operate = withRateLimit(graphql.answer);
+  return {
+    "/wallet/lookup": {
+      operation: "lookup",
+      GET: withRateLimit(createLookupHandler(prepare, handleFormat, basePath)),
+    },
+    "/collect": {
+      operation: "collect",
+      POST: withRateLimit(createCollectHandler(prepare)),
+      answerFailure: (error) => answerError(error, COLLECT_FAILURE),
+    },
+    "/graphql": {
+      operation: "graphql",
+      GET: (request, scope) =>
+        wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
+      POST: operate,
+      answerFailure: graphql.answerFailure,
+    },
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz({ details: settings.adminPort === undefined }) },
+    "/openapi.json": { GET: createOpenApiFile(openApi, { basePath, publicUrl }) },
+    ...pages.routes,
+    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
+  };
+}
+
+/** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
+function createAdminRoutes({ health, registry }: ApiNeeds): Record<string, Route> {
+  return {
+    "/livez": { GET: health.livez },
+    "/readyz": { GET: health.readyz({ details: true }) },
+    "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
+  };
+}
