@@ -93,3 +93,32 @@ it("says that nothing waits if no other endpoint answers", async () => {
   const { body } = await collect("artist010");
   expect(body).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
 });
+
+describe("an endpoint that answers alone, while others fail for a moment,", () => {
+  it("does not decide that nothing waits", async () => {
+    lieAbout(() => true, leaveOut);
+    world.sandbox.rpc.faults.add({
+      then: "reset",
+      when: isMethod("getMultipleAccounts"),
+      times: 2,
+    });
+    expect((await collect("creator")).body).toMatchObject({ success: true });
+  });
+
+  it("does not decide that a coin costs too much", async () => {
+    const mint = launchCoin("artist010");
+    liar.lie({
+      simulateTransaction(tellTruth) {
+        const { context, value } = tellTruth();
+        const [payer, ...others] = value.preBalances;
+        return { context, value: { ...value, preBalances: [Number(payer) + SOL, ...others] } };
+      },
+    });
+    world.sandbox.rpc.faults.add({
+      then: "reset",
+      when: isMethod("simulateTransaction"),
+      times: 2,
+    });
+    expect((await collect("artist010", [mint])).body).toMatchObject({ success: true });
+  });
+});

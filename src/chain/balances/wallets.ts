@@ -108,6 +108,7 @@ export function createReadWallets(needs: {
     try {
       await rpc.readAccounts({
         groups: wallets.map(toKeys),
+        needsOthers: wallets.some(({ appraise }) => appraise),
         bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
         // Consider the coins' last collects too: a collect for one shareholder changes the amounts
         // of all shareholders.

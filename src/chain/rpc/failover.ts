@@ -10,8 +10,19 @@ interface Call<T> {
   readonly isComplete: (result: T) => boolean;
   /** Whether the call contains a transaction, which some endpoints may refuse. */
   readonly withTransaction: boolean;
+  /**
+   * Whether an incomplete result counts only when the other endpoints have answered too, or have
+   * failed for some seconds: one endpoint must not decide about money.
+   */
+  readonly needsOthers: boolean;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
+}
+
+/** The incomplete results of a call so far. */
+interface Incomplete<T> {
+  last: { readonly result: T } | undefined;
+  readonly endpoints: Set<Endpoint>;
 }
 
 /** The fraction of the timeout after which a call also goes to the next endpoint. */
@@ -27,6 +38,8 @@ const CATCH_UP_MS = [200, 400] as const;
  * How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s.
  */
 const TRIES_AT_BEST = 6;
+/** How many times endpoints are asked again that failed while another gave an incomplete result. */
+const TRIES_FOR_OTHERS = 4;
 
 type Judge = Pick<
   EndpointJudge,
@@ -41,11 +54,21 @@ type Judge = Pick<
   | "check"
 >;
 
+const sleepBetween = ([least, most]: readonly [number, number]) =>
+  sleep(least + Math.random() * (most - least));
+
 /** Decides what the results and errors of one try mean, and tells the judge. */
-function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
+function createVerdict<T>(
+  call: Call<T>,
+  judge: Judge,
+  waitsForBest: boolean,
+  incomplete: Incomplete<T>,
+) {
   const refusing: Endpoint[] = [];
+  /** Whether an endpoint failed that may soon answer. */
+  let mayAnswer = false;
   /** The last result. Incomplete, unless it ended the call. */
-  let answer: { readonly result: T } | undefined;
+  let answer = incomplete.last;
   /** The last failure. No other failure replaces a failure about the slot. */
   let failure: Error | undefined;
 
@@ -54,6 +77,10 @@ function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
       judge.succeeded(endpoint);
       answer = { result };
       const isDone = call.isComplete(result);
+      if (!isDone) {
+        incomplete.last = answer;
+        incomplete.endpoints.add(endpoint);
+      }
       if (call.withTransaction || (isDone && refusing.length > 0))
         judge.tookTransaction([endpoint], refusing);
       return isDone;
@@ -62,6 +89,7 @@ function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
       judge.failed(endpoint, error);
       if (isRefusal(error)) refusing.push(endpoint);
+      else mayAnswer ||= !isOfSlot(error) && !judge.isDown(endpoint);
       const waits = waitsForBest && isFirst && isOfSlot(error) && judge.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
@@ -70,25 +98,28 @@ function createVerdict<T>(call: Call<T>, judge: Judge, waitsForBest: boolean) {
     },
 
     /**
-     * With a result at hand, an endpoint that backs off is not worth the wait. With a transaction,
-     * it is, unless it has failed for some seconds: one endpoint must not decide about money.
+     * With a result at hand, an endpoint that backs off is not worth the wait. If the call needs
+     * others, it is, unless it has failed for some seconds.
      */
     isWorthAsking: (candidate: Endpoint) =>
-      !(answer && (call.withTransaction ? judge.isDown : judge.backsOff)(candidate)),
+      !(answer && (call.needsOthers ? judge.isDown : judge.backsOff)(candidate)),
 
     /**
-     * With a result at hand, slow endpoints are not worth the wait, unless the call contains a
-     * transaction. Nor after a failure about the slot: when the call is retried, the answer that
-     * was refused for its slot may be accepted.
+     * With a result at hand, slow endpoints are not worth the wait, unless the call needs others.
+     * Nor after a failure about the slot: when the call is retried, the answer that was refused for
+     * its slot may be accepted.
      */
-    isEnough: () => (answer !== undefined && !call.withTransaction) || isOfSlot(failure),
+    isEnough: () => (answer !== undefined && !call.needsOthers) || isOfSlot(failure),
+
+    /** Whether the call has only an incomplete result, and another endpoint may soon answer. */
+    isAlone: () => call.needsOthers && answer === incomplete.last && mayAnswer,
 
     /** Returns the result, or throws the failure. */
     outcome(): T {
       if (answer) return answer.result;
       throw failure!;
     },
-  } satisfies Verdict<T> & { outcome: () => T };
+  } satisfies Verdict<T> & { outcome: () => T; isAlone: () => boolean };
 }
 
 export type Failover = ReturnType<typeof createFailover>;
@@ -105,7 +136,8 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints. A call with a transaction waits for them, until the timeout.
+ * slow endpoints. A call that needs others waits for them, until the timeout, and asks those again
+ * that failed just now.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -125,22 +157,27 @@ export function createFailover(needs: {
     return [...others, avoidedEndpoint, ...backingOff];
   }
 
-  /** Tries all endpoints once. `waitsForBest`: only the best one, if only its slot is wrong. */
+  /**
+   * Tries all endpoints once that have not given an incomplete result. `waitsForBest`: only the
+   * best one, if only its slot is wrong.
+   */
   async function tryAll<T>(
     call: Call<T>,
     deadline: AbortSignal,
     waitsForBest: boolean,
-  ): Promise<T> {
-    const verdict = createVerdict(call, judge, waitsForBest);
+    incomplete: Incomplete<T>,
+  ) {
+    const verdict = createVerdict(call, judge, waitsForBest, incomplete);
+    const inOrder = avoiding(call.avoided, judge.inOrder(call.withTransaction));
     const late = await hedge({
-      candidates: avoiding(call.avoided, judge.inOrder(call.withTransaction)),
+      candidates: inOrder.filter((endpoint) => !incomplete.endpoints.has(endpoint)),
       attempt: call.attempt,
       slowMs: rpcTimeoutMs * SLOW_AFTER,
       verdict,
       deadline,
     });
     for (const endpoint of late) judge.failed(endpoint, "slow");
-    return verdict.outcome();
+    return { result: verdict.outcome(), isAlone: verdict.isAlone() };
   }
 
   /**
@@ -148,17 +185,19 @@ export function createFailover(needs: {
    * slot acceptable.
    */
   async function tryWithRetries<T>(call: Call<T>, deadline: AbortSignal): Promise<T> {
+    const incomplete: Incomplete<T> = { last: undefined, endpoints: new Set() };
     let tries = 0;
     for (let isLast = false; ;) {
       try {
-        const result = await tryAll(call, deadline, ++tries <= TRIES_AT_BEST);
+        const waitsForBest = ++tries <= TRIES_AT_BEST;
+        const { result, isAlone } = await tryAll(call, deadline, waitsForBest, incomplete);
         judge.check();
-        return result;
+        if (!isAlone || tries >= TRIES_FOR_OTHERS || deadline.aborted) return result;
+        await sleepBetween(CATCH_UP_MS);
       } catch (error) {
         if (isLast || !(error instanceof RpcError) || deadline.aborted) throw error;
-        const [least, most] = isBehind(error) ? CATCH_UP_MS : RETRY_MS;
         isLast = !isBehind(error);
-        if (tries > 1 || !isOfSlot(error)) await sleep(least + Math.random() * (most - least));
+        if (tries > 1 || !isOfSlot(error)) await sleepBetween(isLast ? RETRY_MS : CATCH_UP_MS);
       }
     }
   }
@@ -229,22 +268,24 @@ export function createFailover(needs: {
   return {
     /**
      * Without `isComplete`, every result is complete. `avoided` is asked only after all other
-     * endpoints that work.
+     * endpoints that work. `needsOthers`: see {@link Call}.
      */
     call: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-      avoidedEndpoint?: Endpoint,
-    ): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: false, avoided: avoidedEndpoint }),
+      { avoided, needsOthers = false }: Partial<Pick<Call<T>, "avoided" | "needsOthers">> = {},
+    ): Promise<T> => start({ attempt, isComplete, withTransaction: false, needsOthers, avoided }),
 
     /** Makes a call for a signed transaction: it waits for no turn, because blockhashes expire. */
     callAtOnce: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
-      startAtOnce({ attempt, isComplete, withTransaction: false }),
+      startAtOnce({ attempt, isComplete, withTransaction: false, needsOthers: false }),
 
-    /** Makes a call that contains a transaction, last at endpoints that refuse transactions. */
+    /**
+     * Makes a call that contains a transaction, last at endpoints that refuse transactions. An
+     * incomplete result needs others.
+     */
     callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: true }),
+      start({ attempt, isComplete, withTransaction: true, needsOthers: true }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's

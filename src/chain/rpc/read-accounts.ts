@@ -35,6 +35,8 @@ export interface AccountsRead {
   readonly minSlotOf?: (index: number) => number;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
+  /** Whether to wait for the other endpoints after an `unusable` answer. */
+  readonly needsOthers?: boolean;
 }
 
 interface Group {
@@ -110,6 +112,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     take,
     minSlotOf = () => 0,
     avoided: avoidedEndpoint,
+    needsOthers = false,
   }: AccountsRead): Promise<void> => {
     const length = Math.max(bytes, CLOCK_BYTES);
     /** The groups that are not taken yet. */
@@ -194,7 +197,10 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
       return error;
     }
 
-    const unusable = await failover.call(readAt, (result) => result === undefined, avoidedEndpoint);
+    const unusable = await failover.call(readAt, (result) => result === undefined, {
+      avoided: avoidedEndpoint,
+      needsOthers,
+    });
     if (unusable) throw unusable;
   };
 }
