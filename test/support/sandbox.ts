@@ -15,6 +15,7 @@ const SLOT_MS = 20;
  * For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}.
  */
 export const SHORT_WAITS = {
+  finalityMs: 20,
   pollMs: 20,
   resendMs: 100,
   rereadMs: 20,
@@ -115,6 +116,9 @@ export const isMethod =
   (...names: string[]) =>
   (call: { readonly method: string }) =>
     names.includes(call.method);
+
+/** A look at the outcome of a sent transaction. */
+export const isLook = isMethod("getTransaction", "getSignatureStatuses");
 
 /**
  * A read of accounts, rather than of only the clock, which silent endpoints get in the background.
