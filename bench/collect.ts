@@ -124,7 +124,7 @@ for (const [method, calls] of Map.groupBy(lone.methods, (each) => each))
 const idOf = (handle: string) => sandbox.accounts.find((each) => each.handle === handle)!.id;
 printHead("transaction", "compute units", "lamports paid");
 for (const [title, socialId] of [
-  ["collect", idOf("creator")],
+  ["collect", idOf("artist031")],
   ["collect with the AMM's part", idOf("graduate")],
 ] as const) {
   const { unitsConsumed, feeLamports } = chain.landed(await collect({ socialId }))!;

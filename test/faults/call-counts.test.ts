@@ -122,17 +122,6 @@ describe("a query that costs one request", () => {
 });
 
 describe("with two chain endpoints", () => {
-  it("a collect reads its landed transaction once at each", async () => {
-    await world.close();
-    const env = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
-    world = await startWorld(env, { waits: { resendMs: NEVER_MS } });
-    expect((await world.collect(world.account("creator").id)).status).toBe(200);
-    const reads = [world.sandbox.rpc, world.secondRpc].map(
-      ({ calls }) => calls.filter(isMethod("getTransaction")).length,
-    );
-    expect(reads).toEqual([1, 1]);
-  });
-
   it("a collect makes nine calls if its first look comes when its transaction is final", async () => {
     await world.close();
     const env = { SOLANA_RPC_URL: BOTH_ENDPOINTS };

@@ -16,7 +16,8 @@ const SLOT_MS = 20;
  */
 export const SHORT_WAITS = {
   finalityMs: 20,
-  pollMs: 20,
+  // Blockhashes are shared for less time than a collect takes.
+  pollMs: 5,
   resendMs: 100,
   rereadMs: 20,
   aloneMs: 100,
