@@ -6,10 +6,14 @@ import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
 import { createLogger } from "../src/observability/log.ts";
+import { createChainRpc } from "../src/sandbox/rpc/rpc-server.ts";
 import { startSandbox } from "../src/sandbox/sandbox.ts";
 
 export const median = (values: readonly number[]) =>
   values.toSorted((a, b) => a - b)[Math.floor(values.length / 2)]!;
+
+export const percentile = (values: readonly number[], percent: number) =>
+  values.toSorted((a, b) => a - b)[Math.floor(((values.length - 1) * percent) / 100)]!;
 
 /** The time that `run` takes, in ms. */
 export async function timed(run: () => unknown): Promise<number> {
@@ -33,6 +37,11 @@ export async function repeat(
 /** Returns the client address with this number, of 16 million. */
 export const callerOf = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
 
+type SlotTimes = Pick<
+  NonNullable<Parameters<typeof startSandbox>[0]>,
+  "slotMs" | "finalityMs" | "areAllFilled"
+>;
+
 /** Prints a row of a Markdown table. */
 export const printRow = (...cells: readonly (string | number)[]) => {
   console.log(`| ${cells.join(" | ")} |`);
@@ -47,12 +56,19 @@ export function printHead(...titles: readonly string[]): void {
 
 /**
  * Starts the gateway on a free port, without Redis, and without limits that a benchmark could
- * reach.
+ * reach. `endpoints`: how many endpoints of the chain it has.
  */
-export async function startOnSandbox(env: Record<string, string> = {}) {
-  const sandbox = await startSandbox({ slotMs: 10, rpcPort: 0, socialPort: 0 });
+export async function startOnSandbox(
+  env: Record<string, string> = {},
+  { endpoints: count = 1, ...slots }: SlotTimes & { endpoints?: number } = {},
+) {
+  const sandbox = await startSandbox({ slotMs: 10, ...slots, rpcPort: 0, socialPort: 0 });
+  const { chain, rpc } = sandbox;
+  const others = Array.from({ length: count - 1 }, () => createChainRpc({ chain, port: 0 }));
+  const endpoints = [rpc, ...(await Promise.all(others))];
   const config = readConfig({
     ...sandbox.env,
+    SOLANA_RPC_URL: endpoints.map(({ url }) => url).join(),
     PORT: "0",
     TRUST_PROXY: "127.0.0.1",
     RATE_LIMIT_MAX: "1000000",
@@ -64,6 +80,7 @@ export async function startOnSandbox(env: Record<string, string> = {}) {
   const server = await listen(gateway.api, config);
   return {
     sandbox,
+    endpoints,
     config,
     /**
      * Collects as a caller; returns the signature of the transaction. Throws if nothing was
@@ -88,7 +105,7 @@ export async function startOnSandbox(env: Record<string, string> = {}) {
       await server.close();
       await gateway.settled();
       gateway.close();
-      await sandbox.close();
+      await Promise.all([sandbox, ...endpoints].map((each) => each.close()));
     },
   };
 }

@@ -12,7 +12,7 @@ import {
 import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
-import type { Consensus } from "./chain/slots.ts";
+import type { SlotOptions } from "./chain/slots.ts";
 import { createCoins, createUsdc, USDC_DECIMALS, USDC_MINT } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
@@ -99,15 +99,16 @@ export async function startSandbox({
   rpcPort = 8899,
   socialPort = 8898,
   launchpadFile = programFile("launchpad.so"),
-}: {
+  ...slots
+}: Partial<SlotOptions> & {
   host?: string;
   slotMs?: number;
-  consensus?: Consensus;
   rpcPort?: number;
   socialPort?: number;
   launchpadFile?: string;
 } = {}): Promise<Sandbox> {
   const chain = createChain({
+    ...slots,
     slotMs,
     consensus,
     programs: [

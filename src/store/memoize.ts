@@ -17,3 +17,18 @@ export function memoize<T>(read: () => Promise<T>, maxAgeMs: number): () => Prom
     return last.value;
   };
 }
+
+/** Returns the key's pending promise, or starts one. */
+export function joinInFlight<T>(
+  pending: Map<string, Promise<T>>,
+  key: string,
+  start: () => Promise<T>,
+): Promise<T> {
+  const promise =
+    pending.get(key) ??
+    start().finally(() => {
+      pending.delete(key);
+    });
+  pending.set(key, promise);
+  return promise;
+}

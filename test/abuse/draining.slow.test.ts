@@ -62,8 +62,7 @@ async function collectAndFail(
   caller = blockOf(0),
 ) {
   const { chain, rpc } = world.sandbox;
-  // The blockhash is read after the simulation and before signing.
-  onNext(rpc, isMethod("getLatestBlockhash"), () => {
+  onNext(rpc, isMethod("sendTransaction"), () => {
     chain.setBalance(address, 0n);
   });
   const { body } = await world.collect(id, caller);

@@ -4,7 +4,7 @@ import { createSandboxCollector, type SandboxCollector } from "../support/collec
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { monotonicNow } from "../../src/time/monotonic.ts";
 
 describe("within one process", () => {
@@ -27,12 +27,14 @@ describe("within one process", () => {
     first: () => Promise<T>,
     others: () => Promise<T>[],
   ): Promise<T[]> {
+    const callsOf = (method: string) => sandbox.rpc.calls.filter(isMethod(method)).length;
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
     const collects = [first()];
-    await expect
-      .poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length)
-      .toBe(1);
+    await expect.poll(() => callsOf("simulateTransaction")).toBe(1);
+    const reads = callsOf("getMultipleAccounts");
     collects.push(...others());
+    // Their read is answered before the simulation.
+    await expect.poll(() => callsOf("getMultipleAccounts")).toBeGreaterThan(reads);
     release();
     return Promise.all(collects);
   }
@@ -109,7 +111,7 @@ describeWithRedis("two replicas", () => {
     const { sandbox } = replicas;
     const { id, coins } = sandbox.account("launcher");
     const mints = coins.map(({ mint }) => mint);
-    const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+    const release = hold(sandbox.rpc, isLook);
     const first = replicas.at(0).collect(id);
     await expect.poll(() => sandbox.landedCollectsOf("launcher").length).toBe(1);
     const second = replicas.at(1).collect(id, {}, mints);

@@ -3,7 +3,7 @@ import { messageOf } from "../../src/chain/units/message.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 let redis: RedisServer;
 let replicas: Replicas;
@@ -52,8 +52,8 @@ describeWithRedis("a replica that is killed", () => {
 
   it("between send and confirmation loses nothing: another replica reports its transaction, and signs none", async () => {
     const { id, handle } = newAccount();
-    const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
-    await killAt("getSignatureStatuses", id);
+    const lift = sandbox.rpc.faults.add({ when: isLook, then: "hang" });
+    await killAt("getTransaction", id);
     const [transaction, ...others] = sandbox.landedCollectsOf(handle);
     expect(others).toEqual([]);
     const bytes = sent();

@@ -8,7 +8,7 @@ import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts"
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { runMain, startProgram } from "../support/program.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -156,7 +156,7 @@ describe("SIGTERM in the middle of a collect", () => {
 
   it("lets it finish: the caller receives its result, and the exit code is 0", async () => {
     const hold = sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       then: { status: 503, body: "" },
     });
     const program = start();
@@ -174,7 +174,7 @@ describe("SIGTERM in the middle of a collect", () => {
   });
 
   it("ends the process at once when sent twice, and logs the signature", async () => {
-    sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
+    sandbox.rpc.faults.add({ when: isLook, then: "hang" });
     const program = start();
     const url = await program.address(/"url":"(http[^"]+)"/);
     const lost = collect(url, sandbox.account("creator").id).catch(() => "lost");

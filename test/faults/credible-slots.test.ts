@@ -126,6 +126,8 @@ it("a status that is 400 slots too high once does not stop lookups, nor collects
   await world.gateway.start();
   let isOver = false;
   first.lie({
+    // The status tells first that it landed.
+    getTransaction: (tellTruth) => (isOver ? tellTruth() : null),
     getSignatureStatuses(tellTruth) {
       const { context, value } = tellTruth();
       const [status] = value;

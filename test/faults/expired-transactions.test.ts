@@ -10,6 +10,7 @@ import {
   SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
+  isLook,
 } from "../support/sandbox.ts";
 
 /** The budget of one transaction. */
@@ -79,7 +80,7 @@ describe("the fee of a transaction that was dropped until it expired", () => {
     const rpcs = [sandbox.rpc, sandbox.secondRpc];
     const collector = createSandboxCollector(sandbox, { rpcs, env: ONE_FEE });
     sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       then: rpcResult({ context: { slot: 10 ** 9 }, value: [null] }),
     });
     const collect = collector.collect("creator");

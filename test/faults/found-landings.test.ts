@@ -5,7 +5,7 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 type Call = TestSandbox["rpc"]["calls"][number] & { readonly params: readonly any[] };
 
@@ -46,7 +46,7 @@ describeWithRedis(
       { id, handle, address }: SandboxAccount,
       mints: readonly string[] = [],
     ) {
-      const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "hang" });
+      const lift = sandbox.rpc.faults.add({ when: isLook, then: "hang" });
       const lost = replicas
         .at(0)
         .collect(id, {}, mints)

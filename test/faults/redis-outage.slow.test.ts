@@ -3,7 +3,7 @@ import { atOnce, from, type Answer } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { hold, isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
@@ -144,7 +144,7 @@ describeWithRedis("a Redis outage", () => {
     async function startCollect() {
       const account = newAccount();
       const lift = sandbox.rpc.faults.add({
-        when: isMethod("getSignatureStatuses"),
+        when: isLook,
         then: "reset",
       });
       const collect = replicas.at(0).collect(account.id);

@@ -3,7 +3,7 @@ import { createClient } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 describeWithRedis("a replica that is stopped while Redis is frozen", () => {
@@ -40,7 +40,7 @@ describeWithRedis("a replica that is stopped while Redis is frozen", () => {
   async function stopAfterCollect(run: typeof runMain | typeof startProgram) {
     const { program, client, redisIs } = await start(run);
     const { handle, id } = sandbox.account("creator");
-    const lift = sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+    const lift = sandbox.rpc.faults.add({ when: isLook, then: "reset" });
     const collect = client.collect(id);
     await expect.poll(() => sandbox.landedCollectsOf(handle)).toHaveLength(1);
     redis.freeze();

@@ -12,6 +12,7 @@ import {
   SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
+  isLook,
 } from "../support/sandbox.ts";
 import { NEVER } from "../../src/time/monotonic.ts";
 
@@ -60,7 +61,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
 
   /** A replica sends a transaction, which lands, and stops before it learns so. */
   async function leaveLanded(blockTime: number | null = secondsAgo(0)) {
-    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    sandbox.secondRpc.faults.add({ when: isLook, then: REFUSED });
     void dying.collect("creator");
     await isConfirmed().toBe(true);
     const [landed] = sandbox.landedCollects();
@@ -86,7 +87,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     addFees(500_000_000n);
     const context = { slot: sandbox.chain.slot("finalized") };
     sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       times: 1,
       then: rpcResult({ context, value: [null] }),
     });
@@ -121,7 +122,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     const context = { slot: sandbox.chain.slot("processed") };
     const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
     sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       times: 1,
       then: { status: 200, body: JSON.stringify(unknown) },
     });
@@ -238,7 +239,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
 
   it("is left in its lock and named when its status cannot be read", async () => {
     const { signature, blockTime } = await leaveLanded();
-    sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: REFUSED });
+    sandbox.rpc.faults.add({ when: isLook, then: REFUSED });
     expect(await living.collect("creator")).toEqual({ kind: "still-running", signature });
     sandbox.rpc.faults.clear();
     expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));

@@ -8,7 +8,7 @@ import manifest from "../../package.json" with { type: "json" };
 import { createClient } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { MAIN, NO_CODE_FROM_STRINGS, spawnNode } from "../support/program.ts";
-import { isMethod, startTestSandbox } from "../support/sandbox.ts";
+import { isMethod, startTestSandbox, isLook } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
@@ -25,7 +25,7 @@ it.each([
     const sandbox = await startTestSandbox();
     onTestFinished(() => sandbox.close());
     const confirm = sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       then: "reset",
     });
     const service = {

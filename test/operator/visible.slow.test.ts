@@ -11,7 +11,7 @@ import { readCommit } from "../../src/observability/version.ts";
 import { createIdentifyClient } from "../../src/http/client-address.ts";
 import { createClient, from, type Client } from "../support/client.ts";
 import { runProduction, startProduction } from "../support/production.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -243,7 +243,7 @@ describe("ADMIN_PORT", () => {
     const { program, url, collect } = await start({ ADMIN_PORT: "0" });
     const admin = createClient(linesOf(program).find(({ msg }) => msg === "listening")!.adminUrl!);
     const confirm = sandbox.rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       then: { status: 503, body: "" },
     });
     const collected = collect(sandbox.account("creator").id);

@@ -14,7 +14,7 @@ import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
-import { isMethod } from "../support/sandbox.ts";
+import { isLook } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -345,7 +345,7 @@ describe.concurrent("when the service limits requests, or cannot confirm a colle
 
   it("reports an unknown outcome when a collect fails", async (context) => {
     const world = await start(context, { COLLECT_TIMEOUT_MS: "3000" });
-    world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+    world.sandbox.rpc.faults.add({ when: isLook, then: "reset" });
     const runs = await Promise.all(
       commands.map((command, i) => run(world, command, `artist00${i + 1}`)),
     );

@@ -5,7 +5,7 @@ import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { eventually } from "../support/eventually.ts";
-import { hold, isMethod } from "../support/sandbox.ts";
+import { hold, isMethod, isLook } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -114,7 +114,7 @@ describe("the history of a wallet", () => {
     send(SOL);
     addFees(SOL);
     const { id, address } = account;
-    const release = hold(node, isMethod("getSignatureStatuses"));
+    const release = hold(node, isLook);
     const aborted = new AbortController();
     const lost = fetch(`${world.url}/collect`, {
       method: "POST",

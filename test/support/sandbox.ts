@@ -15,7 +15,9 @@ const SLOT_MS = 20;
  * For tests that wait for these. A test that relies on one not being over passes {@link NEVER_MS}.
  */
 export const SHORT_WAITS = {
-  pollMs: 20,
+  finalityMs: 20,
+  // Blockhashes are shared for less time than a collect takes.
+  pollMs: 5,
   resendMs: 100,
   rereadMs: 20,
   aloneMs: 100,
@@ -115,6 +117,9 @@ export const isMethod =
   (...names: string[]) =>
   (call: { readonly method: string }) =>
     names.includes(call.method);
+
+/** A look at the outcome of a sent transaction. */
+export const isLook = isMethod("getTransaction", "getSignatureStatuses");
 
 /**
  * A read of accounts, rather than of only the clock, which silent endpoints get in the background.

@@ -4,7 +4,7 @@ import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
 import type { Answer } from "./client.ts";
 import { eventually } from "./eventually.ts";
 import { rpcError, rpcResult } from "./rpc-answers.ts";
-import { isMethod, onNext } from "./sandbox.ts";
+import { isMethod, onNext, isLook } from "./sandbox.ts";
 import { type AMPLE_DEADLINES, BOTH_ENDPOINTS, type World } from "./world.ts";
 
 /** The first cooldown of the circuit breaker; each one is twice the one before. */
@@ -316,7 +316,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         run: (world) => {
           const { chain, rpc } = world.sandbox;
           const { address, creatorVault } = world.account("creator");
-          onNext(rpc, isMethod("getLatestBlockhash"), () => {
+          onNext(rpc, isMethod("sendTransaction"), () => {
             chain.setBalance(address, 0n);
             chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
           });
@@ -347,7 +347,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         run: (world) => {
           const nothing = rpcResult({ context: { slot: 1 }, value: [null] });
           world.sandbox.rpc.faults.add({
-            when: isMethod("getSignatureStatuses"),
+            when: isLook,
             times: 3,
             then: nothing,
           });
@@ -360,7 +360,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
       {
         fault: "the confirmation comes after the caller's time is up",
         run: async (world) => {
-          world.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: "reset" });
+          world.sandbox.rpc.faults.add({ when: isLook, then: "reset" });
           let answer = await collect(world);
           // A busy machine may need longer to sign and send.
           while (!/transaction \w{80}/.test(answer.body.message as string))

@@ -161,9 +161,9 @@ export function createCollector(needs: {
         mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
       switch (end.kind) {
         case "landed": {
-          const isOwn = isMember && end.signedAt !== undefined;
+          // It may have joined after the transaction was signed.
+          const isOwn = isMember && isLaterThan(askedAt, end, []);
           const isLater =
-            isOwn ||
             isLaterThan(askedAt, end, ownProofs) ||
             isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
           // Also an earlier transaction is the account's last collect.

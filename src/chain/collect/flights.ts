@@ -26,11 +26,8 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { Composer } from "../units/composer.ts";
 import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
-import {
-  createConfirmation,
-  type ConfirmationWaits,
-  type TransactionOutcome,
-} from "./send-and-confirm.ts";
+import { createConfirmation, type ConfirmationWaits } from "./send-and-confirm.ts";
+import type { TransactionOutcome } from "../rpc/outcome-checks.ts";
 import type { CountedTransaction } from "../rpc/transaction-outcome.ts";
 import type { Prepared, Signed, Transactions } from "./transactions.ts";
 import {
@@ -407,7 +404,8 @@ export function createFlights(
     };
     if (outcome.kind !== "landed") {
       log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
-      claim.settle({ isNextPlain: mints.length > 0 && key === account.address });
+      const isDistribution = key !== account.address;
+      claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
       accounts.forEach(forget);
       signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };

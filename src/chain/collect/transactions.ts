@@ -16,9 +16,10 @@ import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
   BASE_FEE_LAMPORTS,
-  choosePrice,
   PRIORITY_FEE_FLOOR_MICROLAMPORTS,
   priorityFee,
+  readPrice,
+  toAffordablePrice,
 } from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
@@ -88,8 +89,8 @@ const EXPECT_MS = 200;
 /** How long an account is kept apart from others, unless its transaction succeeds. */
 const APART_MS = 600_000;
 const MAX_APART = 10_000;
-/** How long signed transactions share a blockhash, as a fraction of the time between two polls. */
-const BLOCKHASH_MAX_AGE = 3 / 4;
+/** How long signed transactions share a blockhash, as a multiple of the time between two polls. */
+const BLOCKHASH_MAX_AGE = 3;
 /**
  * An account whose price is more than this many times the lowest price gets its own transaction.
  */
@@ -184,12 +185,9 @@ export function createTransactions(needs: {
   const simulateParts = (parts: readonly CollectPart[], rentMinimum: Lamports) =>
     simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rentMinimum });
 
-  /**
-   * Returns the price per compute unit, in micro-lamports, for a transaction with these parts.
-   * Never rejects.
-   */
-  const priceOf = (parts: readonly CollectPart[], unitLimit: number): Promise<bigint> =>
-    choosePrice(rpc, parts.flatMap(writableOf), unitLimit, maxPriorityFeeLamports);
+  const readPriceOf = (parts: readonly CollectPart[]) => readPrice(rpc, parts.flatMap(writableOf));
+  const toAffordable = (price: bigint, unitLimit: number) =>
+    toAffordablePrice(price, unitLimit, maxPriorityFeeLamports);
 
   /** Returns a blockhash that none of the units' last transactions has. */
   async function getNewBlockhash(members: readonly Member[]) {
@@ -206,36 +204,45 @@ export function createTransactions(needs: {
     }
   }
 
+  /** Reads what a transaction needs besides its simulation. */
+  function readTerms(members: readonly Member[], parts: readonly CollectPart[]) {
+    const terms = Promise.all([readPriceOf(parts), getNewBlockhash(members)]);
+    // The simulation may fail before anything waits for these.
+    terms.catch(() => undefined);
+    return terms;
+  }
+
   async function getTerms(
     members: readonly Member[],
     parts: readonly CollectPart[],
     { unitsConsumed }: Simulated,
+    terms = readTerms(members, parts),
   ) {
     const unitLimit = unitLimits.limitOf(parts, unitsConsumed);
-    const [price, latest] = await Promise.all([
-      priceOf(parts, unitLimit),
-      getNewBlockhash(members),
-    ]);
+    const [price, latest] = await terms;
     members.forEach(assertInTime);
-    return { unitLimit, price, latest };
+    return { unitLimit, price: toAffordable(price, unitLimit), latest };
   }
 
   /**
    * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}. After a failed one,
    * leaves out the coins or the AMM's transfer that it blames; if it blames none, half of the
-   * coins. After two, leaves out all coins.
+   * coins. After two, leaves out all coins. `first`: the number of the first simulation.
    */
-  async function prepareAlone(member: Member): Promise<Prepared> {
+  async function prepareAlone(member: Member, first = 1): Promise<Prepared> {
     const { unit } = member;
     const { account } = unit;
     const { rentMinimum } = unit.vaults;
     const failedMints: string[] = [];
     let { sweeps, vaults } = unit;
     let error: CollectError | undefined;
-    for (let count = 1; count <= MAX_SIMULATIONS; count++) {
+    let earlyTerms: ReturnType<typeof readTerms> | undefined;
+    for (let count = first; count <= MAX_SIMULATIONS; count++) {
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
       assertInTime(member);
+      // Other coins have other prices, and what a simulation leaves out must not decide the price.
+      if (part.sweeps.length === 0) earlyTerms ??= readTerms([member], [part]);
       const simulated = await simulateParts([part], rentMinimum);
       if ("err" in simulated) {
         const blamed = blamedIn(part, simulated.blamed);
@@ -273,7 +280,7 @@ export function createTransactions(needs: {
       }
       const moved = movedBy(part, vaults, simulated);
       if (member.isTooLittle(moved)) return { kind: "nothing", failedMints };
-      const terms = await getTerms([member], [part], simulated);
+      const terms = await getTerms([member], [part], simulated, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
       if (unit.kind === "distribution" && moved < cost + rentOf(part.sweeps))
         return { kind: "nothing", failedMints };
@@ -313,16 +320,16 @@ export function createTransactions(needs: {
     const members = all.filter((member) => !late.includes(member));
     const [first, ...others] = members;
     if (!first) return;
-    if (others.length === 0) {
-      settle(first, await prepareAlone(first));
-      return;
-    }
     const again = () => {
       for (const member of members) settle(member, { kind: "again" });
     };
     if (attempt > MAX_SIMULATIONS) {
       setApart(members, ALONE);
       again();
+      return;
+    }
+    if (others.length === 0) {
+      settle(first, await prepareAlone(first, attempt));
       return;
     }
     const parts = members.map(({ unit }) => composer.choosePart(unit.account, [], unit.vaults)!);
@@ -358,7 +365,9 @@ export function createTransactions(needs: {
     if (small.length > 0) return separate(small);
     const terms = await getTerms(members, parts, simulated);
     if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
-      const prices = await Promise.all(parts.map((part) => priceOf([part], terms.unitLimit)));
+      const prices = await Promise.all(
+        parts.map(async (part) => toAffordable(await readPriceOf([part]), terms.unitLimit)),
+      );
       const lowest = prices.reduce((least, price) => (price < least ? price : least));
       const expensive = members.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
       if (expensive.length > 0) return separate(expensive);

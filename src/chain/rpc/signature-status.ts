@@ -63,6 +63,11 @@ interface SearchOptions {
   readonly searchTransactionHistory: boolean;
 }
 
+interface LandingReportsWanted {
+  readonly isEnough: (reports: readonly TransactionReport[]) => boolean;
+  readonly withStatus: boolean;
+}
+
 /** The limit of `getSignatureStatuses`. */
 export const MAX_SIGNATURES_PER_CALL = 256;
 const REPORT_MS = 5_000;
@@ -146,13 +151,13 @@ export function createSignatureStatuses(
 
     /**
      * Asks the two best endpoints for a transaction that begins with these account keys, and then
-     * the others too, unless `isEnough`. Asks an endpoint that does not return the transaction for
-     * its status. Never rejects.
+     * the others too, unless `isEnough`. With `withStatus`, asks an endpoint that does not return
+     * the transaction for its status. Never rejects.
      */
     async getLandingReports(
       signature: string,
       accountKeys: readonly string[],
-      isEnough: (reports: readonly TransactionReport[]) => boolean,
+      { isEnough, withStatus }: LandingReportsWanted,
     ): Promise<TransactionReport[]> {
       const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
       const readAt = readTransactionAt(signature, isRight);
@@ -167,6 +172,7 @@ export function createSignatureStatuses(
             readers.push(endpoint);
             return { kind: "read", transaction };
           }
+          if (!withStatus) return { kind: "unknown" };
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
           if (status?.isFinal) return toFound(status);

@@ -1,5 +1,6 @@
 import type { Lamports } from "../primitives/lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import { NoRoomError } from "../rpc/rpc-error.ts";
 
 /**
  * The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged
@@ -29,26 +30,29 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
 }
 
 /**
- * Chooses a price, in micro-lamports per compute unit, at which a transaction that writes to
- * `addresses` should land soon, judging by recent slots. The fee for `unitLimit` units is at most
- * `maxPriorityFeeLamports`; within this limit, the price is at least the floor. Never rejects: uses
- * the floor if recent prices cannot be read.
+ * Reads the price, in micro-lamports per compute unit, at which a transaction that writes to
+ * `addresses` should land soon, judging by recent slots: at least the floor, also if recent prices
+ * cannot be read. Throws {@link NoRoomError}.
  */
-export async function choosePrice(
+export async function readPrice(
   rpc: Pick<Rpc, "getRecentPrices">,
   addresses: readonly string[],
-  unitLimit: number,
-  maxPriorityFeeLamports: Lamports,
 ): Promise<bigint> {
-  const prices = await rpc.getRecentPrices(addresses).catch(() => []);
+  const prices = await rpc.getRecentPrices(addresses).catch((error: unknown) => {
+    if (error instanceof NoRoomError) throw error;
+    return [];
+  });
   const sorted = prices.toSorted((a, b) => a - b);
   const index = Math.min(
     Math.floor((sorted.length * PRIORITY_FEE_PERCENTILE) / 100),
     sorted.length - 1,
   );
   const recent = BigInt(sorted[index] ?? 0);
-  const wanted =
-    recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
-  const affordable = (maxPriorityFeeLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
-  return wanted < affordable ? wanted : affordable;
+  return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
+}
+
+/** Returns the price, but at most the one at which `unitLimit` units cost `maxLamports`. */
+export function toAffordablePrice(price: bigint, unitLimit: number, maxLamports: Lamports): bigint {
+  const most = (maxLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
+  return price < most ? price : most;
 }

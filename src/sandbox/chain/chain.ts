@@ -7,7 +7,7 @@ import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
 import { createFaucet } from "./faucet.ts";
 import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
-import type { Consensus, Slots } from "./slots.ts";
+import type { Consensus, SlotOptions, Slots } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { isSigned } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
@@ -142,11 +142,12 @@ const SYSTEM_PROGRAM = "11111111111111111111111111111111";
  * and the wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they
  * advance only through `advanceSlots`.
  */
-export function createChain(options: {
-  slotMs: number;
-  consensus: Consensus;
-  programs: readonly { id: string; file: string }[];
-}): Chain {
+export function createChain(
+  options: SlotOptions & {
+    slotMs: number;
+    programs: readonly { id: string; file: string }[];
+  },
+): Chain {
   // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
   // latest blockhash.
   const svm = new LiteSVM()
@@ -157,7 +158,7 @@ export function createChain(options: {
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
-  const slots = createSlots(svm, options.consensus);
+  const slots = createSlots(svm, options);
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
   let priorityFee = 0;

@@ -1,4 +1,5 @@
 import type { LiteSVM } from "litesvm";
+import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 
 export type Commitment = "processed" | "confirmed" | "finalized";
 
@@ -23,6 +24,14 @@ const KEPT_BLOCKS = 300;
 const FIRST_BLOCKS = 33;
 /** Leaders skip some of their slots. */
 const SKIPS_EVERY = 20;
+
+export interface SlotOptions {
+  readonly consensus: Consensus;
+  /** With `alpenglow`: how long after its slot's end a block becomes final. */
+  readonly finalityMs?: number | undefined;
+  /** Whether each slot has a block. */
+  readonly areAllFilled?: boolean | undefined;
+}
 /**
  * Mainnet has many slots without a block. Here too, heights and slots differ, and code that
  * confuses them fails.
@@ -34,21 +43,32 @@ const SLOTS_WITHOUT_BLOCK = 22_000_000;
  */
 const MADE_UP_MS = 200;
 
+interface Block {
+  readonly slot: number;
+  readonly blockhash: string;
+  readonly height: number;
+  /** In seconds since 1970. */
+  readonly time: number;
+  readonly madeAt: MonotonicTime;
+}
+
 export type Slots = ReturnType<typeof createSlots>;
 
 /**
  * The chain's clock: slots, most of them with a block. Keeps the blockhashes, because LiteSVM keeps
  * only the latest. Starts at LiteSVM's first slot, and at once makes blocks until one is finalized.
  */
-export function createSlots(svm: LiteSVM, consensus: Consensus) {
+export function createSlots(
+  svm: LiteSVM,
+  { consensus, finalityMs = 0, areAllFilled = false }: SlotOptions,
+) {
   const behind = BLOCKS_BEHIND[consensus];
   let slot = Number(svm.getClock().slot);
   /** When the chain began to stand still; undefined while it goes on. */
   let stillSince: number | undefined;
   /** How far the chain's time is behind after it stood still. */
   let lagMs = 0;
-  /** `time`: in seconds since 1970. */
-  const blocks: { slot: number; blockhash: string; height: number; time: number }[] = [];
+  const blocks: Block[] = [];
 
   function makeBlock(): void {
     const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
@@ -59,7 +79,8 @@ export function createSlots(svm: LiteSVM, consensus: Consensus) {
     clock.unixTimestamp = BigInt(time);
     svm.setClock(clock);
     svm.expireBlockhash();
-    blocks.push({ slot, blockhash: svm.latestBlockhash(), height, time });
+    const [blockhash, madeAt] = [svm.latestBlockhash(), monotonicNow()];
+    blocks.push({ slot, blockhash, height, time, madeAt });
     if (blocks.length > KEPT_BLOCKS) blocks.shift();
   }
 
@@ -67,7 +88,7 @@ export function createSlots(svm: LiteSVM, consensus: Consensus) {
   function passSlot(): boolean {
     if (stillSince !== undefined) return false;
     slot += 1;
-    const isSkipped = slot % SKIPS_EVERY === 0;
+    const isSkipped = !areAllFilled && slot % SKIPS_EVERY === 0;
     if (!isSkipped) makeBlock();
     return !isSkipped;
   }
@@ -78,7 +99,12 @@ export function createSlots(svm: LiteSVM, consensus: Consensus) {
   }
   advanceSlots(FIRST_BLOCKS);
 
-  const latest = (commitment: Commitment) => blocks.at(-1 - behind[commitment])!;
+  function latest(commitment: Commitment) {
+    // A block's slot ends when the next block begins.
+    const isFinal = msSince(blocks.at(-1)!.madeAt) >= finalityMs;
+    const more = commitment === "processed" || isFinal ? 0 : 1;
+    return blocks.at(-1 - behind[commitment] - more)!;
+  }
   return {
     /** The slot of the latest block at that commitment. */
     slot: (commitment: Commitment) => latest(commitment).slot,

@@ -14,7 +14,13 @@ import {
   type ChainRpc,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
-import { hold, isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import {
+  hold,
+  isMethod,
+  startTestSandbox,
+  type TestSandbox,
+  isLook,
+} from "../../support/sandbox.ts";
 import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 let addresses = 0;
@@ -80,7 +86,7 @@ describe("a transaction in flight", () => {
   });
 
   it("is confirmed after failed reads and a node that does not know it yet", async () => {
-    rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 2, then: "reset" });
+    rpc.faults.add({ when: isLook, times: 2, then: "reset" });
     rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: rpcResult(null) });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
@@ -104,7 +110,8 @@ describe("a transaction in flight", () => {
     const { secondRpc } = sandbox;
     collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
     const isStatus = isMethod("getSignatureStatuses");
-    rpc.faults.add({ when: isStatus, then: { status: 429, body: "" } });
+    rpc.faults.add({ when: isLook, then: { status: 429, body: "" } });
+    secondRpc.faults.add({ when: isMethod("getTransaction"), then: rpcResult(null) });
     secondRpc.faults.add({ when: isStatus, then: UNKNOWN_SIGNATURE });
     const collect = collector.collect("creator");
     await expect.poll(sandbox.landedCollects).toHaveLength(1);
@@ -129,7 +136,7 @@ describe("a transaction in flight", () => {
       confirmationStatus: "finalized",
     };
     rpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       times: 1,
       then: rpcResult({ context: { slot }, value: [status] }),
     });
@@ -137,7 +144,7 @@ describe("a transaction in flight", () => {
   });
 
   it("is reported landed although the block height cannot be read", async () => {
-    rpc.faults.add({ when: isMethod("getSignatureStatuses"), times: 6, then: UNKNOWN_SIGNATURE });
+    rpc.faults.add({ when: isLook, times: 6, then: UNKNOWN_SIGNATURE });
     onFirstCall("sendTransaction", () => {
       rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
     });
@@ -148,7 +155,7 @@ describe("a transaction in flight", () => {
     // After the simulation, the address and its vault together fall below the rent-exempt minimum.
     const { address, creatorVault } = sandbox.account("creator");
     const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
-    onFirstCall("getLatestBlockhash", () => {
+    onFirstCall("sendTransaction", () => {
       chain.setBalance(address, 0n);
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     });
@@ -175,7 +182,7 @@ describe("a transaction in flight", () => {
 
   it("collects nothing when someone else collected first", async () => {
     const { creatorVault } = sandbox.account("creator");
-    onFirstCall("getLatestBlockhash", () => {
+    onFirstCall("sendTransaction", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
     expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
@@ -186,7 +193,7 @@ describe("a transaction in flight", () => {
     /** Joins a transaction in flight, and fails the call `method` of the caller's own collect. */
     async function joinAndFail(method: string, code: number) {
       const account = sandbox.account("creator");
-      const release = hold(rpc, isMethod("getSignatureStatuses"));
+      const release = hold(rpc, isLook);
       const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
       const first = collector.collect("creator");
       await wasSent();
@@ -218,7 +225,7 @@ describe("a transaction in flight", () => {
 
   it("is followed by another when someone else collected first, but fees arrived in the AMM's vault", async () => {
     const account = sandbox.account("creator");
-    onFirstCall("getLatestBlockhash", () => {
+    onFirstCall("sendTransaction", () => {
       chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
       setAmmVault(chain, account, 1_000_000_000n);
     });
@@ -268,7 +275,7 @@ describe("a collect", () => {
     onFirstCall("simulateTransaction", () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
-    onFirstCall("getLatestBlockhash", () => {
+    onFirstCall("sendTransaction", () => {
       chain.setBalance(creatorVault, inVault);
     });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
@@ -575,7 +582,7 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
 
   it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
     const { slow, fast, removeFault, slowCollect } = await startReplicas();
-    sandbox.secondRpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    sandbox.secondRpc.faults.add({ when: isLook, then: BEHIND });
     const fastCollect = fast.collect("creator");
     await expect.poll(() => sendsTo(sandbox.secondRpc).length).toBeGreaterThan(0);
     removeFault();
@@ -614,7 +621,7 @@ describe("a collect over HTTP", () => {
   it("shares its deadline with the other collects of its request, so that all are answered", async () => {
     service = await startWorld({ COLLECT_TIMEOUT_MS: "1000" });
     const { faults } = service.sandbox.rpc;
-    faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 503, body: "" } });
+    faults.add({ when: isLook, then: { status: 503, body: "" } });
     const ids = ["creator", "artist001", "artist002"].map((handle) => service.account(handle).id);
     // A slow machine may need several requests until the transaction is sent; then it stays in
     // flight.
@@ -649,7 +656,7 @@ describe("a collect over HTTP", () => {
       signal: leaving.signal,
     });
     // The caller leaves after the transaction is sent and before it is confirmed.
-    service.sandbox.rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    service.sandbox.rpc.faults.add({ when: isLook, then: BEHIND });
     await expect.poll(() => sendsOfService().length).toBeGreaterThan(0);
     leaving.abort();
     await expect(collect).rejects.toThrow();

@@ -218,6 +218,18 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
       );
   });
 
+  it("wait after a distribution that expired, at both replicas", async () => {
+    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
+    const first = collect(signer, "artist001");
+    await expect.poll(() => signer.openSignatures()).toHaveLength(1);
+    sandbox.chain.advanceSlots(200);
+    expect(await first).toMatchObject({ kind: "expired" });
+    lift();
+    for (const replica of [signer, follower])
+      expect(await collect(replica, "artist001")).toMatchObject({ kind: "coins-backing-off" });
+    expect(sandbox.landedCollects()).toEqual([]);
+  });
+
   it("are collected while a distribution does not land", async () => {
     sandbox.rpc.faults.add({
       when: isMethod("sendTransaction", "getSignatureStatuses"),

@@ -4,10 +4,8 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/units/message.ts";
-import {
-  createConfirmation,
-  type TransactionOutcome,
-} from "../../../src/chain/collect/send-and-confirm.ts";
+import { createConfirmation } from "../../../src/chain/collect/send-and-confirm.ts";
+import type { TransactionOutcome } from "../../../src/chain/rpc/outcome-checks.ts";
 import type { Landed } from "../../../src/chain/rpc/transaction-outcome.ts";
 import type { Overrides } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";

@@ -18,7 +18,9 @@ import {
   NEVER_MS,
   startTestSandbox,
   type TestSandbox,
+  isLook,
 } from "../../support/sandbox.ts";
+import { messageOf } from "../../../src/chain/units/message.ts";
 import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 let sandbox: TestSandbox;
@@ -220,6 +222,41 @@ describe("a collect that cannot succeed", () => {
     expect(shared).toHaveLength(3);
   });
 
+  it("has at most three simulations, those with others included", async () => {
+    const handles = artists(3);
+    fill(handles);
+    const [, second, third] = handles.map((handle) => sandbox.account(handle));
+    setAmmVault(chain, third!, FEES);
+    /** The instruction of a simulated transaction that names an account's vault, or -1. */
+    const indexOf = (base64: unknown, { creatorVault }: typeof third & object) => {
+      const message = messageOf(String(base64))!;
+      const index = message.staticAccountKeys.findIndex((key) => key.toBase58() === creatorVault);
+      return message.compiledInstructions.findIndex(({ accountKeyIndexes }) =>
+        [...accountKeyIndexes].includes(index),
+      );
+    };
+    for (const account of [second!, third!])
+      rpc.faults.add({
+        when: (call) =>
+          isMethod("simulateTransaction")(call) && indexOf(call.params[0], account) >= 0,
+        then({ body }) {
+          const { id, params } = JSON.parse(body);
+          const err = { InstructionError: [indexOf(params[0], account), { Custom: 1 }] };
+          const result = { context: { slot: chain.slot("finalized") }, value: { err, logs: [] } };
+          const text = JSON.stringify({ jsonrpc: "2.0", id, result });
+          return { status: 200, headers: { "content-type": "application/json" }, body: text };
+        },
+      });
+    const outcomes = await Promise.allSettled(
+      handles.map((handle) => collector.collect(handle, `caller of ${handle}`)),
+    );
+    expect(outcomes[0]).toMatchObject({ value: collected });
+    const simulations = rpc.calls
+      .filter(isMethod("simulateTransaction"))
+      .map(({ params }) => indexOf(params[0], third!) >= 0);
+    expect(simulations.filter(Boolean)).toHaveLength(3);
+  });
+
   it("in a transaction that fails on the chain makes the others go on in halves, without it", async () => {
     const handles = artists(30);
     const { release, all } = await collectHeld(handles);
@@ -343,7 +380,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const id = `${collector.feePayer}:${sandbox.account("artist002").address}`;
     await server.command("DEL", `tributary:v3:claim:{${id}}`, `tributary:collect:${id}`);
     const lift = sandbox.secondRpc.faults.add({
-      when: isMethod("getSignatureStatuses"),
+      when: isLook,
       then: BEHIND,
     });
     const taken = other.collect("artist002");
@@ -362,7 +399,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
   it("that fails on the chain backs off no stranger at the other replica, which collects it alone", async () => {
     const handles = artists(3);
     fill(handles);
-    const lift = rpc.faults.add({ when: isMethod("getSignatureStatuses"), then: BEHIND });
+    const lift = rpc.faults.add({ when: isLook, then: BEHIND });
     const ended = await openAnother();
     const release = hold(rpc, isMethod("getRecentPrioritizationFees"));
     const before = callsOf("getRecentPrioritizationFees");

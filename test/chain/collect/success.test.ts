@@ -20,6 +20,7 @@ import {
   SHORT_AGREEMENT,
   startTestSandbox,
   type TestSandbox,
+  isLook,
 } from "../../support/sandbox.ts";
 import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
@@ -52,7 +53,7 @@ it("a collect's first caller does not wait for an endpoint that is silent about 
     rpcs: [sandbox.rpc, sandbox.secondRpc],
   });
   const release = hold(sandbox.secondRpc, isMethod("getSlot"));
-  const confirm = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+  const confirm = hold(sandbox.rpc, isLook);
   const first = collector.collect("creator");
   await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
   const second = collector.collect("creator");
@@ -66,7 +67,7 @@ it("a collect's first caller does not wait for an endpoint that is silent about 
 describe("a caller who joins a collect after its transaction has landed", () => {
   it("gets no success for it, but hears of it as the last collect", async () => {
     const collector = createSandboxCollector(sandbox);
-    const release = hold(sandbox.rpc, isMethod("getSignatureStatuses"));
+    const release = hold(sandbox.rpc, isLook);
     const first = collector.collect("creator");
     await isConfirmed();
     const second = collector.collect("creator");
@@ -202,6 +203,39 @@ describe("a unit's next transaction", () => {
     expect(await second).toMatchObject({ kind: "collected", collected: fees - rentMinimum });
     expect(sandbox.landedCollects()).toHaveLength(2);
     await endpoint.close();
+  });
+});
+
+describeWithRedis("a caller who joins a collect after its transaction was signed", () => {
+  let redis: Redis;
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+
+  it("gets no success for it, but hears of it as the last collect", async () => {
+    const { promise: isReleased, resolve: release } = Promise.withResolvers<undefined>();
+    let isSigned = false;
+    const slow: Redis = {
+      ...redis,
+      async run(script, call) {
+        const { args } = script.toArguments(call);
+        isSigned ||= args.some((value) => String(value).includes("lastValidBlockHeight"));
+        if (isSigned) await isReleased;
+        return redis.run(script, call);
+      },
+    };
+    const collector = createSandboxCollector(sandbox, { redis: slow });
+    const first = collector.collect("creator");
+    await expect.poll(() => isSigned).toBe(true);
+    const second = collector.collect("creator");
+    release(undefined);
+    const { signature } = (await first) as { signature: string };
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({
+      kind: "nothing",
+      lastCollect: { ...ALL_FEES, signature },
+    });
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
@@ -353,10 +387,10 @@ describe("a shareholder who asks while another one's collect distributes", () =>
    * One shareholder's distribution has landed, and its amounts are being read, when the other asks
    * for new fees.
    */
-  async function askAfterLanding(collector: SandboxCollector) {
+  async function askAfterLanding(collector: SandboxCollector, { reads = 1 } = {}) {
     const release = hold(sandbox.rpc, isMethod("getTransaction"));
     const first = collect(collector, "artist001");
-    await expect.poll(() => callsOf("getTransaction")).toBe(1);
+    await expect.poll(() => callsOf("getTransaction")).toBe(reads);
     sandbox.coins.addFees(mint, SOL);
     const second = collect(collector, "artist002");
     await expect.poll(() => callsOf("getSlot")).toBeGreaterThan(0);
@@ -380,7 +414,11 @@ describe("a shareholder who asks while another one's collect distributes", () =>
 
   it("hears its signature when the time is over, also while its amounts are read", async () => {
     const collector = createSandboxCollector(sandbox);
-    const { first, second, signature, release } = await askAfterLanding(collector);
+    // After the first look, which finds nothing, the status tells that it has landed.
+    const early = { when: isMethod("getTransaction"), times: 1, then: rpcResult(null) };
+    sandbox.rpc.faults.add(early);
+    const asked = await askAfterLanding(collector, { reads: 2 });
+    const { first, second, signature, release } = asked;
     expect(await collect(collector, "artist002", addMs(monotonicNow(), -599_900))).toEqual({
       kind: "landed-unreadable",
       signature,
@@ -487,7 +525,7 @@ describe("a shareholder who asks while another one's collect distributes", () =>
       const joined = collector.collect(
         { account, coins: [] },
         "owner",
-        addMs(monotonicNow(), 600_000),
+        addMs(monotonicNow(), 3_900),
       );
       await failed;
       while (monotonicNow() <= endsBefore) await sleep(50);

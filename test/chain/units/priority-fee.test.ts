@@ -1,11 +1,17 @@
 import { describe, expect, it } from "vitest";
+import { NoRoomError } from "../../../src/chain/rpc/rpc-error.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
-import { choosePrice, priorityFee } from "../../../src/chain/units/priority-fee.ts";
+import {
+  priorityFee,
+  readPrice,
+  toAffordablePrice,
+} from "../../../src/chain/units/priority-fee.ts";
 
-const choose = (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
+const choose = async (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
   const getRecentPrices = () =>
     recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
-  return choosePrice({ getRecentPrices }, [], unitLimit, toLamports(maxFee));
+  const price = await readPrice({ getRecentPrices }, []);
+  return toAffordablePrice(price, unitLimit, toLamports(maxFee));
 };
 
 describe("the priority fee", () => {
@@ -24,6 +30,11 @@ describe("the priority fee", () => {
     expect(await choose([0, 0, 0])).toBe(1_000n);
     expect(await choose([])).toBe(1_000n);
     expect(await choose(new Error("down"))).toBe(1_000n);
+  });
+
+  it("is not chosen without a call to the chain", async () => {
+    const refusal = new NoRoomError({ scope: "CALLER", retryAfterSeconds: 1 });
+    await expect(choose(refusal)).rejects.toBe(refusal);
   });
 
   it("never exceeds the cap", async () => {
