@@ -28,7 +28,7 @@ function createPlan({ callsPerSecond = CALLS_PER_SECOND, replicas = 1 } = {}) {
 
   /** Makes one call for a block. */
   const call = (block: string, use: Use = "lookups", signal?: AbortSignal) =>
-    plan.own({ use, parts: new Map([[block, 1]]), signal }, 1, async () => {
+    plan.own({ use, parts: new Map([[block, 1]]), signal }, async () => {
       await plan.turn();
       plan.count();
       madeAt.push(performance.now());
@@ -100,7 +100,7 @@ describe("the plan of calls to the chain", () => {
 
   it("names the seconds after which a block's next call is made", async () => {
     const { plan, call } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       for (let i = 0; i < 300; i++) plan.count();
     });
     const { shortage } = (await call("a").catch((error: unknown) => error)) as Refusal;
@@ -129,13 +129,28 @@ describe("the plan of calls to the chain", () => {
   it("gives back what is not made", async () => {
     const { plan, call } = createPlan();
     for (let i = 0; i < 1_000; i++)
-      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 10, () => plan.turn());
+      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => plan.turn(), 10);
     await call("a");
+  });
+
+  it("puts no block first because its collects ended without the calls that they expected", async () => {
+    const { plan, call, madeBy } = createPlan();
+    const parts = new Map([["slow", 1]]);
+    const slow = Array.from({ length: 20 }, () =>
+      plan.own({ use: "collects", parts }, () => vi.advanceTimersByTimeAsync(3_000), 10),
+    );
+    await Promise.all(slow);
+    for (let i = 0; i < 40; i++) void call("slow", "collects");
+    await vi.advanceTimersByTimeAsync(200);
+    void call("other", "collects");
+    await vi.advanceTimersByTimeAsync(100);
+    expect(madeBy.get("other")).toBe(1);
+    expect(madeBy.get("slow")).toBeLessThan(35);
   });
 
   it("counts calls that did not wait: their use waits for them, the other uses do not", async () => {
     const { plan, call, madeAt } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       for (let i = 0; i < 100; i++) plan.count();
     });
     const [collect, lookup] = [call("b", "collects"), call("b", "lookups")];
@@ -149,7 +164,7 @@ describe("the plan of calls to the chain", () => {
 
   it("counts what goes on after an owner's code has ended as the service's", async () => {
     const { plan, call } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       setTimeout(() => {
         for (let i = 0; i < 300; i++) plan.count();
       }, 1_000);

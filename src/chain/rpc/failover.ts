@@ -238,9 +238,11 @@ export function createFailover(needs: {
     ): Promise<T> =>
       start({ attempt, isComplete, withTransaction: false, avoided: avoidedEndpoint }),
 
-    /** Makes a call for a signed transaction: it waits for no turn, because blockhashes expire. */
-    callAtOnce: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
-      startAtOnce({ attempt, isComplete, withTransaction: false }),
+    /** Makes a call that waits for no turn. */
+    callAtOnce: <T>(
+      attempt: Attempt<T>,
+      isComplete: (result: T) => boolean = () => true,
+    ): Promise<T> => startAtOnce({ attempt, isComplete, withTransaction: false }),
 
     /** Makes a call that contains a transaction, last at endpoints that refuse transactions. */
     callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
