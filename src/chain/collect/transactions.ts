@@ -193,8 +193,8 @@ export function createTransactions(needs: {
   /** Returns a blockhash that none of the units' last transactions has. */
   async function getNewBlockhash(members: readonly Member[]) {
     const used = members.map(({ claim }) => claim.lastBlockhash);
-    for (;;) {
-      const latest = await getBlockhash();
+    for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
+      const latest = await read();
       if (!used.includes(latest.blockhash)) return latest;
       members.forEach(assertInTime);
       await sleep(pollMs);
