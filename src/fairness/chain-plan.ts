@@ -281,8 +281,8 @@ export function createChainPlan(needs: {
   refill();
   return {
     /**
-     * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count for
-     * the ranks of its blocks while it runs, before they are made.
+     * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count
+     * for the ranks of its blocks while it runs, before they are made.
      */
     own<T>(owner: Owner, run: () => T | Promise<T>, expectedCalls = 0): Promise<T> {
       charge(owner, 0, expectedCalls);

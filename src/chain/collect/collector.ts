@@ -124,11 +124,13 @@ export function createCollector(needs: {
     }
 
     /** Reads what waits after a transaction that has moved something. */
-    const readRest = (signature: string) =>
-      untilAborted(readNow(), signal).catch((error: unknown) => {
+    function readRest(signature: string): Promise<ReadUnits> {
+      onWait(() => PREPARING);
+      return untilAborted(readNow(), signal).catch((error: unknown) => {
         if (signal.aborted) throw error;
         throw new CollectError({ kind: "landed-unreadable", signature }, error);
       });
+    }
 
     async function toSuccess(
       { key, moved, collectedBy }: Landed,
