@@ -5,7 +5,7 @@
  * seconds of each attack (default 15).
  */
 import { setTimeout as sleep } from "node:timers/promises";
-import { createClient, from } from "../test/support/client.ts";
+import { createClient, from, type Answer } from "../test/support/client.ts";
 import { startTestSandbox } from "../test/support/sandbox.ts";
 import { artist, createAttacks } from "../test/support/strangers.ts";
 import { startReplica } from "./load/replica.ts";
@@ -30,6 +30,15 @@ sandbox.rpc.faults.add({ when: record, then: "hang" });
 let honestCallers = 0;
 let unservedCallers = 0;
 
+/** The code of an answer's error, if any. */
+function errorOf({ body }: Answer): string | undefined {
+  const { error, errors } = body as {
+    error?: string;
+    errors?: readonly { extensions?: { code?: string } }[];
+  };
+  return error ?? errors?.[0]?.extensions?.code;
+}
+
 async function run(use: string, blocks: number): Promise<void> {
   const env = { ...sandbox.env, TRUST_PROXY: "127.0.0.1", RATE_LIMIT_MAX: "20" };
   const replica = await startReplica(env);
@@ -47,8 +56,7 @@ async function run(use: string, blocks: number): Promise<void> {
       const startedAt = performance.now();
       const i = sentRequests++;
       const address = `192.0.${i % blocks}.${Math.floor(i / blocks) % ADDRESSES}`;
-      const { status, body } = await attacks[use]!(client, i, from(address));
-      if (status === 200 && body.errors === undefined) servedRequests++;
+      if (errorOf(await attacks[use]!(client, i, from(address))) === undefined) servedRequests++;
       const perSecond = (blocks * ADDRESSES * 20) / 60;
       const pauseMs = (1_000 * MAX_IN_FLIGHT) / perSecond - (performance.now() - startedAt);
       if (pauseMs > 0) await sleep(pauseMs);
@@ -65,11 +73,11 @@ async function run(use: string, blocks: number): Promise<void> {
         ["collect", () => client.collect(id, headers)],
       ] as const) {
         const startedAt = performance.now();
-        const { status, body } = await send();
+        const error = errorOf(await send());
         longestMs[kind] = Math.max(longestMs[kind], performance.now() - startedAt);
-        const isServed = status === 200 || body.error === "NOTHING_TO_COLLECT";
-        if (!isServed) unservedCallers++;
-        if (!isServed) console.error(`${kind} beside ${use} from ${blocks} blocks: ${body.error}`);
+        if (error === undefined || error === "NOTHING_TO_COLLECT") continue;
+        unservedCallers++;
+        console.error(`${kind} beside ${use} from ${blocks} blocks: ${error}`);
       }
       await sleep(HONEST_PAUSE_MS);
     }
