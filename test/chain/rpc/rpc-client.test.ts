@@ -10,6 +10,9 @@ import { rpcAccounts, rpcError, rpcResult } from "../../support/rpc-answers.ts";
 
 /** How many turns calls have asked for. */
 let turns = 0;
+function countTurn(): undefined {
+  turns++;
+}
 type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 
@@ -46,7 +49,7 @@ afterEach(() => Promise.all(nodes.map((node) => node.close())));
  */
 const newClient = (urls: string[], rpcTimeoutMs = 60_000) => {
   const client = createRpc({
-    chainPlan: { turn: () => void turns++, count: () => undefined },
+    chainPlan: { turn: countTurn, count: () => undefined },
     urls: urls.map((url) => new URL(url)),
     rpcTimeoutMs,
     callUpstream: createCallUpstream(new Registry()),
