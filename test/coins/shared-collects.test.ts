@@ -32,7 +32,11 @@ describe("within one process", () => {
     await expect
       .poll(() => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length)
       .toBe(1);
+    const reads = () => sandbox.rpc.calls.filter(isMethod("getMultipleAccounts")).length;
+    const readsOfFirst = reads();
     collects.push(...others());
+    // Before it signs, the others must have read what they want.
+    await expect.poll(reads).toBeGreaterThan(readsOfFirst);
     release();
     return Promise.all(collects);
   }
