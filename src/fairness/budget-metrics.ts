@@ -33,10 +33,10 @@ export function createBudgetMetrics(registry: Registry): BudgetMetrics {
     collect: () => readUsedRatios(),
   });
   const readUsedRatios = memoize(async () => {
-    const read = async (budget: BudgetName, usedRatio: () => number | Promise<number>) => {
+    const read = async ([budget, usedRatio]: [BudgetName, () => number | Promise<number>]) => {
       usedRatios.set({ budget }, await usedRatio());
     };
-    await Promise.all([...budgets].map((watched) => read(...watched)));
+    await Promise.all([...budgets].map(read));
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",

@@ -11,7 +11,7 @@ export function budgetRefusal(
       message: `The service's ${budget} does not allow this collect.`,
       extensions: { scope },
     };
-  const used =
+  const subject =
     scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
-  return { ...retryIn(retryAfterSeconds, `${used} ${budget} for now.`), extensions: { scope } };
+  return { ...retryIn(retryAfterSeconds, `${subject} ${budget} for now.`), extensions: { scope } };
 }

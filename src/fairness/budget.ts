@@ -133,39 +133,38 @@ export function createBudget(needs: {
 
   return {
     /**
-     * Takes `wanted` units, or as many as are available if these are at least `least`; otherwise
-     * none.
+     * Takes `units`, or as many as are available if these are at least `least`; otherwise none.
      */
     async take(
       block: string,
-      wanted: number,
-      { least = wanted, pool = whole }: { least?: number; pool?: Pool } = {},
+      units: number,
+      { least = units, pool = whole }: { least?: number; pool?: Pool } = {},
     ) {
-      const taken: { left: number; readonly giveBack: Taken["giveBack"] }[] = [];
+      const parts: { amount: number; readonly giveBack: Taken["giveBack"] }[] = [];
       let [amount, waitMs, scope]: [number, number, BudgetScope] = [0, Infinity, "SERVICE"];
       for (const way of waysOf(block, pool)) {
-        const missing = wanted - amount;
+        const missing = units - amount;
         if (missing === 0) break;
-        const some = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
-        if (some.amount > 0) taken.push({ left: some.amount, giveBack: some.giveBack });
-        amount += some.amount;
-        if (some.waitMs < waitMs) [waitMs, scope] = [some.waitMs, scopeOf(some, pool)];
+        const part = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
+        if (part.amount > 0) parts.push({ amount: part.amount, giveBack: part.giveBack });
+        amount += part.amount;
+        if (part.waitMs < waitMs) [waitMs, scope] = [part.waitMs, scopeOf(part, pool)];
       }
       const retryAfter = Number.isFinite(waitMs)
         ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) }
         : {};
       return {
         amount,
-        /** Why less than `wanted` was taken; undefined if all was. */
-        shortage: amount < wanted ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
-        /** Returns `unused` units; may be called several times. A negative number charges more. */
-        giveBack(unused: number): void {
-          let rest = unused;
-          for (const each of taken) {
-            const returned = Math.min(rest, each.left);
-            each.giveBack(returned);
-            each.left -= returned;
-            rest -= returned;
+        /** Why fewer than `units` were taken; undefined if all were. */
+        shortage: amount < units ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
+        /** Returns unused units; may be called several times. A negative number charges more. */
+        giveBack(unusedUnits: number): void {
+          let rest = unusedUnits;
+          for (const part of parts) {
+            const some = Math.min(rest, part.amount);
+            part.giveBack(some);
+            part.amount -= some;
+            rest -= some;
           }
         },
       };

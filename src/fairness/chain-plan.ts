@@ -4,6 +4,7 @@ import { createLruCache } from "../store/lru-cache.ts";
 import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../time/monotonic.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
+import { inFairOrder } from "./fair-order.ts";
 
 /** Each use's floor: the fraction of the plan that no other use can take. */
 const FLOORS = { lookups: 3 / 8, collects: 3 / 8, histories: 7 / 32, streams: 1 / 32 };
@@ -16,7 +17,7 @@ const TRUSTED_SHARE = 1 / 2;
 const SHARE_SECONDS = 60;
 /** The fraction of a second's calls that may be made at once. */
 const BURST = 1 / 4;
-/** How long a call counts: what a block has taken fades by a factor of e in this time. */
+/** How long a call counts: what a block has used fades by a factor of e in this time. */
 const FADE_SECONDS = 20;
 /** As many calls may wait as are made in this time, but at least the calls of two callers. */
 const MAX_WAIT_SECONDS = 2;
@@ -40,29 +41,30 @@ export interface Owner {
   readonly signal?: AbortSignal | undefined;
 }
 
-/** The calls that an owner has taken and not made yet. */
+/** An owner whose code runs. */
 interface Tab extends Owner {
-  /** Calls that count for its blocks' ranks. */
-  charged: number;
-  /** Calls that also had their turn. */
-  unmade: number;
-  /** Whether the owner's code has ended. What it has started, such as polls, may go on. */
+  /** Whether the code waited for its turn before it chose its owner. */
+  readonly isBatch: boolean;
+  /** Calls that had their turn, and are not made yet. */
+  turns: number;
+  /** Whether the code has ended. What it has started, such as polls, may go on. */
   hasEnded: boolean;
 }
 
-/**
- * The calls of a block, or an IPv6 /32, that count against its share (`all`), and for its rank
- * among the blocks of a use.
- */
-interface Taken extends Record<Use | "all", number> {
+/** What a block, or an IPv6 /32, uses of the plan. */
+interface Usage {
+  /** The calls that still count: all against the share, those of a use for the rank. */
+  readonly calls: Record<Use | "all", number>;
   at: MonotonicTime;
+  /** The calls of its running collects, before they are made. */
+  expectedCalls: number;
   readonly wideBlock: string | undefined;
 }
 
 const NOTHING = { all: 0, lookups: 0, collects: 0, histories: 0, streams: 0 };
 
 interface Waiter {
-  readonly rank: () => number;
+  readonly blocks: () => Iterable<string>;
   readonly signal?: AbortSignal | undefined;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
@@ -93,84 +95,78 @@ export function createChainPlan(needs: {
 }) {
   const tabs = new AsyncLocalStorage<Tab>();
   /** By block and IPv6 /32, and of all together. */
-  const allTaken = createLruCache<string, Taken>(MAX_OWNERS);
+  const usages = createLruCache<string, Usage>(MAX_OWNERS);
   const waiting = Object.fromEntries(USES.map((use) => [use, new Set<Waiter>()])) as {
     readonly [use in Use]: Set<Waiter>;
   };
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
-  let left = 0;
+  let plan = 0;
   let refilledAt = LONG_AGO;
   let timer: NodeJS.Timeout | undefined;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
-  needs.metrics.watch("chain_calls", () => Math.min(1, takenBy("all").all / FADE_SECONDS / rate()));
+  needs.metrics.watch("chain_calls", () =>
+    Math.min(1, usageOf("all").calls.all / FADE_SECONDS / rate()),
+  );
 
   function refill(): void {
     const perSecond = rate();
     const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
     const capacity = sum(capacityOf);
     // With a full bucket, a second then gives no more than the plan.
-    const refilled = Math.max(perSecond - capacity, perSecond / 2) * (msSince(refilledAt) / 1_000);
+    const calls = Math.max(perSecond - capacity, perSecond / 2) * (msSince(refilledAt) / 1_000);
     for (const use of USES)
-      floors[use] = Math.min(capacityOf(use), floors[use] + FLOORS[use] * refilled);
-    left = Math.min(capacity, left + refilled);
+      floors[use] = Math.min(capacityOf(use), floors[use] + FLOORS[use] * calls);
+    plan = Math.min(capacity, plan + calls);
     refilledAt = monotonicNow();
   }
 
   function mayCall(use: Use): boolean {
     if (floors[use] >= 1 || use === "streams") return floors[use] >= 1;
-    return left - sum((each) => (each === use ? 0 : Math.max(0, floors[each]))) >= 1;
+    return plan - sum((each) => (each === use ? 0 : Math.max(0, floors[each]))) >= 1;
   }
 
   /** Takes a call that may be made. What other uses leave does not count against the floor. */
   function takeOne(use: Use): void {
-    left--;
+    plan--;
     if (floors[use] >= 1) floors[use]--;
   }
 
   /** Takes calls that cannot wait. Gives a negative number back. */
   function takeAtOnce(use: Use, calls: number): void {
-    left -= calls;
+    plan -= calls;
     floors[use] -= calls;
   }
 
-  /** Counts a call that is made now. */
-  function make(tab: Tab): void {
-    const isTaken = tab.unmade > 0;
-    const isCharged = tab.charged > 0;
-    if (isTaken) tab.unmade--;
-    else takeAtOnce(tab.use, 1);
-    if (isCharged) tab.charged--;
-    charge(tab, isTaken ? 0 : 1, isCharged ? 0 : 1);
-  }
-
-  /** What is left of what a block or IPv6 /32 has taken. */
-  function takenBy(name: string): Taken {
-    let taken = allTaken.get(name);
-    if (!taken) {
-      taken = { ...NOTHING, at: monotonicNow(), wideBlock: toWideBlock(name) };
-      allTaken.set(name, taken);
+  function usageOf(name: string): Usage {
+    let usage = usages.get(name);
+    if (!usage) {
+      usage = {
+        calls: { ...NOTHING },
+        at: LONG_AGO,
+        expectedCalls: 0,
+        wideBlock: toWideBlock(name),
+      };
+      usages.set(name, usage);
     }
-    const left = Math.exp(-msSince(taken.at) / 1_000 / FADE_SECONDS);
-    taken.all *= left;
-    for (const use of USES) taken[use] *= left;
-    taken.at = monotonicNow();
-    return taken;
+    const fading = Math.exp(-msSince(usage.at) / 1_000 / FADE_SECONDS);
+    usage.calls.all *= fading;
+    for (const use of USES) usage.calls[use] *= fading;
+    usage.at = monotonicNow();
+    return usage;
   }
 
-  /**
-   * Adds calls to those that count against the shares of an owner's blocks, and for their ranks.
-   */
-  function charge({ use, parts }: Owner, forShare: number, forRank: number): void {
-    if (forShare === 0 && forRank === 0) return;
-    takenBy("all").all += forShare;
+  /** Adds calls that are made now, and expected ones, to what an owner's blocks use. */
+  function charge({ use, parts }: Owner, calls: number, expectedCalls = 0): void {
+    usageOf("all").calls.all += calls;
     for (const [block, part] of parts) {
-      const taken = takenBy(block);
-      const { wideBlock } = taken;
-      for (const each of wideBlock ? [taken, takenBy(wideBlock)] : [taken]) {
-        each.all += part * forShare;
-        each[use] += part * forRank;
+      const usage = usageOf(block);
+      for (const each of usage.wideBlock ? [usage, usageOf(usage.wideBlock)] : [usage]) {
+        each.calls.all += part * calls;
+        each.calls[use] += part * calls;
+        // The cache may have dropped a block whose collect ends.
+        each.expectedCalls = Math.max(0, each.expectedCalls + part * expectedCalls);
       }
     }
   }
@@ -181,18 +177,13 @@ export function createChainPlan(needs: {
     return (share * rate() * SHARE_SECONDS) / (1 + SHARE_SECONDS / FADE_SECONDS);
   }
 
-  /**
-   * What a block has taken for a use, or in all, as a part of what it may take; its IPv6 /32's part
-   * if that is larger. Of several blocks, the least. The blocks with the least have the next turn.
-   */
-  function partTaken(blocks: Iterable<string>, of: Use | "all"): number {
-    let least = Infinity;
-    for (const block of blocks) {
-      const { wideBlock, [of]: own } = takenBy(block);
-      const most = wideBlock ? Math.max(own, takenBy(wideBlock)[of]) : own;
-      least = Math.min(least, most / mostOf(block));
-    }
-    return least;
+  /** What a block uses, as a part of what it may use; its IPv6 /32's part if that is larger. */
+  function partUsed(block: string, of: Use | "all"): number {
+    const callsOf = ({ calls, expectedCalls }: Usage) =>
+      calls[of] + (of === "collects" ? expectedCalls : 0);
+    const usage = usageOf(block);
+    const ofWide = usage.wideBlock ? callsOf(usageOf(usage.wideBlock)) : 0;
+    return Math.max(callsOf(usage), ofWide) / mostOf(block);
   }
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
@@ -202,45 +193,63 @@ export function createChainPlan(needs: {
 
   /** Returns the error for a call whose blocks have all used their shares. */
   function refusalOf(blocks: Iterable<string>): Error | undefined {
-    const used = partTaken(blocks, "all");
-    return used < 1 ? undefined : refusal("CALLER", FADE_SECONDS * Math.log(used));
+    let least = Infinity;
+    for (const block of blocks) least = Math.min(least, partUsed(block, "all"));
+    if (least < 1 || least === Infinity) return undefined;
+    return refusal("CALLER", FADE_SECONDS * Math.log(least));
   }
 
   const maxWaiting = () => Math.max(MIN_WAITING, Math.ceil(MAX_WAIT_SECONDS * rate()));
   /** After this time, the calls that wait now have been made. */
   const refusalOfMany = (use: Use) => refusal("SERVICE", maxWaiting() / rate() / FLOORS[use]);
 
-  function inOrder(use: Use): Waiter[] {
-    const ranked = Array.from(waiting[use], (waiter) => ({ waiter, rank: waiter.rank() }));
-    return ranked.sort((a, b) => a.rank - b.rank).map(({ waiter }) => waiter);
-  }
+  /** Sorts items so that those of the blocks that use least of their shares come first. */
+  const inOrder = <T>(
+    use: Use,
+    items: Iterable<T>,
+    blocksOf: (item: T) => Iterable<string>,
+    callsOf?: (item: T) => number,
+  ): T[] =>
+    inFairOrder(
+      [...items],
+      blocksOf,
+      (block) => partUsed(block, use),
+      (item, block) => (callsOf?.(item) ?? 1) / mostOf(block),
+    );
 
   /** Takes the next call of a use; undefined if it may be made at once. */
-  function takeTurn(use: Use, rank: () => number, signal?: AbortSignal): Promise<void> | undefined {
+  function takeTurn(
+    use: Use,
+    blocks: Waiter["blocks"],
+    signal?: AbortSignal,
+  ): Promise<void> | undefined {
     refill();
     if (waiting[use].size === 0 && mayCall(use)) {
       takeOne(use);
       return undefined;
     }
     return new Promise((resolve, reject) => {
-      waiting[use].add({ rank, signal, resolve, reject });
-      if (waiting[use].size > maxWaiting()) {
-        const last = inOrder(use).at(-1)!;
-        waiting[use].delete(last);
-        last.reject(refusalOfMany(use));
-      }
+      waiting[use].add({ blocks, signal, resolve, reject });
       timer ??= setTimeout(giveTurns, 1_000 / rate());
     });
   }
 
+  /** Why a waiting call is not made: its owner has left, or its blocks have used their shares. */
+  const reasonToDrop = ({ signal, blocks }: Waiter): Error | undefined =>
+    signal?.aborted ? (signal.reason as Error) : refusalOf(blocks());
+
   function giveTurns(): void {
     refill();
     for (const use of USES) {
-      const next = waiting[use].size > 0 && mayCall(use) ? inOrder(use) : [];
-      for (const waiter of next) {
-        if (!waiter.signal?.aborted && !mayCall(use)) break;
+      const isFull = waiting[use].size > maxWaiting();
+      if (!isFull && !mayCall(use)) continue;
+      const next = inOrder(use, waiting[use], ({ blocks }) => blocks());
+      for (const [i, waiter] of next.entries()) {
+        const isLast = i >= maxWaiting();
+        if (!isLast && !mayCall(use)) continue;
         waiting[use].delete(waiter);
-        if (waiter.signal?.aborted) waiter.reject(waiter.signal.reason as Error);
+        const reason = isLast ? refusalOfMany(use) : reasonToDrop(waiter);
+        if (reason) waiter.reject(reason);
         else {
           takeOne(use);
           waiter.resolve();
@@ -251,13 +260,20 @@ export function createChainPlan(needs: {
     timer = isWaiting ? setTimeout(giveTurns, 1_000 / rate()) : undefined;
   }
 
-  async function runOn<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
-    charge(tab, tab.unmade, tab.charged);
+  async function takeTurnOf(tab: Tab): Promise<void> {
+    const blocks = () => tab.parts.keys();
+    const refusal = refusalOf(blocks());
+    if (refusal) throw refusal;
+    await takeTurn(tab.use, blocks, tab.signal);
+    tab.turns++;
+  }
+
+  async function runAs<T>(owner: Owner, turns: number, run: () => T | Promise<T>): Promise<T> {
+    const tab: Tab = { ...owner, isBatch: turns > 0, turns, hasEnded: false };
     try {
       return await tabs.run(tab, run);
     } finally {
-      takeAtOnce(tab.use, -tab.unmade);
-      charge(tab, -tab.unmade, -tab.charged);
+      takeAtOnce(tab.use, -tab.turns);
       tab.hasEnded = true;
     }
   }
@@ -265,11 +281,15 @@ export function createChainPlan(needs: {
   refill();
   return {
     /**
-     * Runs code whose calls belong to `owner`. `calls` count for its blocks from now on; what is
-     * not made is given back.
+     * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count
+     * for the ranks of its blocks while it runs, before they are made.
      */
-    own: <T>(owner: Owner, calls: number, run: () => T | Promise<T>): Promise<T> =>
-      runOn({ ...owner, charged: calls, unmade: 0, hasEnded: false }, run),
+    own<T>(owner: Owner, run: () => T | Promise<T>, expectedCalls = 0): Promise<T> {
+      charge(owner, 0, expectedCalls);
+      return runAs(owner, 0, run).finally(() => {
+        charge(owner, 0, -expectedCalls);
+      });
+    },
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),
@@ -280,52 +300,39 @@ export function createChainPlan(needs: {
      */
     turn(): Promise<void> | undefined {
       const tab = tabs.getStore();
-      // A batch has its turn already.
-      if (!tab || tab.hasEnded || tab.unmade > 0) return undefined;
-      const refused = refusalOf(tab.parts.keys());
-      if (refused) return Promise.reject(refused);
-      const giveUp = (error: unknown) => {
-        charge(tab, -1, 0);
-        throw error;
-      };
-      const taken = () => {
-        tab.unmade++;
-      };
-      charge(tab, 1, 0);
-      const turn = takeTurn(tab.use, () => partTaken(tab.parts.keys(), tab.use), tab.signal);
-      if (turn) return turn.then(taken, giveUp);
-      taken();
-      return undefined;
+      return !tab || tab.hasEnded || tab.isBatch ? undefined : takeTurnOf(tab);
     },
 
     /** Counts a call that is being made. */
     count(): void {
       const tab = tabs.getStore();
-      if (!tab || tab.hasEnded) left--;
-      else make(tab);
+      if (!tab || tab.hasEnded) {
+        plan--;
+        return;
+      }
+      if (tab.turns > 0) tab.turns--;
+      else takeAtOnce(tab.use, 1);
+      charge(tab, 1);
     },
 
     /** For batches of a use, which choose their keys once they have a turn. */
     batchesOf: (use: Use) => ({
-      /** `rank`: the least rank of the batch's blocks. */
-      turn: (rank: () => number) => takeTurn(use, rank),
+      /** `blocks`: returns those whose keys wait. */
+      turn: (blocks: () => Iterable<string>) => takeTurn(use, blocks),
       /** Takes up to `most` further calls that may be made now. Returns how many. */
       takeMore(most: number): number {
-        let taken = 0;
-        while (taken < most && mayCall(use)) {
-          takeOne(use);
-          taken++;
-        }
-        return taken;
+        let calls = 0;
+        for (; calls < most && mayCall(use); calls++) takeOne(use);
+        return calls;
       },
       /** Makes the taken calls, for the owners of the chosen keys. Gives back what is not made. */
-      run<T>(parts: Parts, run: () => T | Promise<T>, calls = 1): Promise<T> {
-        return runOn({ use, parts, charged: calls, unmade: calls, hasEnded: false }, run);
-      },
-      /** The least rank of these blocks. */
-      rankOf: (blocks: Iterable<string>) => partTaken(blocks, use),
-      /** How much a call adds to a block's rank. */
-      costOf: (block: string) => 1 / mostOf(block),
+      run: <T>(parts: Parts, run: () => T | Promise<T>, calls = 1): Promise<T> =>
+        runAs({ use, parts }, calls, run),
+      inOrder: <T>(
+        items: Iterable<T>,
+        blocksOf: (item: T) => Iterable<string>,
+        callsOf: (item: T) => number,
+      ) => inOrder(use, items, blocksOf, callsOf),
       refusalOf,
       /** The error for a key when the keys of more than `maxWaiting` calls wait. */
       refusalOfMany: () => refusalOfMany(use),

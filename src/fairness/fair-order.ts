@@ -11,7 +11,7 @@ export function inFairOrder<T>(
   costOf: (item: T, block: string) => number = () => 1,
 ): T[] {
   const turns = new Map<string, number>();
-  const ranked = items.map((item) => {
+  const ranks = items.map((item) => {
     let rank = Infinity;
     for (const block of blocksOf(item)) {
       const turn = turns.get(block) ?? startOf(block);
@@ -20,5 +20,5 @@ export function inFairOrder<T>(
     }
     return { item, rank };
   });
-  return ranked.sort((a, b) => a.rank - b.rank).map(({ item }) => item);
+  return ranks.sort((a, b) => a.rank - b.rank).map(({ item }) => item);
 }

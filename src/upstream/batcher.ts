@@ -1,5 +1,4 @@
 import type { Batches, Parts } from "../fairness/chain-plan.ts";
-import { inFairOrder } from "../fairness/fair-order.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 import { createDispatchClock } from "./dispatch-clock.ts";
 
@@ -116,8 +115,7 @@ export function createBatcher<Key, Value>(options: {
   }
 
   function takeTurn(): void {
-    const leastRank = () => batches!.rankOf(waiting.values().flatMap(blocksOf));
-    const turn = batches?.turn(leastRank);
+    const turn = batches?.turn(() => waiting.values().flatMap(blocksOf));
     if (!turn) {
       void sendOne();
       return;
@@ -136,12 +134,7 @@ export function createBatcher<Key, Value>(options: {
 
   const inOrder = (room: number) =>
     batches && size > room
-      ? inFairOrder(
-          [...waiting.values()],
-          blocksOf,
-          (block) => batches.rankOf([block]),
-          ({ key }, block) => (sizeOf(key) / keysPerCall) * batches.costOf(block),
-        )
+      ? batches.inOrder(waiting.values(), blocksOf, ({ key }) => sizeOf(key) / keysPerCall)
       : [...waiting.values()];
 
   /** Removes the keys of the next batch. Refuses keys whose blocks have used their shares. */

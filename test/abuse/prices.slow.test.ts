@@ -35,7 +35,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "A history of 30 crafted transactions (counts as 2)": 45,
   "The coins of 60 crafted transactions (counts as 3)": 70,
   "A collect of 10 new mints below its minimum": 10,
-  "A collect of coins that all fail its simulation": 28,
+  "A collect of coins that all fail its simulation": 10,
   "One-byte chunks, unknown path": 20,
   "One-byte chunks, wrong method": 20,
   "One-byte chunks above the limit": 20,

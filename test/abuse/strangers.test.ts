@@ -11,7 +11,6 @@ import { createFloors } from "../../src/chain/slots/floors.ts";
 import { createReadWallets } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createChainPlan } from "../../src/fairness/chain-plan.ts";
-import { createSemaphore } from "../../src/fairness/semaphore.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createMeteredChain } from "../support/doubles/metered-chain.ts";
 
@@ -53,11 +52,6 @@ function createSimulation() {
   const floors = createFloors(rpc);
   const readWallets = createReadWallets({ rpc, floors, chainPlan });
   const { readPage } = createHistory({ rpc, floors, ownCalls: chainPlan.own });
-  const addTask = createSemaphore<undefined>({
-    maxRunning: 200,
-    maxWaiting: 1_000,
-    refuse: () => new Error("too many"),
-  });
   const toCaller = (addressBlock: string) => ({
     addressBlock,
     signal: new AbortController().signal,
@@ -88,9 +82,8 @@ function createSimulation() {
         await rpc.sendTransaction("");
         await rpc.getSignatureStatuses(["a"], { searchTransactionHistory: false });
       }
-      return undefined;
     };
-    await addTask(() => chainPlan.own(owner, 10, run)).join(toCaller(block));
+    await chainPlan.own(owner, run, 10);
   }
 
   const attacks = {

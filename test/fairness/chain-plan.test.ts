@@ -1,9 +1,10 @@
 import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createRandom } from "../../bench/load/random.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { TRUSTED_BLOCK, type Shortage } from "../../src/fairness/budget.ts";
-import { createChainPlan, type Use } from "../../src/fairness/chain-plan.ts";
+import { createChainPlan, equalParts, type Use } from "../../src/fairness/chain-plan.ts";
 
 const CALLS_PER_SECOND = 55;
 const PER_MINUTE = 60 * CALLS_PER_SECOND;
@@ -16,10 +17,14 @@ class Refusal extends Error {
   }
 }
 
-function createPlan({ callsPerSecond = CALLS_PER_SECOND, replicas = 1 } = {}) {
+function createPlan({
+  callsPerSecond = CALLS_PER_SECOND,
+  replicas = 1,
+  countReplicas = () => replicas,
+} = {}) {
   const plan = createChainPlan({
     callsPerSecond,
-    replicas: () => replicas,
+    replicas: countReplicas,
     refuse: (shortage) => new Refusal(shortage),
     metrics: createBudgetMetrics(new Registry()),
   });
@@ -28,7 +33,7 @@ function createPlan({ callsPerSecond = CALLS_PER_SECOND, replicas = 1 } = {}) {
 
   /** Makes one call for a block. */
   const call = (block: string, use: Use = "lookups", signal?: AbortSignal) =>
-    plan.own({ use, parts: new Map([[block, 1]]), signal }, 1, async () => {
+    plan.own({ use, parts: new Map([[block, 1]]), signal }, async () => {
       await plan.turn();
       plan.count();
       madeAt.push(performance.now());
@@ -100,7 +105,7 @@ describe("the plan of calls to the chain", () => {
 
   it("names the seconds after which a block's next call is made", async () => {
     const { plan, call } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       for (let i = 0; i < 300; i++) plan.count();
     });
     const { shortage } = (await call("a").catch((error: unknown) => error)) as Refusal;
@@ -129,13 +134,28 @@ describe("the plan of calls to the chain", () => {
   it("gives back what is not made", async () => {
     const { plan, call } = createPlan();
     for (let i = 0; i < 1_000; i++)
-      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 10, () => plan.turn());
+      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => plan.turn(), 10);
     await call("a");
+  });
+
+  it("puts no block first because its collects ended without the calls that they expected", async () => {
+    const { plan, call, madeBy } = createPlan();
+    const parts = new Map([["slow", 1]]);
+    const slow = Array.from({ length: 20 }, () =>
+      plan.own({ use: "collects", parts }, () => vi.advanceTimersByTimeAsync(3_000), 10),
+    );
+    await Promise.all(slow);
+    for (let i = 0; i < 40; i++) void call("slow", "collects");
+    await vi.advanceTimersByTimeAsync(200);
+    void call("other", "collects");
+    await vi.advanceTimersByTimeAsync(100);
+    expect(madeBy.get("other")).toBe(1);
+    expect(madeBy.get("slow")).toBeLessThan(35);
   });
 
   it("counts calls that did not wait: their use waits for them, the other uses do not", async () => {
     const { plan, call, madeAt } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       for (let i = 0; i < 100; i++) plan.count();
     });
     const [collect, lookup] = [call("b", "collects"), call("b", "lookups")];
@@ -149,7 +169,7 @@ describe("the plan of calls to the chain", () => {
 
   it("counts what goes on after an owner's code has ended as the service's", async () => {
     const { plan, call } = createPlan();
-    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, 1, () => {
+    await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {
       setTimeout(() => {
         for (let i = 0; i < 300; i++) plan.count();
       }, 1_000);
@@ -157,6 +177,62 @@ describe("the plan of calls to the chain", () => {
     await vi.advanceTimersByTimeAsync(20_000);
     await call("a");
   });
+
+  it.each([1, 2, 3])(
+    "holds for random owners who leave, and replicas that come and go (%i)",
+    async (seed) => {
+      const random = createRandom(seed);
+      let replicas = 1;
+      const { plan, call, madeAt } = createPlan({ countReplicas: () => replicas });
+      const blocks = [
+        ...Array.from({ length: 6 }, (_, i) => `192.0.${i}.0/24`),
+        ...Array.from({ length: 20 }, (_, i) => `2001:db8:${i}::/48`),
+        TRUSTED_BLOCK,
+      ];
+      const madeBy = new Map<string, number[]>();
+      let running = 0;
+      /** A collect of up to two blocks, whose caller may leave at any time. */
+      async function collect(): Promise<void> {
+        const owners = [random.pick(blocks), random.pick(blocks)];
+        const leaving = new AbortController();
+        setTimeout(() => {
+          leaving.abort(new Error("left"));
+        }, random.below(20_000));
+        running++;
+        const use = random.pick(["lookups", "collects", "histories"] as const);
+        const owner = { use, parts: equalParts(owners), signal: leaving.signal };
+        const run = async () => {
+          for (let left = random.below(12); left > 0; left--) {
+            await plan.turn();
+            if (random.isChosen(0.1)) throw new Error("not made");
+            plan.count();
+            madeAt.push(performance.now());
+            if (owners[0] === owners[1])
+              madeBy.set(owners[0]!, [...(madeBy.get(owners[0]!) ?? []), performance.now()]);
+          }
+        };
+        await plan.own(owner, run, random.pick([0, 10])).catch(() => undefined);
+        running--;
+      }
+      for (let step = 0; step < 1_200; step++) {
+        for (let i = random.below(6); i > 0; i--) void collect();
+        if (random.isChosen(0.02)) replicas = 1 + random.below(4);
+        await vi.advanceTimersByTimeAsync(100);
+      }
+      expect(busiest(madeAt, 1_000)).toBeLessThanOrEqual(CALLS_PER_SECOND);
+      for (const [block, times] of madeBy)
+        expect(busiest(times, 60_000)).toBeLessThanOrEqual(
+          (block === TRUSTED_BLOCK ? 1 / 2 : 1 / 4) * PER_MINUTE,
+        );
+      await vi.advanceTimersByTimeAsync(60_000);
+      expect(running).toBe(0);
+      // Nothing is taken any more: a burst is made at once.
+      replicas = 1;
+      madeAt.length = 0;
+      for (let i = 0; i < 5; i++) await call("203.0.113.0/24", "collects");
+      expect(madeAt).toHaveLength(5);
+    },
+  );
 
   it("drops the waiting calls of an owner who leaves", async () => {
     const { call, madeAt } = createPlan();

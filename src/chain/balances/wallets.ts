@@ -172,7 +172,8 @@ export function createReadWallets(needs: {
     }
     const owner = chainPlan.owner();
     const blocks = [...(owner?.parts.keys() ?? ["service"])];
-    return (owner?.use === "streams" ? streams : collects).load(wallets, { blocks });
+    const reads = owner?.use === "streams" ? streams : collects;
+    return reads.load(wallets, { blocks, signal: owner?.signal });
   };
 }
 

@@ -114,16 +114,6 @@ export function createCollector(needs: {
     const followed = new Set<string>();
 
     const readNow = () => readUnits(request, caller.visitorBlock);
-    /** Runs `step` when it is the block's turn. */
-    const inPlace = <T>(step: () => Promise<T>) =>
-      flights.inPlace(
-        caller.addressBlock,
-        () => {
-          onWait(() => PREPARING);
-          return step();
-        },
-        signal,
-      );
 
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
@@ -134,11 +124,13 @@ export function createCollector(needs: {
     }
 
     /** Reads what waits after a transaction that has moved something. */
-    const readRest = (signature: string) =>
-      inPlace(readNow).catch((error: unknown) => {
+    function readRest(signature: string): Promise<ReadUnits> {
+      onWait(() => PREPARING);
+      return untilAborted(readNow(), signal).catch((error: unknown) => {
         if (signal.aborted) throw error;
         throw new CollectError({ kind: "landed-unreadable", signature }, error);
       });
+    }
 
     async function toSuccess(
       { key, moved, collectedBy }: Landed,
@@ -247,7 +239,10 @@ export function createCollector(needs: {
     const shared = joined && (await waitFor(joined, true));
     if (shared) return shared;
     for (;;) {
-      const { open, read } = await flights.expecting(coins.length > 0, () => inPlace(look));
+      onWait(() => PREPARING);
+      const { open, read } = await flights.expecting(coins.length > 0, () =>
+        untilAborted(look(), signal),
+      );
       for (const flight of open) {
         flight.readSlot();
         const success = await waitFor(flight, false);
@@ -285,7 +280,7 @@ export function createCollector(needs: {
       return withDeadline(leftMs, async (signal) => {
         try {
           const parts = equalParts([caller.addressBlock]);
-          const outcome = await ownCalls({ use: "collects", parts, signal }, 1, () =>
+          const outcome = await ownCalls({ use: "collects", parts, signal }, () =>
             run(request, signal, (state) => (waitsFor = state)),
           );
           if (outcome.kind === "nothing") metrics.ended("nothing");

@@ -1,5 +1,4 @@
 import type { Logger } from "../../observability/log.ts";
-import { createSemaphore } from "../../fairness/semaphore.ts";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
@@ -137,10 +136,7 @@ interface Ended {
 
 type OpenFlight = ReturnType<typeof openFlight>;
 
-/** Each read of an account, and each prepared transaction, makes a few chain calls. */
-const MAX_RUNNING = 200;
-const MAX_WAITING = 1_000;
-/** The calls to the chain of most flights. More are taken as they are made. */
+/** The calls to the chain of most flights. */
 const USUAL_CALLS = 10;
 /**
  * A single endpoint could falsely report a transaction as expired; a false refund lets the service
@@ -189,23 +185,6 @@ export function createFlights(
   const { ownCalls, collectTimeoutMs } = needs;
   const { confirm, findLanded, readLanded } = createConfirmation(needs);
   const queues = new Map<string, Queue>();
-  const addTask = createSemaphore<unknown>({
-    maxRunning: MAX_RUNNING,
-    maxWaiting: MAX_WAITING,
-    refuse: () => new CollectError({ kind: "too-many-in-flight" }),
-  });
-
-  /**
-   * Runs a read, or the preparation of a transaction, when it is the block's turn. Rejects with
-   * {@link CollectError} `too-many-in-flight`, or with the signal's reason.
-   */
-  function inPlace<T>(
-    addressBlock: string,
-    run: () => Promise<T>,
-    signal = new AbortController().signal,
-  ): Promise<T> {
-    return addTask(run).join({ addressBlock, signal }) as Promise<T>;
-  }
 
   function queueOf(key: string): Queue {
     const queue = queues.get(key) ?? {
@@ -262,8 +241,10 @@ export function createFlights(
     const parts = equalParts([...turn.payers.keys()]);
     launch(queue, turn, (flight) =>
       transactions.expecting(turn.leader.unit.sweeps.length > 0, (arrive) =>
-        ownCalls({ use: "collects", parts }, USUAL_CALLS, () =>
-          fly(flight, queue.key, turn, arrive),
+        ownCalls(
+          { use: "collects", parts },
+          () => fly(flight, queue.key, turn, arrive),
+          USUAL_CALLS,
         ),
       ),
     );
@@ -281,7 +262,7 @@ export function createFlights(
     return (
       queue.flight ??
       launch(queue, undefined, (flight) =>
-        ownCalls({ use: "collects", parts }, 1, () =>
+        ownCalls({ use: "collects", parts }, () =>
           follow({ flight, key, account, claim, transaction }),
         ),
       )
@@ -312,9 +293,7 @@ export function createFlights(
       return follow({ ...common, transaction: claim.openTransaction });
     }
     flight.setState({ kind: "preparing" });
-    const prepared = await inPlace(caller.addressBlock, () =>
-      prepare(turn, claim, endsAt, arrive),
-    ).catch((error: unknown) => {
+    const prepared = await prepare(turn, claim, endsAt, arrive).catch((error: unknown) => {
       claim.settle();
       const { failure } = error instanceof CollectError ? error : {};
       if (failure?.kind !== "budget-spent") throw error;
@@ -562,8 +541,6 @@ export function createFlights(
   }
 
   return {
-    inPlace,
-
     expecting: transactions.expecting,
 
     /**

@@ -22,7 +22,6 @@ import {
   toAffordablePrice,
 } from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { NoRoomError } from "../rpc/rpc-error.ts";
 import { isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import type { Composer } from "../units/composer.ts";
 import { blamedIn, writableOf, type CollectPart } from "../units/part.ts";
@@ -192,12 +191,8 @@ export function createTransactions(needs: {
   /** Returns a blockhash that none of the units' last transactions has. */
   async function getNewBlockhash(members: readonly Member[]) {
     const used = members.map(({ claim }) => claim.lastBlockhash);
-    for (let read = getBlockhash; ; read = () => rpc.getLatestBlockhash()) {
-      const latest = await read().catch((error: unknown) => {
-        // Another block's calls may be used up, whose read of the blockhash these members share.
-        if (error instanceof NoRoomError) return rpc.getLatestBlockhash();
-        throw error;
-      });
+    for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
+      const latest = await read();
       if (!used.includes(latest.blockhash)) return latest;
       members.forEach(assertInTime);
       await sleep(pollMs);
@@ -300,7 +295,7 @@ export function createTransactions(needs: {
   async function prepare(members: readonly Member[], settle: Settle, attempt = 1): Promise<void> {
     const parts = equalParts(members.flatMap(({ payers }) => [...payers.keys()]));
     try {
-      await ownCalls({ use: "collects", parts }, 1, () => tryPrepare(members, settle, attempt));
+      await ownCalls({ use: "collects", parts }, () => tryPrepare(members, settle, attempt));
     } catch (error) {
       for (const member of members) settle(member, error as Error);
     }

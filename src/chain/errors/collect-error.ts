@@ -31,10 +31,6 @@ interface Signed {
 const say = (message: string) => () => ({ message });
 const sayWhen = (what: string) => (details: { readonly leftMs: number }) =>
   retryIn(toRetryAfterSeconds(details.leftMs), what);
-const inAMinute = (what: string) => () => ({
-  message: `${what} Try again in a minute.`,
-  retryAfterSeconds: 60,
-});
 
 /**
  * The reasons why a caller receives no result. In the first group, up to `timed-out`, the collect
@@ -44,7 +40,6 @@ export const COLLECT_FAILURES = {
   "not-started": failure({
     answer: say("The request timed out before this collect started. Request it again."),
   }),
-  "too-many-in-flight": failure({ answer: inAMinute("Too many collects are in flight.") }),
   /**
    * Another replica was preparing a transaction for the account or for a shared coin, and did not
    * sign in time.
@@ -106,7 +101,11 @@ export const COLLECT_FAILURES = {
   }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({
-    answer: inAMinute("The chain did not answer in time. No new transaction was sent."),
+    answer: () => ({
+      message:
+        "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
+      retryAfterSeconds: 60,
+    }),
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
 

@@ -79,7 +79,7 @@ export function createHistory(needs: {
 
   /** Runs code whose calls to the chain belong to the reader. */
   function own<T>({ addressBlock, signal }: Caller, run: () => Promise<T>): Promise<T> {
-    return ownCalls({ use: "histories", parts: equalParts([addressBlock]), signal }, 1, run);
+    return ownCalls({ use: "histories", parts: equalParts([addressBlock]), signal }, run);
   }
 
   /** Lists the newest transactions that name an address of the account, or those after `after`. */

@@ -151,7 +151,7 @@ export function createLiveBalances(
 
   async function readNext(): Promise<void> {
     isReading = true;
-    await batches.turn(() => 0);
+    await batches.turn(() => []);
     const batch = takeOneCall(inTurn());
     const hasAnswered = await batches.run(partsOf(batch), () =>
       batch.length === 0 ? true : read(batch),

@@ -51,10 +51,11 @@ export function createBlocks(needs: {
 
     /**
      * The newest blockhash, and the last block height at which it is valid: at most 300 above the
-     * node's height.
+     * node's height. Waits for no turn, because several collects share a read: each would wait for
+     * the turn of the one that began it.
      */
     getLatestBlockhash: (): Promise<RpcResult<"getLatestBlockhash">["value"]> =>
-      failover.call(async (endpoint, signal) => {
+      failover.callAtOnce(async (endpoint, signal) => {
         const [{ blockHeight }, { value }] = await Promise.all([
           getFinalizedBlock(endpoint, signal),
           callEndpoint(endpoint, "getLatestBlockhash", [FINALIZED], signal),

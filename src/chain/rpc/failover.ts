@@ -276,8 +276,11 @@ export function createFailover(needs: {
       { avoided, needsOthers = false }: Partial<Pick<Call<T>, "avoided" | "needsOthers">> = {},
     ): Promise<T> => start({ attempt, isComplete, withTransaction: false, needsOthers, avoided }),
 
-    /** Makes a call for a signed transaction: it waits for no turn, because blockhashes expire. */
-    callAtOnce: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
+    /** Makes a call that waits for no turn. */
+    callAtOnce: <T>(
+      attempt: Attempt<T>,
+      isComplete: (result: T) => boolean = () => true,
+    ): Promise<T> =>
       startAtOnce({ attempt, isComplete, withTransaction: false, needsOthers: false }),
 
     /**

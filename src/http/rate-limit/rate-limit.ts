@@ -29,13 +29,13 @@ export interface Decision extends RateLimitState {
 }
 
 /**
- * Takes `cost - taken` requests from a caller's limit; an earlier call took `taken`. A refusal
- * takes nothing.
+ * Takes `cost - earlierCost` requests from a caller's limit; an earlier call took `earlierCost`. A
+ * refusal takes nothing.
  */
 export type RateLimit = (
   caller: string,
   cost: number,
-  taken?: number,
+  earlierCost?: number,
 ) => Decision | Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
@@ -70,14 +70,15 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
    */
   const refusals = new Map<string, boolean>();
 
-  async function ask(counted: number, count: number): Promise<boolean> {
+  async function ask(earlierRequests: number, count: number): Promise<boolean> {
+    const store = {
+      getForIdentity: () => Array<number>(earlierRequests).fill(Date.now()),
+      setForIdentity: () => undefined,
+    };
     const decide = getGraphQLRateLimiter({
       identifyContext: () => "caller",
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- the class is empty
-      store: {
-        getForIdentity: () => Array<number>(counted).fill(Date.now()),
-        setForIdentity: () => undefined,
-      },
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
+      store,
       formatError: () => "refused",
     });
     const message = await decide(
@@ -90,17 +91,17 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
     );
     if (refusals.size === MAX_DECISIONS) refusals.clear();
-    refusals.set(`${counted},${count}`, message !== undefined);
+    refusals.set(`${earlierRequests},${count}`, message !== undefined);
     return message !== undefined;
   }
 
   function toDecision(
-    { counted, waitMs }: WindowState,
-    { cost, taken }: Take,
+    { earlierRequests, waitMs }: WindowState,
+    { cost, earlierCost }: Take,
     isRefused: boolean,
   ): Decision {
     const seconds = toRetryAfterSeconds(Math.min(waitMs, windowMs));
-    const remaining = max - counted - (isRefused ? 0 : cost - taken);
+    const remaining = max - earlierRequests - (isRefused ? 0 : cost - earlierCost);
     return {
       limit: max,
       cost,
@@ -113,14 +114,15 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   }
 
   function decideAbout(state: WindowState, take: Take): Decision | Promise<Decision> {
-    const count = take.cost - take.taken;
-    const isRefused = refusals.get(`${state.counted},${count}`);
+    const { earlierRequests } = state;
+    const count = take.cost - take.earlierCost;
+    const isRefused = refusals.get(`${earlierRequests},${count}`);
     if (isRefused !== undefined) return toDecision(state, take, isRefused);
-    return ask(state.counted, count).then((isNow) => toDecision(state, take, isNow));
+    return ask(earlierRequests, count).then((isNow) => toDecision(state, take, isNow));
   }
 
-  return (caller, cost, taken = 0) => {
-    const take = { cost, taken };
+  return (caller, cost, earlierCost = 0) => {
+    const take = { cost, earlierCost };
     return takeInRedis
       ? takeInRedis(caller, take).then((state) =>
           decideAbout(state ?? takeInMemory(caller, take), take),

@@ -16,13 +16,13 @@ export interface Limit {
 /** What a request counts as, less what an earlier call has taken for it. */
 export interface Take {
   readonly cost: number;
-  readonly taken: number;
+  readonly earlierCost: number;
 }
 
 /** A caller's window when a request arrives. */
 export interface WindowState {
   /** How many earlier requests of the caller are still in the window. */
-  readonly counted: number;
+  readonly earlierRequests: number;
   /** The time until the first counted request leaves; if refused, until the whole cost fits. */
   readonly waitMs: number;
 }
@@ -31,8 +31,8 @@ export interface WindowState {
  * Returns which counted request, the oldest being 0, must leave the window before anything changes
  * for the caller. None: a whole window must pass.
  */
-const indexToLeave = (counted: number, { cost, taken }: Take, max: number): number =>
-  counted + cost - taken <= max ? 0 : Math.min(counted + cost - max, counted) - 1;
+const indexToLeave = (requests: number, { cost, earlierCost }: Take, max: number): number =>
+  requests + cost - earlierCost <= max ? 0 : Math.min(requests + cost - max, requests) - 1;
 
 /** There are two generations. docs/measurements.md says how much memory a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
@@ -55,33 +55,33 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
 
   return (caller: string, take: Take): WindowState => {
     const now = performance.now();
-    const count = take.cost - take.taken;
+    const count = take.cost - take.earlierCost;
     if (changedAt + windowMs <= now) changeGenerations(now);
-    const known = current.get(caller);
-    let times = known ?? previous.get(caller) ?? [];
+    const currentTimes = current.get(caller);
+    let times = currentTimes ?? previous.get(caller) ?? [];
     // Remove expired times in one step: shifting them one by one would move all others each time.
     if (times.length > 0 && times[0]! + windowMs <= now) {
-      const left = times.findIndex((time) => time + windowMs > now);
-      times.splice(0, left < 0 ? times.length : left);
+      const first = times.findIndex((time) => time + windowMs > now);
+      times.splice(0, first < 0 ? times.length : first);
     }
-    const counted = times.length;
-    const leaves = times[indexToLeave(counted, take, max)] ?? now;
-    if (counted + count <= max) {
+    const earlierRequests = times.length;
+    const leaves = times[indexToLeave(earlierRequests, take, max)] ?? now;
+    if (earlierRequests + count <= max) {
       // Most callers send one request: an array of this length takes less memory than one that
       // grows.
-      if (counted === 0) times = new Array<number>(count).fill(now);
+      if (earlierRequests === 0) times = new Array<number>(count).fill(now);
       else for (let i = 0; i < count; i++) times.push(now);
-      if (known !== times) {
-        if (!known && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(now);
+      if (currentTimes !== times) {
+        if (!currentTimes && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(now);
         current.set(caller, times);
       }
     }
-    return { counted, waitMs: leaves + windowMs - now };
+    return { earlierRequests, waitMs: leaves + windowMs - now };
   };
 }
 
 /**
- * `recorded`: the caller's list of times, by Redis's clock, oldest first. Finds the first time that
+ * `times`: the caller's list of times, by Redis's clock, oldest first. Finds the first time that
  * has not expired by a binary search, and returns only what the answer needs: however long the list
  * is, a request costs the same, admitted or refused.
  *
@@ -90,35 +90,35 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
  * back.
  */
 const TAKE = script({
-  keys: ["recorded"],
-  args: ["max", "windowMs", "cost", "taken"],
+  keys: ["times"],
+  args: ["max", "windowMs", "cost", "earlierCost"],
   answer: z.tuple([z.int(), z.int()]),
   text: `
 local max, window, cost = tonumber(max), tonumber(windowMs), tonumber(cost)
-local count = cost - tonumber(taken)
+local count = cost - tonumber(earlierCost)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local function timeOf(index) return tonumber(redis.call('LINDEX', recorded, index)) end
-local length = redis.call('LLEN', recorded)
+local function timeOf(index) return tonumber(redis.call('LINDEX', times, index)) end
+local length = redis.call('LLEN', times)
 local first, after = 0, length
 if length > 0 and timeOf(0) + window > now then after = 0 end
 while first < after do
   local middle = math.floor((first + after) / 2)
   if timeOf(middle) + window <= now then first = middle + 1 else after = middle end
 end
-if first > 0 then redis.call('LTRIM', recorded, first, -1) end
+if first > 0 then redis.call('LTRIM', times, first, -1) end
 local counted = length - first
 while counted > 0 and timeOf(0) > at do
-  redis.call('LPOP', recorded)
+  redis.call('LPOP', times)
   counted = counted - 1
 end
 local fits = counted + count <= max
 local leaving = fits and 0 or math.min(counted + cost - max, counted) - 1
 local leaves = counted > 0 and leaving >= 0 and timeOf(leaving) or now
 if fits then
-  for _ = 1, count do redis.call('RPUSH', recorded, at) end
-  if count > 0 then redis.call('PEXPIRE', recorded, window + 1) end
+  for _ = 1, count do redis.call('RPUSH', times, at) end
+  if count > 0 then redis.call('PEXPIRE', times, window + 1) end
 end
 return {counted, leaves + window - now}
 `,
@@ -129,8 +129,8 @@ return {counted, leaves + window - now}
  */
 export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, take: Take): Promise<WindowState | undefined> => {
-    const recorded = redisKeys.rateLimit(caller);
-    const answer = await redis.run(TAKE, { recorded, max, windowMs, ...take });
-    return answer && { counted: answer[0], waitMs: answer[1] };
+    const times = redisKeys.rateLimit(caller);
+    const answer = await redis.run(TAKE, { times, max, windowMs, ...take });
+    return answer && { earlierRequests: answer[0], waitMs: answer[1] };
   };
 }

@@ -1,4 +1,3 @@
-import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -6,7 +5,6 @@ import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { startWorld, type World } from "../../support/world.ts";
-import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
@@ -23,9 +21,6 @@ import {
 } from "../../support/sandbox.ts";
 import { monotonicNow } from "../../../src/time/monotonic.ts";
 
-let addresses = 0;
-/** An address that nobody uses. */
-const newAddress = () => new PublicKey(++addresses).toBase58();
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
 const BEHIND = rpcError({ code: -32005 });
@@ -281,47 +276,9 @@ describe("a collect", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 
-  /** Starts collects of accounts that do not exist. Returns the indexes of those refused. */
-  function collectUnknown(count: number, callerOf: (i: number) => string): number[] {
-    const refused: number[] = [];
-    for (let i = 0; i < count; i++) {
-      const account = {
-        address: newAddress(),
-        creatorVault: newAddress(),
-        vaultTokens: newAddress(),
-        ammVaultAuthority: newAddress(),
-        ammVault: newAddress(),
-      };
-      collector.collector
-        .collect({ account, coins: [] }, callerOf(i), monotonicNow())
-        .catch((error: unknown) => {
-          if ((error as CollectError).failure.kind === "too-many-in-flight") refused.push(i);
-        });
-    }
-    return refused;
-  }
-
-  it("waits when 200 others are in flight, and is refused when 1,000 others wait", async () => {
-    rpc.faults.add({ when: isMethod("getMultipleAccounts"), then: "hang" });
-    const refused = collectUnknown(1_205, () => "caller");
-    await new Promise(setImmediate);
-    expect(refused).toEqual([1200, 1201, 1202, 1203, 1204]);
-  });
-
-  it("of a caller with few is not refused or delayed by the many of another", async () => {
+  it("that times out before its account is read sends nothing", async () => {
     const release = hold(rpc, isMethod("getMultipleAccounts"));
-    const refused = collectUnknown(1_300, () => "attacker");
-    const honest = collector.collect("creator", "honest");
-    await new Promise(setImmediate);
-    expect(refused).toHaveLength(101);
-    release();
-    expect(await honest).toMatchObject(ALL_FEES);
-  });
-
-  it("that waits is forgotten when its last caller times out", async () => {
-    const release = hold(rpc, isMethod("getMultipleAccounts"));
-    collectUnknown(200, () => "caller");
-    expect(await collector.collectBriefly("creator")).toEqual({ kind: "not-started" });
+    expect(await collector.collectBriefly("creator")).toEqual(STILL_PREPARING);
     release();
     await collector.settled();
     expect(sends()).toEqual([]);

@@ -31,10 +31,6 @@ const CASES: {
     {},
     { message: "The request timed out before this collect started. Request it again." },
   ],
-  "too-many-in-flight": [
-    {},
-    { message: "Too many collects are in flight. Try again in a minute." },
-  ],
   "lease-not-acquired": [
     {},
     { message: COLLECT_FAILED, hint: "another replica did not sign in time" },
@@ -123,7 +119,6 @@ const CASES: {
 
 /** In seconds; the others have none. */
 const RETRY_AFTER: Record<string, number> = {
-  "too-many-in-flight": 60,
   "timed-out": 60,
   "budget-spent": 312,
   "backing-off": 42,

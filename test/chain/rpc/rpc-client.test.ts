@@ -8,6 +8,11 @@ import { createLoopbackServer, type LoopbackServer } from "../../../src/sandbox/
 import { CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
 import { rpcAccounts, rpcError, rpcResult } from "../../support/rpc-answers.ts";
 
+/** How many turns calls have asked for. */
+let turns = 0;
+function countTurn(): undefined {
+  turns++;
+}
 type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 
@@ -44,6 +49,7 @@ afterEach(() => Promise.all(nodes.map((node) => node.close())));
  */
 const newClient = (urls: string[], rpcTimeoutMs = 60_000) => {
   const client = createRpc({
+    chainPlan: { turn: countTurn, count: () => undefined },
     urls: urls.map((url) => new URL(url)),
     rpcTimeoutMs,
     callUpstream: createCallUpstream(new Registry()),
@@ -82,6 +88,15 @@ const later = (ms: number) => {
 };
 
 describe("a call to the chain", () => {
+  it("waits for its turn, but not for a blockhash: collects share this read", async () => {
+    turns = 0;
+    await client.getSlot();
+    expect(turns).toBe(1);
+    nodes[0]!.faults.add({ when: isCall, then: rpcError({ code: -1, message: "no" }), times: 2 });
+    await expect(client.getLatestBlockhash()).rejects.toThrow(RpcError);
+    expect(turns).toBe(1);
+  });
+
   it("goes to the preferred endpoint", async () => {
     expect(await client.getSlot()).toBe(7);
     expect(calls()).toEqual([1, 0]);

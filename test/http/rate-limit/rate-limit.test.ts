@@ -137,24 +137,24 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
 describe("the rate limit in memory", () => {
   it("evicts the least recently admitted callers when it is full", () => {
     const take = createMemoryWindow({ max: 20, windowMs: 60_000 });
-    take("first", { cost: 20, taken: 0 });
-    for (let i = 0; i < 199_999; i++) take(`caller${i}`, { cost: 1, taken: 0 });
-    expect(take("first", { cost: 1, taken: 0 }).counted).toBe(20);
-    take("one more", { cost: 1, taken: 0 });
-    expect(take("first", { cost: 1, taken: 0 }).counted).toBe(0);
-    expect(take("one more", { cost: 1, taken: 0 }).counted).toBe(1);
+    take("first", { cost: 20, earlierCost: 0 });
+    for (let i = 0; i < 199_999; i++) take(`caller${i}`, { cost: 1, earlierCost: 0 });
+    expect(take("first", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(20);
+    take("one more", { cost: 1, earlierCost: 0 });
+    expect(take("first", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(0);
+    expect(take("one more", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(1);
   });
 
   it("does not keep a caller longer for refused requests", () => {
     const take = createMemoryWindow({ max: 1, windowMs: 60_000 });
-    take("refused", { cost: 1, taken: 0 });
-    for (let i = 0; i < 100_000; i++) take(`caller${i}`, { cost: 1, taken: 0 });
-    take("second", { cost: 1, taken: 0 });
-    take("refused", { cost: 1, taken: 0 });
-    for (let i = 0; i < 99_999; i++) take(`later${i}`, { cost: 1, taken: 0 });
+    take("refused", { cost: 1, earlierCost: 0 });
+    for (let i = 0; i < 100_000; i++) take(`caller${i}`, { cost: 1, earlierCost: 0 });
+    take("second", { cost: 1, earlierCost: 0 });
+    take("refused", { cost: 1, earlierCost: 0 });
+    for (let i = 0; i < 99_999; i++) take(`later${i}`, { cost: 1, earlierCost: 0 });
     expect([
-      take("second", { cost: 1, taken: 0 }).counted,
-      take("refused", { cost: 1, taken: 0 }).counted,
+      take("second", { cost: 1, earlierCost: 0 }).earlierRequests,
+      take("refused", { cost: 1, earlierCost: 0 }).earlierRequests,
     ]).toEqual([1, 0]);
   });
 });
