@@ -32,7 +32,7 @@ function init(args)
   local client = CLIENTS[args[2]]
   math.randomseed(os.time())
   head = " HTTP/1.1\r\nhost: " .. wrk.headers["Host"] .. "\r\n" .. client.head
-  body = client[case]
+  body = client[case == "new" and "balance" or case]
   if type(body) == "table" then
     path = "/graphql?operationName=" .. body.operation .. "&query=" .. encode(body.query) .. "&variables=" .. encode('{"h":"name')
   end
@@ -43,12 +43,16 @@ function init(args)
   end
 end
 
+local sent = 0
+
 function request()
   local caller = math.random(0, 999999)
   local forwarded = string.format("x-forwarded-for: 10.%d.%d.%d\r\n", math.floor(caller / 65536), math.floor(caller / 256) % 256, caller % 256)
   local handle = math.random(1, handles)
   if case == "rest" then return "GET /wallet/lookup?handle=name" .. handle .. head .. forwarded .. "\r\n" end
   if path then return "GET " .. path .. handle .. encode('"}') .. head .. forwarded .. "\r\n" end
+  sent = sent + 1
+  if case == "new" then body = CLIENTS.curl.balance:gsub("query W", "query W" .. caller .. "_" .. sent) end
   local text = string.format(body, handle)
   return "POST /graphql" .. head .. forwarded .. "content-length: " .. #text .. "\r\n\r\n" .. text
 end

@@ -115,7 +115,8 @@ async function answer(request: IncomingMessage): Promise<unknown> {
     return runOperation(parameters.query!, JSON.parse(parameters.variables!) as object);
   const wallet = await findWallet(parameters.handle!);
   const [balance] = await readBalances([wallet]);
-  return { ...wallet, addresses: undefined, balance };
+  const { derivation } = wallet.addresses;
+  return { ...wallet, addresses: undefined, derivation, balance };
 }
 
 const server = createServer((request, response) => {
