@@ -14,24 +14,27 @@ import {
 import { LRUCache } from "lru-cache";
 import { badRequest } from "./errors.ts";
 import { countTokens, exceededLimit, MAX_FIELDS, textTooLarge } from "./limits/operation-limits.ts";
-import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
+import {
+  measureOperation,
+  type OperationSize,
+  type OperationVariables,
+} from "./limits/operation-size.ts";
 import { sameResponseNameRule } from "./limits/same-response-name.ts";
-import { createRun, type OperationVariables, type Run } from "./run-operation.ts";
+import { createPrepareRun, type RunnableOperation } from "./run-operation.ts";
 import { keepOnlyStarts } from "./source-locations.ts";
 
 /** An operation of a document. Only one of a valid document may run. */
-export interface Operation {
+export interface Operation extends RunnableOperation {
   readonly node: OperationDefinitionNode;
   /** Measures the operation, once if its size depends on no variable. */
   readonly measure: (variables: OperationVariables) => OperationSize;
-  readonly run: Run;
 }
 
 /** A document that has been parsed; valid if it is cached. */
 export interface Document {
   readonly node: DocumentNode;
   readonly operations: ReadonlyMap<OperationDefinitionNode, Operation>;
-  /** The memory that it takes, with its text. */
+  /** The memory that it takes, with its text and without plans of its operations. */
   readonly bytes: number;
 }
 
@@ -41,6 +44,7 @@ export interface Document {
  */
 const BYTES_PER_TOKEN = 400;
 const BYTES_PER_DOCUMENT = 2_000;
+const BYTES_PER_PLANNED_FIELD = 200;
 /** Of the cache, which any caller can fill. */
 const MAX_BYTES = 50_000_000;
 
@@ -58,12 +62,24 @@ const RULES = specifiedRules
 
 /** Parses and validates documents within the limits, and caches those that have been admitted. */
 export function createDocuments(schema: GraphQLSchema) {
-  const cache = new LRUCache<string, Document>({
-    maxSize: MAX_BYTES,
-    sizeCalculation: ({ bytes }) => bytes,
-  });
+  const cache = new LRUCache<string, Document>({ maxSize: MAX_BYTES });
+  const prepareRun = createPrepareRun(schema);
   /** Documents that have been validated, also those that are no longer cached. */
   const valid = new WeakSet<Document>();
+
+  function createOperation(document: DocumentNode, node: OperationDefinitionNode): Operation {
+    let fixedSize: OperationSize | undefined;
+    return {
+      ...prepareRun(document, node),
+      node,
+      measure(variables) {
+        if (fixedSize) return fixedSize;
+        const size = measureOperation(schema, document, node, variables);
+        if (!size.dependsOnVariables) fixedSize = size;
+        return size;
+      },
+    };
+  }
 
   return {
     cached: (text: string): Document | undefined => cache.get(text),
@@ -74,7 +90,7 @@ export function createDocuments(schema: GraphQLSchema) {
       const node = keepOnlyStarts(parse(text));
       const operations = node.definitions
         .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
-        .map((each) => [each, createOperation(schema, node, each)] as const);
+        .map((each) => [each, createOperation(node, each)] as const);
       if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
       const bytes = BYTES_PER_DOCUMENT + 2 * text.length + BYTES_PER_TOKEN * tokens;
       return { node, operations: new Map(operations), bytes };
@@ -115,9 +131,16 @@ export function createDocuments(schema: GraphQLSchema) {
     /** Caches a valid document whose operation has been admitted. */
     add(text: string, document: Document): void {
       valid.add(document);
-      cache.set(text, document);
+      cache.set(text, document, { size: document.bytes + bytesOfPlans(document) });
     },
   };
+}
+
+/** The memory that the plans of a valid document's operations take. Plans them all. */
+export function bytesOfPlans({ operations }: Document): number {
+  let fields = 0;
+  for (const { plan } of operations.values()) fields += plan();
+  return BYTES_PER_PLANNED_FIELD * fields;
 }
 
 /** The operation of this name, or the only one without a name; undefined if there is none. */
@@ -127,22 +150,4 @@ export function findOperation(
 ): Operation | undefined {
   const operation = getOperationAST(node, operationName);
   return operation ? operations.get(operation) : undefined;
-}
-
-function createOperation(
-  schema: GraphQLSchema,
-  document: DocumentNode,
-  node: OperationDefinitionNode,
-): Operation {
-  let fixedSize: OperationSize | undefined;
-  return {
-    node,
-    measure(variables) {
-      if (fixedSize) return fixedSize;
-      const size = measureOperation(schema, document, node, variables);
-      if (!size.dependsOnVariables) fixedSize = size;
-      return size;
-    },
-    run: createRun(schema, document, node),
-  };
 }

@@ -36,6 +36,7 @@ import { areParams, readParams } from "./params.ts";
 import {
   acceptsEvents,
   answerSubscriptions,
+  createSubscribe,
   EVENT_STREAM,
   type ServerContext,
 } from "./subscriptions.ts";
@@ -52,8 +53,8 @@ const EVENT_HEADERS = {
 };
 
 /**
- * Yoga answers requests whose document is new, and all that are not valid. graphql-js runs every
- * operation. One whose document is cached needs nothing else of Yoga, which would take most of the
+ * Yoga answers requests whose document is new, and all that are not valid. `run-operation.ts` runs
+ * every operation. One whose document is cached needs nothing else of Yoga, which would take most of the
  * time.
  */
 export function createGraphQLEndpoint(needs: {
@@ -124,21 +125,24 @@ export function createGraphQLEndpoint(needs: {
       if (operation) {
         await admit(operation.measure(params.variables), scope);
         documents.add(params.query!, valid);
+        setExecuteFn(() => operation.run(contextValue, params.variables));
       }
-      // Yoga's own takes an object with a member `then` for a promise.
-      setExecuteFn(execute as (args: unknown) => unknown);
-      (args as ExecutionArgs).hideSuggestions = true;
+      // Says why there is none.
+      else setExecuteFn(execute as (args: unknown) => unknown);
       return {
         onExecuteDone({ result, setResult }) {
           setResult(convertErrors(result as ExecutionResult, scope));
         },
       };
     },
-    onSubscribe({ args }) {
-      const { document, contextValue } = args as ExecutionArgs & {
+    onSubscribe({ args, setSubscribeFn }) {
+      const { document, operationName, contextValue } = args as ExecutionArgs & {
         contextValue: YogaInitialContext;
       };
-      documents.add(contextValue.params.query!, parsed.get(document)!);
+      const valid = parsed.get(document)!;
+      documents.add(contextValue.params.query!, valid);
+      const { run } = findOperation(valid, operationName)!;
+      setSubscribeFn(createSubscribe(run) as (args: unknown) => unknown);
     },
     onResultProcess({ result, serverContext }) {
       withPrint(result as ExecutionResult);

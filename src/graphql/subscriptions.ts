@@ -1,10 +1,16 @@
-import { subscribe, type ExecutionResult, type GraphQLError } from "graphql";
+import {
+  createSourceEventStream,
+  type ExecutionArgs,
+  type ExecutionResult,
+  type GraphQLError,
+} from "graphql";
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
 import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
 import type { Context } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
 import { MUST_ACCEPT_JSON, preferredType } from "./media-types.ts";
+import type { Run } from "./run-operation.ts";
 
 export const EVENT_STREAM = "text/event-stream";
 
@@ -37,10 +43,9 @@ export function answerSubscriptions(
       if (!(args.contextValue as ServerContext).accepts.json)
         throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
-    onSubscribe({ args, setSubscribeFn }) {
+    onSubscribe({ args }) {
       const { scope, accepts } = args.contextValue as ServerContext;
       if (!accepts.events) throw badRequest(MUST_ACCEPT_EVENTS, { status: 406 });
-      setSubscribeFn(subscribe as (args: unknown) => unknown);
       return {
         onSubscribeResult({ result, setResult }) {
           if (!isAsyncIterable(result)) {
@@ -60,6 +65,31 @@ export function answerSubscriptions(
         },
       };
     },
+  };
+}
+
+/** Runs the operation for each event of its field, as graphql-js's `subscribe` does. */
+export function createSubscribe(run: Run) {
+  return async (args: ExecutionArgs): Promise<AsyncIterable<ExecutionResult> | ExecutionResult> => {
+    const events = await createSourceEventStream(args);
+    if (!isAsyncIterable(events)) return events;
+    const iterator = events[Symbol.asyncIterator]();
+    // Not a generator, which could not end before the next event.
+    const results: AsyncIterableIterator<ExecutionResult> = {
+      async next() {
+        const next = await iterator.next();
+        if (next.done) return { done: true, value: undefined };
+        const event: unknown = next.value;
+        const value = await run(args.contextValue as Context, args.variableValues, event);
+        return { done: false, value };
+      },
+      async return() {
+        await iterator.return?.();
+        return { done: true, value: undefined };
+      },
+      [Symbol.asyncIterator]: () => results,
+    };
+    return results;
   };
 }
 

@@ -1,5 +1,5 @@
 import { getOperationAST, parse, type GraphQLSchema } from "graphql";
-import { createRun } from "../graphql/run-operation.ts";
+import { createPrepareRun } from "../graphql/run-operation.ts";
 import type { UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
@@ -10,9 +10,10 @@ export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
  * first error.
  */
 export function createPrepareOperation(schema: GraphQLSchema, useCases: UseCases) {
+  const prepareRun = createPrepareRun(schema);
   return <Data>(text: string) => {
     const document = parse(text, { noLocation: true });
-    const run = createRun(schema, document, getOperationAST(document)!);
+    const { run } = prepareRun(document, getOperationAST(document)!);
     return async (
       variables: Readonly<Record<string, unknown>>,
       scope: RequestScope,

@@ -1,7 +1,7 @@
 import { setFlagsFromString } from "node:v8";
 import { runInNewContext } from "node:vm";
 import { describe, expect, it } from "vitest";
-import { createDocuments } from "../../src/graphql/documents.ts";
+import { bytesOfPlans, createDocuments } from "../../src/graphql/documents.ts";
 import { schema } from "../../src/schema/schema.ts";
 
 setFlagsFromString("--expose-gc");
@@ -29,13 +29,47 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   "nested fields": `{ ${"a{b}".repeat(980)} }`,
   spreads: `{ ${"...A ".repeat(1_900)} }`,
   strings: `{ ${times(200, () => `a(b: "${"\\u0041".repeat(40)}")`)} }`,
-  "long names": `{ ${times(440, (i) => `${"x".repeat(120)}${i}: a`)} }`,
+  "long names": `{ ${times(440, (i) => `${"x".repeat(120)}${i}: __typename`)} }`,
   "a comment": `{ a } #${"x".repeat(60_000)}`,
   lines: `{ ${"\n".repeat(60_000)} a }`,
   "two-byte text": `{ a } #${"é→".repeat(15_000)}`,
 };
 
+/** Valid documents whose operations have large plans. */
+const PLANNED: Readonly<Record<string, string>> = {
+  fields: DOCUMENTS.fields!,
+  "long names": DOCUMENTS["long names"]!,
+  "different fields": `{ ${times(60, (i) => `w${i}: walletById(socialId: "${i}") { id address balance { ${times(20, (j) => `a${j}: vault`)} } }`)} }`,
+  "merged fragments": `{ ${times(100, (i) => `w${i}: walletById(socialId: "${i}") { ...F ...G }`)} }
+    fragment F on Wallet { id address balance { vault pda total } derivation { bump seeds } }
+    fragment G on Wallet { id address balance { vault pda total } derivation { bump seeds } }`,
+  "lists of arguments": `{ wallets(handles: [${times(2_000, (i) => `"n${i}"`)}]) { id } }`,
+  "many operations": times(
+    10,
+    (j) =>
+      `query Q${j} { ${times(40, (i) => `w${i}: walletById(socialId: "${i}") { id address }`)} }`,
+  ),
+  variables: `query ($i: String!) { ${times(100, (i) => `w${i}: walletById(socialId: $i) { id }`)} }`,
+  directives: `{ ${times(100, (i) => `w${i}: walletById(socialId: "1") @skip(if: false) { id }`)} }`,
+};
+
 describe("the cache of documents", () => {
+  it.each(Object.entries(PLANNED))("counts at least the memory of %s with plans", (_name, text) => {
+    const documents = createDocuments(schema);
+    const kept: unknown[] = [bytesOfPlans(documents.parse(text))];
+    const before = heapUsed();
+    let counted = 0;
+    for (let i = 0; i < 20; i++) {
+      const received = Buffer.from(`${text} #${i}`).toString();
+      const document = documents.parse(received);
+      counted += document.bytes + bytesOfPlans(document);
+      kept.push(received, document);
+    }
+    const taken = heapUsed() - before;
+    expect(kept).toHaveLength(41);
+    expect(taken).toBeLessThanOrEqual(counted);
+  });
+
   it.each(Object.entries(DOCUMENTS))("counts at least the memory of %s", (_name, text) => {
     const documents = createDocuments(schema);
     const count = 20;

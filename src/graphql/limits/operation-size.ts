@@ -26,8 +26,10 @@ import {
   MAX_MINTS_PER_OPERATION,
   requestsOfHistory,
 } from "../../schema/field-costs.ts";
-import type { OperationVariables } from "../run-operation.ts";
 import { fragmentsOf } from "../../schema/selected-fields.ts";
+
+/** The values of an operation's variables, as the caller sends them. */
+export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
 /** The counts of an operation. A fragment counts every time it is spread. */
 export interface Counts {
@@ -231,7 +233,7 @@ function toFieldsType(type: GraphQLNamedType | undefined): FieldsType | undefine
 }
 
 /** Whether a value of the document is a variable, or has one in a list or an object. */
-function hasVariable(value: ValueNode): boolean {
+export function hasVariable(value: ValueNode): boolean {
   if (value.kind === Kind.LIST) return value.values.some(hasVariable);
   if (value.kind === Kind.OBJECT) return value.fields.some((field) => hasVariable(field.value));
   return value.kind === Kind.VARIABLE;
