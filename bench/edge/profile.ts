@@ -50,11 +50,11 @@ const PARTS: readonly (readonly [part: string, file: RegExp])[] = [
   ["executing documents", /graphql\/(execution|jsutils|type)\/|src\/graphql\/|src\/rest/],
   [
     "resolvers, loaders",
-    /src\/(resolvers|schema|social|contract)|dataloader|@pothos|chain\/lamports/,
+    /src\/(resolvers|schema|social|contract)|dataloader|@pothos|chain\/primitives/,
   ],
-  ["calls to the chain: HTTP", /undici|src\/upstream/],
+  ["calls to the chain: HTTP", /undici|upstream\/http/],
   ["calls to the chain: checks, failover", /src\/chain\/rpc|zod/],
-  ["merging and reading of balances", /src\/chain/],
+  ["merging and reading of balances", /src\/chain|batcher/],
   ["plan of chain calls", /src\/fairness/],
 ];
 
