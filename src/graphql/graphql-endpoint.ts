@@ -212,7 +212,7 @@ export function createGraphQLEndpoint(needs: {
     if (!operation || !mayRunBy(method, operation)) return undefined;
     const size = operation.measure(params.variables);
     if (exceededLimit(size.counts) || !canPass(size, scope)) return undefined;
-    await admit(size, scope);
+    if (size.requests > 1) await admit(size, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
     const converted = convertErrors(result, scope);
@@ -226,11 +226,14 @@ export function createGraphQLEndpoint(needs: {
      */
     async answer(request: HttpRequest, scope: RequestScope): Promise<Answer> {
       const type = responseType(request.headers.accept);
-      const params = await check(request, type).catch((error: unknown) => {
+      let params: object;
+      try {
+        params = await check(request, type);
+      } catch (error) {
+        if (!(error instanceof GraphQLError)) throw error;
         // Yoga formats this error.
-        if (error instanceof GraphQLError) return error;
-        throw error;
-      });
+        params = error;
+      }
       const body =
         type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
       return typeof body === "string"
@@ -243,8 +246,8 @@ export function createGraphQLEndpoint(needs: {
   };
 }
 
-/** Returns the parameters of a request. Rejects with GraphQLError BAD_REQUEST. */
-async function check(request: HttpRequest, type: ResponseType | undefined): Promise<object> {
+/** Returns the parameters of a request. Fails with GraphQLError BAD_REQUEST. */
+function check(request: HttpRequest, type: ResponseType | undefined): object | Promise<object> {
   const { method, headers } = request;
   if (method === "POST" && !isJson(headers["content-type"]))
     throw badRequest("The body must be JSON, with the header `Content-Type: application/json`.", {

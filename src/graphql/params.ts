@@ -13,16 +13,16 @@ const MAX_VALUES = 1_000;
 const MAX_MEMBERS = 5;
 
 /**
- * Reads the parameters from the URL or the body. A body may be an array. Rejects with GraphQLError
+ * Reads the parameters from the URL or the body. A body may be an array. Fails with GraphQLError
  * BAD_REQUEST.
  */
-export async function readParams({
-  method,
-  headers,
-  query,
-  readBody,
-}: HttpRequest): Promise<object> {
+export function readParams(request: HttpRequest): object | Promise<object> {
+  const { method, query } = request;
   if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
+  return readBodyParams(request);
+}
+
+async function readBodyParams({ headers, readBody }: HttpRequest): Promise<object> {
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large")
     throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, {
