@@ -5,9 +5,13 @@ import tseslint from "typescript-eslint";
  * src still has.
  */
 const BARE_PARTICIPLES = `
-  admitted answered begun checked closed completed delayed described drawn driven dropped earned
-  exceeded expected gone got made met nested offered opened pipelined printed probed queued
-  required resized selected sent thrown told visited won written
+  accepted added admitted allowed answered arrived asked begun blocked changed checked chosen
+  closed completed compressed counted decoded delayed described distributed doubted drawn driven
+  dropped earned emptied ended exceeded expected failed followed found gathered gone got held
+  joined judged kept landed listed loaded logged looked lost made measured memoized merged met
+  nested observed offered opened paid pipelined preferred prepared printed probed queued reached
+  received reported requested required reserved resized seen selected sent settled simulated
+  sorted stored taken thrown told tried used visited wanted won wrapped written
 `;
 /** Variables and parameters, but no properties, whose names may come from elsewhere. */
 const VARIABLES = [

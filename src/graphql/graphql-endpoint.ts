@@ -54,8 +54,8 @@ const EVENT_HEADERS = {
 
 /**
  * Yoga answers requests whose document is new, and all that are not valid. `run-operation.ts` runs
- * every operation. One whose document is cached needs nothing else of Yoga, which would take most of the
- * time.
+ * every operation. One whose document is cached needs nothing else of Yoga, which would take most
+ * of the time.
  */
 export function createGraphQLEndpoint(needs: {
   schema: GraphQLSchema;

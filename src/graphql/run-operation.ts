@@ -261,7 +261,7 @@ class RunningOperation {
     return list;
   }
 
-  /** Adds the error of a value, and returns null. Throws the error if the value must not be null. */
+  /** Adds the error of a value, and returns null. Throws it if the value must not be null. */
   #fail(
     cause: unknown,
     { isNonNull }: Shape,

@@ -89,15 +89,15 @@ export class HttpRequestScope implements RequestScope {
 
   constructor(
     needs: RequestScopeNeeds,
-    received: IncomingHttpHeaders,
+    receivedHeaders: IncomingHttpHeaders,
     connection: CallerConnection,
   ) {
     this.#needs = needs;
-    this.#received = received;
+    this.#received = receivedHeaders;
     this.#connection = connection;
     this.headers = {
       ...COMMON_HEADERS,
-      ...needs.cors.headers(received),
+      ...needs.cors.headers(receivedHeaders),
       "x-request-id": randomUUID(),
     };
   }

@@ -92,12 +92,12 @@ export function createStreams(
           retryIn(RETRY_FULL_SECONDS, "Too many streams are open."),
         );
 
-      const ended = new AbortController();
+      const ending = new AbortController();
       function close(): void {
         if (!remove(entry, owners)) return;
         clearTimeout(timer);
         connection.signal.removeEventListener("abort", close);
-        ended.abort();
+        ending.abort();
       }
       function end(): void {
         connection.disconnect();
@@ -109,7 +109,7 @@ export function createStreams(
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();
       else connection.signal.addEventListener("abort", close, { once: true });
-      return { signal: ended.signal, close };
+      return { signal: ending.signal, close };
     },
 
     /** Disconnects all streams, and refuses new ones. */

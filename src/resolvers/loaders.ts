@@ -57,9 +57,9 @@ export class Loaders {
     const handle = text.toLowerCase();
     const load = this.#loadsByHandle?.get(handle);
     if (load) return load;
-    const cached = this.#cachedByHandle?.get(handle) ?? this.#takeFromCache(handle);
-    if (cached instanceof Error) throw cached;
-    if (cached) return cached;
+    const cachedLookup = this.#cachedByHandle?.get(handle) ?? this.#takeFromCache(handle);
+    if (cachedLookup instanceof Error) throw cachedLookup;
+    if (cachedLookup) return cachedLookup;
     this.#accountByHandle ??= new DataLoader((handles) => this.#loadByHandles(handles), {
       cacheMap: (this.#loadsByHandle = new Map<string, Promise<SocialAccount>>()),
     });
@@ -71,8 +71,8 @@ export class Loaders {
    * an earlier event.
    */
   accountById(id: string): SocialAccount | Promise<SocialAccount> {
-    const known = this.#accountsById?.get(id);
-    if (known) return known;
+    const knownAccount = this.#accountsById?.get(id);
+    if (knownAccount) return knownAccount;
     this.#accountById ??= new DataLoader((ids) => this.#loadByIds(ids));
     return this.#accountById.load(id);
   }
@@ -116,10 +116,10 @@ export class Loaders {
   }
 
   #takeFromCache(handle: string): SocialAccount | Error | undefined {
-    const cached = this.#sources.accountLookup.cached(handle);
-    if (!cached) return undefined;
+    const cachedLookup = this.#sources.accountLookup.cached(handle);
+    if (!cachedLookup) return undefined;
     this.reads.cached++;
-    const account = toLoaded(cached);
+    const account = toLoaded(cachedLookup);
     (this.#cachedByHandle ??= new Map<string, SocialAccount | Error>()).set(handle, account);
     return account;
   }
@@ -145,11 +145,11 @@ export class Loaders {
     const missing = ids.filter((id) => !accounts.has(id));
     if (missing.length > 0) {
       const { accountLookup } = this.#sources;
-      const cached = missing.filter((id) => accountLookup.cachedById(id)).length;
-      this.reads.cached += cached;
-      this.reads.social += missing.length - cached;
-      const loaded = await accountLookup.findByIds(missing, this.#caller, startedAt);
-      missing.forEach((id, i) => accounts.set(id, toLoaded(loaded[i]!)));
+      const cachedCount = missing.filter((id) => accountLookup.cachedById(id)).length;
+      this.reads.cached += cachedCount;
+      this.reads.social += missing.length - cachedCount;
+      const foundAccounts = await accountLookup.findByIds(missing, this.#caller, startedAt);
+      missing.forEach((id, i) => accounts.set(id, toLoaded(foundAccounts[i]!)));
       for (const id of missing) {
         const account = accounts.get(id)!;
         if (!(account instanceof Error))
@@ -161,12 +161,12 @@ export class Loaders {
 
   /** Reads each account once, with all coins that the request names for it. */
   async #loadBalances(wallets: readonly WalletWithCoins[]): Promise<(Balance | Error)[]> {
-    const found = new Map<string, BalanceWith | Error>();
+    const balances = new Map<string, BalanceWith | Error>();
     const accounts: WalletWithCoins[] = [];
     for (const [address, same] of Map.groupBy(wallets, ({ account }) => account.address)) {
-      const merged = withAllCoins(same);
-      if (merged instanceof Error) found.set(address, merged);
-      else accounts.push(merged);
+      const mergedWallet = withAllCoins(same);
+      if (mergedWallet instanceof Error) balances.set(address, mergedWallet);
+      else accounts.push(mergedWallet);
     }
     this.reads.chain += accounts.length;
     const read = await this.#sources.balances
@@ -174,10 +174,13 @@ export class Loaders {
       .catch((error: unknown) => accounts.map(() => error as Error));
     accounts.forEach(({ account }, i) => {
       const result = read[i]!;
-      found.set(account.address, result instanceof Error ? toLookupContractError(result) : result);
+      balances.set(
+        account.address,
+        result instanceof Error ? toLookupContractError(result) : result,
+      );
     });
     return wallets.map(({ account, coins }) => {
-      const result = found.get(account.address)!;
+      const result = balances.get(account.address)!;
       return result instanceof Error ? result : result(coins);
     });
   }
@@ -186,8 +189,10 @@ export class Loaders {
 /**
  * Merges the coin lists of one wallet's fields. Throws INVALID_MINT if there are too many coins.
  */
-export function allCoins(named: readonly (readonly CoinAddresses[])[]): readonly CoinAddresses[] {
-  const coins = new Map(named.flat().map((coin) => [coin.mint, coin]));
+export function allCoins(
+  coinLists: readonly (readonly CoinAddresses[])[],
+): readonly CoinAddresses[] {
+  const coins = new Map(coinLists.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
   return [...coins.values()];
 }

@@ -104,18 +104,18 @@ export function createUseCases(needs: {
     scope: RequestScope,
   ): Promise<CollectResult> {
     const wallet = walletById(socialId);
-    const named = namedCoins(mints);
+    const coins = namedCoins(mints);
     const minimum = toLamports(toMinimum(least ?? "0"));
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
-    const requested = { account: wallet.addresses, coins: named, minimum };
+    const request = { account: wallet.addresses, coins: coins, minimum };
     try {
       const outcome = await collector.collect(
-        requested,
+        request,
         { addressBlock, visitorBlock },
         startedAt,
         log,
       );
-      return { ...outcome, wallet, named };
+      return { ...outcome, wallet, named: coins };
     } catch (error) {
       throw toCollectContractError(error);
     } finally {
@@ -163,10 +163,10 @@ export function createUseCases(needs: {
         history.readPage(addresses, page, scope).catch((error: unknown) => {
           throw toLookupContractError(error);
         });
-      const found = isPossible && (await read());
-      if (!found)
+      const foundAccount = isPossible && (await read());
+      if (!foundAccount)
         throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
-      return found;
+      return foundAccount;
     },
 
     /**
@@ -187,8 +187,8 @@ export function createUseCases(needs: {
      */
     collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
       const results = entries.map((entry) => collectFees(entry, scope));
-      const counted = Promise.allSettled(results).then(countOnce);
-      return results.map(async (result, i) => (await counted)[i] ?? result);
+      const countedResults = Promise.allSettled(results).then(countOnce);
+      return results.map(async (result, i) => (await countedResults)[i] ?? result);
     },
 
     /**
@@ -203,8 +203,8 @@ export function createUseCases(needs: {
     ): Promise<AsyncIterable<WalletEvent>> {
       const stream = scope.openStream();
       try {
-        const named = mintsOfFields.map(namedCoins);
-        const coins = allCoins(named);
+        const coinLists = mintsOfFields.map(namedCoins);
+        const coins = allCoins(coinLists);
         const wallet = await find();
         const account = wallet.addresses;
         const readings = live.watch(
@@ -215,7 +215,7 @@ export function createUseCases(needs: {
           for await (const balanceWith of readings)
             yield {
               wallet,
-              balances: named.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
+              balances: coinLists.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
             };
         })();
       } catch (error) {
@@ -234,15 +234,15 @@ function countOnce(
   results: readonly PromiseSettledResult<CollectResult>[],
 ): (CollectResult | undefined)[] {
   /** By account and transaction: the mints that the results so far name. */
-  const counted = new Map<string, Set<string>>();
-  return results.map((settled) => {
-    if (settled.status === "rejected") return undefined;
-    const result = settled.value;
+  const mintsByAccount = new Map<string, Set<string>>();
+  return results.map((outcome) => {
+    if (outcome.status === "rejected") return undefined;
+    const result = outcome.value;
     if (result.kind === "nothing") return result;
     const key = `${result.wallet.socialId} ${result.signature}`;
-    const earlier = counted.get(key);
+    const earlier = mintsByAccount.get(key);
     const mints = result.named.map(({ mint }) => mint);
-    counted.set(key, new Set([...(earlier ?? []), ...mints]));
+    mintsByAccount.set(key, new Set([...(earlier ?? []), ...mints]));
     if (!earlier) return result;
     const remaining = result.remaining.filter(
       ({ mint }) => mint !== undefined && !earlier.has(mint),
@@ -261,8 +261,8 @@ export function fromAccount<T>(
   { loaders }: RequestScope,
   pick: (account: SocialAccount) => T,
 ): T | Promise<T> {
-  const found = account ?? loaders.accountById(socialId);
-  return found instanceof Promise ? found.then(pick) : pick(found);
+  const lookup = account ?? loaders.accountById(socialId);
+  return lookup instanceof Promise ? lookup.then(pick) : pick(lookup);
 }
 
 /**

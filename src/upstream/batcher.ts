@@ -145,19 +145,19 @@ export function createBatcher<Key, Value>(options: {
     let room = mostKeys;
     for (const entry of inOrder(room)) {
       const { owners, key } = entry;
-      const wanted = owners.length === 1 ? owners : owners.filter(isWaiting);
-      const refusal = wanted.some(isWaiting)
-        ? batches?.refusalOf(blocksOf({ owners: wanted }))
+      const waitingOwners = owners.length === 1 ? owners : owners.filter(isWaiting);
+      const refusal = waitingOwners.some(isWaiting)
+        ? batches?.refusalOf(blocksOf({ owners: waitingOwners }))
         : (owners[0]!.signal!.reason as Error);
       if (refusal) {
         refusals.set(entry, refusal);
         continue;
       }
-      const added = sizeOf(key, keys);
-      if (added > room && batch.length > 0) continue;
+      const addedSize = sizeOf(key, keys);
+      if (addedSize > room && batch.length > 0) continue;
       batch.push(entry);
       keys.push(key);
-      room -= added;
+      room -= addedSize;
       if (room <= 0) break;
     }
     refuse([...refusals.keys()], (entry) => refusals.get(entry)!);
@@ -167,8 +167,8 @@ export function createBatcher<Key, Value>(options: {
 
   async function sendOne(): Promise<void> {
     const more = Math.ceil(Math.min(size, maxKeys) / keysPerCall) - 1;
-    const taken = 1 + (batches?.takeMore(more) ?? more);
-    const batch = takeBatch(taken * keysPerCall);
+    const takenCalls = 1 + (batches?.takeMore(more) ?? more);
+    const batch = takeBatch(takenCalls * keysPerCall);
     const keys = batch.map(({ key }) => key);
     const run = async () =>
       keys.length > 0 &&
@@ -176,7 +176,7 @@ export function createBatcher<Key, Value>(options: {
         answer(batch[i]!, value);
       });
     const error = await clock
-      .call(() => (batches ? batches.run(partsOf(batch), run, taken) : run()))
+      .call(() => (batches ? batches.run(partsOf(batch), run, takenCalls) : run()))
       .catch((error: unknown) => error as Error);
     for (const entry of batch)
       if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));

@@ -131,9 +131,9 @@ interface Notes {
   readonly lastBlockhash?: string | undefined;
 }
 
-const toText = ({ collected, newBalance, signature, at }: LastCollect): string =>
+const toText = ({ collected: collectedAmount, newBalance, signature, at }: LastCollect): string =>
   JSON.stringify({
-    collected: String(collected),
+    collected: String(collectedAmount),
     newBalance: String(newBalance),
     signature,
     at: at.getTime(),
@@ -191,11 +191,12 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   ): Claim {
     const keys = keysOf(address);
     const local = notes.get(address);
-    const known = answer ?? ([token, "", 0, "", 0, 0, "", 0, "", ""] as const);
-    const [holder, transaction, landedSlot, collect, waitMs, leftMs] = known;
-    const [, , , , , , plain, singlyMs, blockhash, pending] = known;
-    const shared = waitMs > 0 ? { waitMs, endsAt: addMs(monotonicNow(), leftMs) } : undefined;
-    const backoff = answer ? shared : local?.backoff;
+    const claimState = answer ?? ([token, "", 0, "", 0, 0, "", 0, "", ""] as const);
+    const [holder, transaction, landedSlot, collect, waitMs, leftMs] = claimState;
+    const [, , , , , , plain, singlyMs, blockhash, pending] = claimState;
+    const sharedBackoff =
+      waitMs > 0 ? { waitMs, endsAt: addMs(monotonicNow(), leftMs) } : undefined;
+    const backoff = answer ? sharedBackoff : local?.backoff;
     const isHolder = token !== "" && holder === token;
     const renew = () =>
       void redis?.run(STORE, {
@@ -240,16 +241,22 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       lastBlockhash: blockhash === "" ? local?.lastBlockhash : blockhash,
       pending: STORED_TRANSACTION.safeParse(parseJson(pending)).data,
       backsOffMs: () => backoffLeftMs(backoff),
-      async store(signed, lastBlockhash) {
+      async store(signedTransaction, lastBlockhash) {
         clearInterval(renewal);
         hasTransaction = true;
-        const call = { ...keys, token, transaction: JSON.stringify(signed), ttlMs: SIGNED_MS };
-        const stored = await redis?.run(STORE, { ...call, blockhash: lastBlockhash });
+        const call = {
+          ...keys,
+          token,
+          transaction: JSON.stringify(signedTransaction),
+          ttlMs: SIGNED_MS,
+        };
+        const storedAnswer = await redis?.run(STORE, { ...call, blockhash: lastBlockhash });
         // Redis is down: collects go on without Redis, and the transaction is stored once Redis
         // is back.
-        if (stored === undefined) redis?.runLater(STORE, { ...call, blockhash: lastBlockhash });
-        if (stored !== 0) note(address, { lastBlockhash });
-        return stored !== 0;
+        if (storedAnswer === undefined)
+          redis?.runLater(STORE, { ...call, blockhash: lastBlockhash });
+        if (storedAnswer !== 0) note(address, { lastBlockhash });
+        return storedAnswer !== 0;
       },
       settle,
     };
@@ -295,8 +302,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      * sending.
      */
     async keepPending(address: string, transaction: StoredTransaction): Promise<void> {
-      const { known } = keysOf(address);
-      await redis?.run(KEEP_PENDING, { known, transaction: JSON.stringify(transaction) });
+      const { known: knownKey } = keysOf(address);
+      await redis?.run(KEEP_PENDING, { known: knownKey, transaction: JSON.stringify(transaction) });
     },
 
     /** Keeps what a transaction moved to an account, if anything, for an hour from its block. */

@@ -46,7 +46,7 @@ export function createCollectMetrics(
   });
   // Start at zero, so that the first failure shows as an increase.
   for (const result of RESULTS) collects.inc({ result }, 0);
-  const collected = new Counter({
+  const collectedTotal = new Counter({
     name: "tributary_collected_lamports_total",
     help: "Lamports that transactions signed by this replica moved to accounts' addresses.",
     registers,
@@ -86,7 +86,7 @@ export function createCollectMetrics(
       }
     },
     collected(lamports: Lamports): void {
-      collected.inc(Number(lamports));
+      collectedTotal.inc(Number(lamports));
     },
     paid(fee: Lamports): void {
       fees.inc(Number(fee));

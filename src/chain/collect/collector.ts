@@ -111,15 +111,15 @@ export function createCollector(needs: {
     let unknown: CollectError | undefined;
     let movedNothing = 0;
     /** The signatures of the distributions that this request has followed: each once. */
-    const followed = new Set<string>();
+    const followedSignatures = new Set<string>();
 
     const readNow = () => readUnits(request, caller.visitorBlock);
 
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
       const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
-      const found = await Promise.all(keys.map((key) => flights.findOpen(key, request)));
-      const open = found.flatMap((flight) => flight ?? []);
+      const flightsOfKeys = await Promise.all(keys.map((key) => flights.findOpen(key, request)));
+      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
       return open.length > 0 ? { open } : { open, read: await readNow() };
     }
 
@@ -136,11 +136,11 @@ export function createCollector(needs: {
       { key, moved, collectedBy }: Landed,
       read: ReadUnits | undefined,
     ): Promise<Success | undefined> {
-      const found = await untilAborted(collectedBy(account), signal);
-      if (!found) return undefined;
-      const { collected, newBalance, signature } = found;
-      const seen = read ?? (coins.length > 0 ? await readRest(signature) : undefined);
-      const remaining = remainingIn(seen?.units ?? [], { key, moved }, needs);
+      const collect = await untilAborted(collectedBy(account), signal);
+      if (!collect) return undefined;
+      const { collected, newBalance, signature } = collect;
+      const lastRead = read ?? (coins.length > 0 ? await readRest(signature) : undefined);
+      const remaining = remainingIn(lastRead?.units ?? [], { key, moved }, needs);
       return { kind: "collected", collected, newBalance, signature, remaining };
     }
 
@@ -220,8 +220,8 @@ export function createCollector(needs: {
       const { fees, units } = read;
       const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const { lastCollect, pending } = await claims.look(account.address);
-      if (pending && !followed.has(pending.signature)) {
-        followed.add(pending.signature);
+      if (pending && !followedSignatures.has(pending.signature)) {
+        followedSignatures.add(pending.signature);
         const flight = flights.followPending(pending, request);
         flight?.readSlot();
         return flight && waitFor(flight, false, read);
@@ -235,9 +235,9 @@ export function createCollector(needs: {
       };
     }
 
-    const joined = coins.length === 0 ? flights.join(request) : undefined;
-    const shared = joined && (await waitFor(joined, true));
-    if (shared) return shared;
+    const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
+    const sharedOutcome = joinedFlight && (await waitFor(joinedFlight, true));
+    if (sharedOutcome) return sharedOutcome;
     for (;;) {
       onWait(() => PREPARING);
       const { open, read } = await flights.expecting(coins.length > 0, () =>

@@ -87,15 +87,15 @@ export function createFeeBudget(needs: {
       const isSmall = moved < FEES_MOVED * fee;
       let shortage: Shortage | undefined;
       for (const block of payers.keys()) {
-        const taken = await budget.take(block, Number(fee + rent), {
+        const share = await budget.take(block, Number(fee + rent), {
           pool: isSmall ? small : pool,
         });
-        if (!taken.shortage) {
-          return (unused) => {
-            taken.giveBack(Number(unused));
+        if (!share.shortage) {
+          return (unusedAmount) => {
+            share.giveBack(Number(unusedAmount));
           };
         }
-        shortage = taken.shortage;
+        shortage = share.shortage;
         metrics.refused("fees", shortage.scope, 1);
         payers.set(block, shortage);
       }

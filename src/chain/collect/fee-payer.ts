@@ -76,9 +76,11 @@ export function createFeePayer(needs: {
     const results = await Promise.allSettled(
       accounts.map(({ moved, payers }) => budget.reserve({ fee, rent, moved }, payers)),
     );
-    const reserved = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-    if (reserved.length === accounts.length) return reserved;
-    for (const release of reserved) release(toLamports(fee + rent));
+    const reservedFees = results.flatMap((each) =>
+      each.status === "fulfilled" ? [each.value] : [],
+    );
+    if (reservedFees.length === accounts.length) return reservedFees;
+    for (const release of reservedFees) release(toLamports(fee + rent));
     const reasons = results.map((each): unknown =>
       each.status === "rejected" ? each.reason : undefined,
     );
@@ -122,7 +124,7 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reserved = await reserve(costs, accounts).catch((error: unknown) => {
+      const reservedFees = await reserve(costs, accounts).catch((error: unknown) => {
         openCosts -= total;
         throw error;
       });
@@ -133,14 +135,14 @@ export function createFeePayer(needs: {
         /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
         fee,
         /** In the order of the accounts. */
-        costs: reserved.map((each): AccountCost => ({
+        costs: reservedFees.map((each): AccountCost => ({
           signedRent: rent,
           close({ refund }) {
             openCosts -= cost;
             if (refund) each(cost);
           },
-          correctRent(paid) {
-            if (paid !== rent) each(toLamports(rent - paid));
+          correctRent(paidRent) {
+            if (paidRent !== rent) each(toLamports(rent - paidRent));
           },
         })),
       };

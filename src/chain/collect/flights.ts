@@ -210,17 +210,17 @@ export function createFlights(
     const blocks = new Set(turn?.payers.keys());
     const flight = { ...open, end, turn, blocks };
     queue.flight = flight;
-    void end.then((ended) => {
+    void end.then((result) => {
       open.setState({ kind: "over" });
       queue.flight = undefined;
-      const error = "error" in ended ? ended.error : undefined;
+      const error = "error" in result ? result.error : undefined;
       // A request that has no calls left is counted by the collector.
       if (error !== undefined && !(error instanceof NoRoomError)) metrics.ended(resultOf(error));
       for (const [waiter, resolve] of queue.waiters) {
         const isMember = turn?.members.has(waiter) ?? false;
-        if (!isMember && !isServed(waiter, ended)) continue;
+        if (!isMember && !isServed(waiter, result)) continue;
         queue.waiters.delete(waiter);
-        resolve({ end: ended, isMember, flight });
+        resolve({ end: result, isMember, flight });
       }
       takeTurn(queue, { isLater: true });
     });
@@ -280,12 +280,12 @@ export function createFlights(
     const { account, caller } = request;
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
     const [sweep] = unit.sweeps;
-    const changed = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
+    const changedAddress = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
     const claim = await claims.take(key, endsAt, () => {
       flight.setState({ kind: "following", signature: undefined });
       flight.readSlot();
     });
-    floors.require(changed, claim.landedSlot);
+    floors.require(changedAddress, claim.landedSlot);
     const common = { flight, key, account, claim, turn };
     if (claim.openTransaction) {
       arrive();
@@ -293,17 +293,17 @@ export function createFlights(
       return follow({ ...common, transaction: claim.openTransaction });
     }
     flight.setState({ kind: "preparing" });
-    const prepared = await prepare(turn, claim, endsAt, arrive).catch((error: unknown) => {
+    const preparation = await prepare(turn, claim, endsAt, arrive).catch((error: unknown) => {
       claim.settle();
       const { failure } = error instanceof CollectError ? error : {};
       if (failure?.kind !== "budget-spent") throw error;
       return { kind: "refused", error: error as CollectError, payers: turn.payers } as const;
     });
-    if (prepared.kind !== "signed") {
+    if (preparation.kind !== "signed") {
       claim.settle();
-      return prepared;
+      return preparation;
     }
-    const { signed } = prepared;
+    const { signed } = preparation;
     const { transaction } = signed;
     if (key !== account.address)
       await Promise.all(
@@ -332,48 +332,50 @@ export function createFlights(
     const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
     const current =
       isStale || isPart ? await readUnits({ account, coins }, caller.visitorBlock) : read;
-    const found = current === read ? unit : current.units.find(({ key }) => key === unit.key);
+    const currentUnit = current === read ? unit : current.units.find(({ key }) => key === unit.key);
     const leftMs = claim.backsOffMs();
-    const isTooLittle = (moved: Lamports) =>
-      moved < minCollectLamports ||
-      [...turn.members].every((member) => moved < member.request.minimum);
-    if (!found || leftMs > 0 || isTooLittle(found.gain)) {
+    const isTooLittle = (movedAmount: Lamports) =>
+      movedAmount < minCollectLamports ||
+      [...turn.members].every((member) => movedAmount < member.request.minimum);
+    if (!currentUnit || leftMs > 0 || isTooLittle(currentUnit.gain)) {
       const kind = unit.kind === "own" ? "backing-off" : "coins-backing-off";
       const backingOff = leftMs > 0 ? new CollectError({ kind, leftMs }) : undefined;
-      const error = found ? backingOff : current.error;
+      const error = currentUnit ? backingOff : current.error;
       return { kind: "nothing", error, failedMints: [], readAt: current.at };
     }
-    const { vaults, sweeps } = found;
+    const { vaults, sweeps } = currentUnit;
     const isPlain = claim.isNextPlain && composer.choosePart(account, [], vaults) !== undefined;
     const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
     const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
     arrive();
-    const prepared = await transactions.prepare({
-      unit: unit.kind === "own" ? { ...found, sweeps: some } : found,
+    const preparation = await transactions.prepare({
+      unit: unit.kind === "own" ? { ...currentUnit, sweeps: some } : currentUnit,
       ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
     });
-    return prepared.kind === "nothing" ? { ...prepared, readAt: current.at } : prepared;
+    return preparation.kind === "nothing" ? { ...preparation, readAt: current.at } : preparation;
   }
 
   /** Follows another collect's transaction to its outcome. */
   async function follow(
-    found: Omit<Ended, "outcome" | "claim"> & { claim: Pick<Claim, "isEarlier" | "settle"> },
+    openTransaction: Omit<Ended, "outcome" | "claim"> & {
+      claim: Pick<Claim, "isEarlier" | "settle">;
+    },
   ): Promise<End> {
-    const { flight, transaction, claim } = found;
+    const { flight, transaction, claim } = openTransaction;
     const { signature } = transaction;
     flight.setState({ kind: "following", signature });
-    const landed = claim.isEarlier
+    const earlierLanding = claim.isEarlier
       ? await findLanded(transaction).catch((cause: unknown) => {
           throw new CollectError({ kind: "still-running", signature }, cause);
         })
       : undefined;
-    const outcome = landed ?? (await confirm(transaction, { maybeSent: true }));
-    return conclude({ ...found, outcome, isOld: landed !== undefined });
+    const outcome = earlierLanding ?? (await confirm(transaction, { maybeSent: true }));
+    return conclude({ ...openTransaction, outcome, isOld: earlierLanding !== undefined });
   }
 
   /** Settles the claim of a transaction that has an outcome. */
-  async function conclude(ended: Ended, log = needs.log): Promise<End> {
-    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = ended;
+  async function conclude(flightEnd: Ended, log = needs.log): Promise<End> {
+    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = flightEnd;
     const { signature, sweptMints: mints = [] } = transaction;
     const accounts = accountsOf(turn, account);
     const isFollowed = !signed;
@@ -393,48 +395,58 @@ export function createFlights(
     }
     const { slot } = outcome;
     const curves = mints.map((mint) => coinAddressesOf(mint).curve);
-    for (const changed of [...accounts.map(({ address }) => address), ...curves]) {
-      floors.require(changed, slot);
-      announceLanded(changed, slot);
+    for (const changedAddress of [...accounts.map(({ address }) => address), ...curves]) {
+      floors.require(changedAddress, slot);
+      announceLanded(changedAddress, slot);
     }
     flight.setState({ kind: "landed", signature });
     const timeoutMs = isOld ? 0 : collectTimeoutMs;
-    const landed = outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
-    const err = landed ? landed.err : outcome.err;
-    if (signed) countCosts(signed, landed);
+    const landedTransaction =
+      outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
+    const err = landedTransaction ? landedTransaction.err : outcome.err;
+    if (signed) countCosts(signed, landedTransaction);
     if (err !== null) accounts.forEach(forget);
     if (err === undefined) {
       claim.settle({ slot });
       const error = new CollectError({ kind: "landed-unreadable", signature });
       return { kind: "failed", error, mints, isFollowed };
     }
-    if (err !== null) return failOnChain(ended, err, slot, log);
+    if (err !== null) return failOnChain(flightEnd, err, slot, log);
     for (const mint of mints) findings.succeeded(mint);
     transactions.rejoin(key);
     const collectedBy = memoizeByAddress(async (each: AccountAddresses) => {
-      const collected = await readCollected(ended, landed, each).catch((error: unknown) => {
-        forget(each);
-        throw error;
-      });
-      if (collected) {
+      const collect = await readCollected(flightEnd, landedTransaction, each).catch(
+        (error: unknown) => {
+          forget(each);
+          throw error;
+        },
+      );
+      if (collect) {
         log.info(
-          { signature, address: each.address, lamports: String(collected.collected) },
+          { signature, address: each.address, lamports: String(collect.collected) },
           "collected",
         );
-        if (signed) metrics.collected(collected.collected);
+        if (signed) metrics.collected(collect.collected);
       }
-      const { at } = collected ?? {};
-      claims.keepCollect(each.address, signature, collected && at && { ...collected, at });
-      return collected;
+      const { at } = collect ?? {};
+      claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
+      return collect;
     });
     const all = await Promise.allSettled(accounts.map(collectedBy));
     if (signed && all.some((each) => each.status === "fulfilled" && each.value))
       metrics.ended("collected");
     claim.settle({ slot, hasFailed: false, isNextPlain: false });
-    const moved = signed
+    const movedCoins = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
       : mints.map((mint) => ({ mint }));
-    return { kind: "landed", key, slot, signedAt: signed?.signedAt, moved, collectedBy };
+    return {
+      kind: "landed",
+      key,
+      slot,
+      signedAt: signed?.signedAt,
+      moved: movedCoins,
+      collectedBy,
+    };
   }
 
   /** Settles the claim of a transaction that failed on the chain. */
@@ -449,10 +461,10 @@ export function createFlights(
     const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
     log.warn({ signature, address, error: err }, "a collect's transaction failed");
     const message = messageOf(base64);
-    const blamed = message ? accountsBlamedBy(message, err) : [];
+    const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
     const culprits = mints.filter((mint) => {
       const { curve, pool } = coinAddressesOf(mint);
-      return mints.length === 1 || blamed.includes(curve) || blamed.includes(pool);
+      return mints.length === 1 || blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
     });
     if (isFeePayerShort(err)) {
       claim.settle({ slot });
@@ -481,49 +493,56 @@ export function createFlights(
       // distributions were paused.
       if (isReceiverBelowRent(err))
         for (const { coin, shareholders } of distributionsOf(signed?.part.sweeps ?? [])) {
-          const tooLittle = tooLittleFor(shareholders, err, blamed, signed!.rentMinimum);
+          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed!.rentMinimum);
           findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
         }
       claim.settle({ slot, hasFailed: true });
     }
-    const named = culprits.length > 0 ? culprits : mints;
+    const namedMints = culprits.length > 0 ? culprits : mints;
     const failure = { kind: "failed-on-chain", signature, err } as const;
-    const error = new CollectError({ ...failure, mints: named.length > 0 ? named : undefined });
-    return { kind: "failed", error, mints: named, isFollowed };
+    const error = new CollectError({
+      ...failure,
+      mints: namedMints.length > 0 ? namedMints : undefined,
+    });
+    return { kind: "failed", error, mints: namedMints, isFollowed };
   }
 
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  function countCosts(signed: Signed, landed: CountedTransaction | undefined): void {
+  function countCosts(signedPart: Signed, landedTransaction: CountedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
-    metrics.paid(landed && landed.fee < signed.fee ? landed.fee : signed.fee);
-    if (!landed) return;
-    signed.usedUnits(landed.unitsConsumed);
-    const { before, after } = landed.balances.get(feePayer) ?? {};
-    if (after !== undefined && landed.err === null) metrics.setBalance(after);
-    if (!signed.transaction.sweptMints || before === undefined || after === undefined) return;
-    const rent = saturatingSubtract(before, toLamports(after + landed.fee));
+    metrics.paid(
+      landedTransaction && landedTransaction.fee < signedPart.fee
+        ? landedTransaction.fee
+        : signedPart.fee,
+    );
+    if (!landedTransaction) return;
+    signedPart.usedUnits(landedTransaction.unitsConsumed);
+    const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
+    if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
+    if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
+    const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
     // A program may have taken more than it did in the simulation, but one endpoint of several must
     // not use up the budget.
-    const isOverstated = rent > signed.signedRent && !landed.isCertain;
-    const counted = isOverstated ? signed.signedRent : rent;
-    signed.correctRent(counted);
-    metrics.paid(counted);
+    const isOverstated = rent > signedPart.signedRent && !landedTransaction.isCertain;
+    const countedRent = isOverstated ? signedPart.signedRent : rent;
+    signedPart.correctRent(countedRent);
+    metrics.paid(countedRent);
   }
 
   /** Returns what a landed transaction moved to an account, if anything. */
   async function readCollected(
     { transaction, signed, turn }: Ended,
-    landed: CountedTransaction | undefined,
+    landedTransaction: CountedTransaction | undefined,
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
     const { signature } = transaction;
-    const { before, after } = landed?.balances.get(account.address) ?? {};
+    const { before, after } = landedTransaction?.balances.get(account.address) ?? {};
     // A request may name a coin in which its account has no share.
     const isPaid = accountKeysOf(transaction.base64)?.includes(account.address) ?? true;
-    if (landed && !isPaid) return undefined;
+    if (landedTransaction && !isPaid) return undefined;
     // Anyone may collect directly on the chain, and may have moved the fees first.
     if (before !== undefined && after !== undefined && after <= before) return undefined;
     const member = [...(turn?.members ?? [])].find(
@@ -534,10 +553,10 @@ export function createFlights(
       (await balances.getUnwithdrawable(account).catch(() => undefined));
     if (before === undefined || after === undefined || unwithdrawable === undefined)
       throw new CollectError({ kind: "landed-unreadable", signature });
-    const collected = saturatingSubtract(after, before);
+    const collectedAmount = saturatingSubtract(after, before);
     const newBalance = saturatingSubtract(after, unwithdrawable);
-    const at = toTime(landed?.blockTime, signed ? new Date() : undefined);
-    return { collected, newBalance, signature, at };
+    const at = toTime(landedTransaction?.blockTime, signed ? new Date() : undefined);
+    return { collected: collectedAmount, newBalance, signature, at };
   }
 
   return {

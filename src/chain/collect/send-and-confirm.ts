@@ -88,10 +88,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
     /** `status`: undefined at the first look. */
     async function look(status?: SignatureStatus): Promise<void> {
-      const landed = await checkLanding(status);
-      if (!landed || over.signal.aborted) return;
+      const landing = await checkLanding(status);
+      if (!landing || over.signal.aborted) return;
       if (!maybeSent) finalityTime.learn({ isTooEarly: !!status });
-      over.abort(landed);
+      over.abort(landing);
     }
 
     async function lookFirst(): Promise<void> {
@@ -153,9 +153,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       const read = checksOf(toTracked(transaction)).createAmountsReader(outcome);
       const giveUpAt = addMs(monotonicNow(), timeoutMs);
       for (;;) {
-        const landed = await read();
+        const landing = await read();
         const isOver = monotonicNow() > giveUpAt || !messageOf(transaction.base64);
-        if (landed || isOver) return landed;
+        if (landing || isOver) return landing;
         await sleep(rereadMs);
       }
     },

@@ -73,7 +73,7 @@ export function createSigningRules(needs: {
           `refused to sign: a message with sweeps must end with a guard of ${guard} lamports`,
         );
     }
-    const allowed = new Set(sweeps.flatMap(sweepInstructions).map(textOf));
+    const allowedTexts = new Set(sweeps.flatMap(sweepInstructions).map(textOf));
     for (const instruction of instructions) {
       const { programIdIndex, accountKeyIndexes } = instruction;
       const programId = keys[programIdIndex] ?? "unknown";
@@ -81,7 +81,7 @@ export function createSigningRules(needs: {
         throw new Error(`refused to sign: the message calls ${programId}`);
       if (
         accountKeyIndexes.some((i) => keys[i] === feePayer) &&
-        !allowed.delete(toText(instruction))
+        !allowedTexts.delete(toText(instruction))
       ) {
         throw new Error(
           `refused to sign: the fee payer is an account of an instruction of ${programId}`,

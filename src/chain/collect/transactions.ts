@@ -158,9 +158,9 @@ export function createTransactions(needs: {
   function gather(member: Member): Promise<Prepared> {
     const result = Promise.withResolvers<Prepared>();
     ready.set(member, result);
-    const gathered = ready;
+    const gatheredMembers = ready;
     const departLate = () => {
-      if (ready === gathered) depart();
+      if (ready === gatheredMembers) depart();
     };
     setTimeout(() => {
       if (coming > 0) setTimeout(departLate, EXPECT_MS);
@@ -190,10 +190,10 @@ export function createTransactions(needs: {
 
   /** Returns a blockhash that none of the units' last transactions has. */
   async function getNewBlockhash(members: readonly Member[]) {
-    const used = members.map(({ claim }) => claim.lastBlockhash);
+    const lastBlockhashes = members.map(({ claim }) => claim.lastBlockhash);
     for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
       const latest = await read();
-      if (!used.includes(latest.blockhash)) return latest;
+      if (!lastBlockhashes.includes(latest.blockhash)) return latest;
       members.forEach(assertInTime);
       await sleep(pollMs);
     }
@@ -238,18 +238,18 @@ export function createTransactions(needs: {
       assertInTime(member);
       // Other coins have other prices, and what a simulation leaves out must not decide the price.
       if (part.sweeps.length === 0) earlyTerms ??= readTerms([member], [part]);
-      const simulated = await simulateParts([part], rentMinimum);
-      if ("err" in simulated) {
-        const blamed = blamedIn(part, simulated.blamed);
-        if (isReceiverBelowRent(simulated.err) && blamed.sweeps.length === 0) break;
-        ({ error } = simulated);
-        const failed = unit.kind === "distribution" ? part.sweeps : blamed.sweeps;
-        for (const sweep of failed) {
+      const simulation = await simulateParts([part], rentMinimum);
+      if ("err" in simulation) {
+        const blame = blamedIn(part, simulation.blamed);
+        if (isReceiverBelowRent(simulation.err) && blame.sweeps.length === 0) break;
+        ({ error } = simulation);
+        const failedSweeps = unit.kind === "distribution" ? part.sweeps : blame.sweeps;
+        for (const sweep of failedSweeps) {
           failedMints.push(sweep.coin.mint);
           failedSimulations.failed(failureId(sweep), sweep.amount, error);
         }
-        recordBlocked(failed, simulated, rentMinimum);
-        const isAmm = blamed.amm || (part.withAmm && part.sweeps.length === 0);
+        recordBlocked(failedSweeps, simulation, rentMinimum);
+        const isAmm = blame.amm || (part.withAmm && part.sweeps.length === 0);
         if (isAmm) failedSimulations.failed(account.ammVault, vaults.ammVault, error);
         if (isAmm) [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
         else if (part.sweeps.length === 0) {
@@ -259,28 +259,33 @@ export function createTransactions(needs: {
         } else {
           // Without a culprit, try the half that moves more.
           const half = part.sweeps.slice(0, part.sweeps.length / 2);
-          sweeps = failed.length > 0 ? without(sweeps, failed) : half;
+          sweeps = failedSweeps.length > 0 ? without(sweeps, failedSweeps) : half;
         }
         if (count + 1 === MAX_SIMULATIONS) sweeps = [];
         continue;
       }
-      const costly = findTooExpensive(part, simulated.rent);
+      const costly = findTooExpensive(part, simulation.rent);
       if (costly.length > 0) {
         sweeps = count + 1 === MAX_SIMULATIONS ? [] : without(sweeps, costly);
         continue;
       }
-      if (simulated.leftInAmm.get(account.ammVault)) {
+      if (simulation.leftInAmm.get(account.ammVault)) {
         [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
         continue;
       }
-      const moved = movedBy(part, vaults, simulated);
-      if (member.isTooLittle(moved)) return { kind: "nothing", failedMints };
-      const terms = await getTerms([member], [part], simulated, earlyTerms);
+      const movedAmount = movedBy(part, vaults, simulation);
+      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints };
+      const terms = await getTerms([member], [part], simulation, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
-      if (unit.kind === "distribution" && moved < cost + rentOf(part.sweeps))
+      if (unit.kind === "distribution" && movedAmount < cost + rentOf(part.sweeps))
         return { kind: "nothing", failedMints };
       logLeftOut(unit, part, error);
-      const [result] = await sign([{ member, part, moved }], simulated, terms, rentMinimum);
+      const [result] = await sign(
+        [{ member, part, moved: movedAmount }],
+        simulation,
+        terms,
+        rentMinimum,
+      );
       return result!;
     }
     logLeftOut(unit, undefined, error);
@@ -344,21 +349,21 @@ export function createTransactions(needs: {
     }
 
     const { rentMinimum } = first.fees.vaults;
-    const simulated = await simulateParts(parts, rentMinimum);
-    if ("err" in simulated) {
-      const culprit = parts.findIndex((part) => blamedIn(part, simulated.blamed).part);
+    const simulation = await simulateParts(parts, rentMinimum);
+    if ("err" in simulation) {
+      const culprit = parts.findIndex((part) => blamedIn(part, simulation.blamed).part);
       if (culprit >= 0) return separate([members[culprit]!]);
       split(members);
       again();
       return;
     }
-    const amounts = parts.map((part, i) => movedBy(part, members[i]!.unit.vaults, simulated));
+    const amounts = parts.map((part, i) => movedBy(part, members[i]!.unit.vaults, simulation));
     const small = members.filter(
       ({ unit, isTooLittle }, i) =>
-        isTooLittle(amounts[i]!) || simulated.leftInAmm.get(unit.account.ammVault),
+        isTooLittle(amounts[i]!) || simulation.leftInAmm.get(unit.account.ammVault),
     );
     if (small.length > 0) return separate(small);
-    const terms = await getTerms(members, parts, simulated);
+    const terms = await getTerms(members, parts, simulation);
     if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
       const prices = await Promise.all(
         parts.map(async (part) => toAffordable(await readPriceOf([part]), terms.unitLimit)),
@@ -370,7 +375,7 @@ export function createTransactions(needs: {
     const entries = members.map((member, i) => ({
       ...{ member, part: parts[i]!, moved: amounts[i]! },
     }));
-    const results = await sign(entries, simulated, terms, rentMinimum).catch((error: unknown) => {
+    const results = await sign(entries, simulation, terms, rentMinimum).catch((error: unknown) => {
       // `errors` has an entry for each account: undefined if the budget allows the account.
       if (error instanceof AggregateError) return error.errors as (Error | undefined)[];
       throw error;
@@ -387,16 +392,16 @@ export function createTransactions(needs: {
    */
   async function sign(
     entries: readonly { member: Member; part: CollectPart; moved: Lamports }[],
-    simulated: Simulated,
+    simulation: Simulated,
     { latest, ...budget }: MessageBudget & { latest: Latest },
     rentMinimum: Lamports,
   ): Promise<Prepared[]> {
     const parts = entries.map(({ part }) => part);
     // The simulation charged no priority fee: the fee depends on the compute units that the
     // simulation measured.
-    const toSpend = (left: Lamports) =>
-      left - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
-    const certainlySpendable = toSpend(simulated.certainlyLeft);
+    const toSpend = (leftLamports: Lamports) =>
+      leftLamports - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
+    const certainlySpendable = toSpend(simulation.certainlyLeft);
     const terms = { ...budget, guard: feePayer.guardOf(certainlySpendable) };
     const sweeps = parts.flatMap((part) =>
       part.sweeps.map(({ coin, stage }) => ({
@@ -406,13 +411,13 @@ export function createTransactions(needs: {
       })),
     );
     const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
-    const isDearer = sweeps.length > 0 && simulated.rent > expectedRent;
+    const isDearer = sweeps.length > 0 && simulation.rent > expectedRent;
     const { base64, signature, fee, costs } = await feePayer.sign(
       composer.compose(parts, terms, latest.blockhash),
       {
-        spendable: toSpend(simulated.left),
+        spendable: toSpend(simulation.left),
         certainlySpendable,
-        rent: isDearer ? simulated.rent : expectedRent,
+        rent: isDearer ? simulation.rent : expectedRent,
         sweeps,
         accounts: entries.map(({ member, moved }) => ({ moved, payers: member.payers })),
       },
@@ -437,7 +442,7 @@ export function createTransactions(needs: {
         costs[i]!.close({ refund: firstStored < 0 });
         return { kind: "again" };
       }
-      const signed = {
+      const signedPart = {
         ...{ ...costs[i]!, transaction, part, signedAt, rentMinimum },
         fee: i === firstStored ? fee : toLamports(0),
         usedUnits: (units: number) => {
@@ -445,15 +450,15 @@ export function createTransactions(needs: {
         },
         split: splitOnce,
       };
-      return { kind: "signed", signed };
+      return { kind: "signed", signed: signedPart };
     });
   }
 
   function logLeftOut(unit: Unit, part: CollectPart | undefined, err: Error | undefined): void {
     if (!err) return;
-    const collected = part?.sweeps.map(({ coin }) => coin.mint);
+    const collectedMints = part?.sweeps.map(({ coin }) => coin.mint);
     const mints = new Set(unit.sweeps.map(({ coin }) => coin.mint));
-    for (const mint of collected ?? []) mints.delete(mint);
+    for (const mint of collectedMints ?? []) mints.delete(mint);
     log.warn(
       { address: unit.account.address, mints: [...mints], err },
       "a collect leaves out coins or the AMM's fees, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version",

@@ -119,8 +119,8 @@ export function addTo({ members, payers }: Turn, member: Member): void {
 
 /** Returns the accounts that asked for a transaction, each once. */
 export function accountsOf(turn: Turn | undefined, account: AccountAddresses): AccountAddresses[] {
-  const asked = [...(turn?.members ?? [])].map(({ request }) => request.account);
-  return [...new Map([account, ...asked].map((each) => [each.address, each])).values()];
+  const accounts = [...(turn?.members ?? [])].map(({ request }) => request.account);
+  return [...new Map([account, ...accounts].map((each) => [each.address, each])).values()];
 }
 
 /** The account whose share is largest leads a distribution. */

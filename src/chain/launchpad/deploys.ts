@@ -82,8 +82,8 @@ export function createDeployWatch(
   });
 
   async function read(): Promise<void> {
-    const named = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
-    for (const { program, deploySlot: slot } of await readPrograms(rpc, named)) {
+    const programs = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
+    for (const { program, deploySlot: slot } of await readPrograms(rpc, programs)) {
       const before = slots.get(program);
       // Deployments are never undone: a lower slot comes from a node that is behind.
       if (slot === undefined || slot <= (before ?? -1)) continue;

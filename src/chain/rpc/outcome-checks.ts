@@ -113,9 +113,9 @@ export function createOutcomeChecks(
     return async (): Promise<TransactionOutcome | undefined> => {
       const answers = await rpc.getExpiryReports(transaction);
       const reports = answers.map(({ report }) => report);
-      const found = reports.find((report) => report.kind === "found");
-      const landed = found && (await checkLanding(found));
-      if (landed) return landed;
+      const foundReport = reports.find((report) => report.kind === "found");
+      const landing = foundReport && (await checkLanding(foundReport));
+      if (landing) return landing;
 
       reports.forEach(({ kind }, i) => {
         if (kind !== "silent") isPast[i] = kind !== "valid";

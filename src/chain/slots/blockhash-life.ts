@@ -18,21 +18,21 @@ export function createLifeCheck(longestLifeMs = LONGEST_LIFE_MS) {
   }
   const startedAt = monotonicNow();
   /** The first and the last height of each endpoint. */
-  const shown = new Map<number, { readonly first: Sighting; readonly last: Sighting }>();
+  const sightings = new Map<number, { readonly first: Sighting; readonly last: Sighting }>();
 
   return (heights: readonly (number | undefined)[]): boolean => {
     const now = monotonicNow();
     heights.forEach((blockHeight, i) => {
       if (blockHeight === undefined) return;
       const sighting = { blockHeight, at: now };
-      shown.set(i, { first: shown.get(i)?.first ?? sighting, last: sighting });
+      sightings.set(i, { first: sightings.get(i)?.first ?? sighting, last: sighting });
     });
-    const blocksPerMs = [...shown.values()].map(({ first, last }) =>
+    const blocksPerMs = [...sightings.values()].map(({ first, last }) =>
       last.at > first.at
         ? (last.blockHeight - first.blockHeight) / msBetween(first.at, last.at)
         : 0,
     );
-    const lowest = shown.size > 0 ? Math.max(0, Math.min(...blocksPerMs)) : 0;
+    const lowest = sightings.size > 0 ? Math.max(0, Math.min(...blocksPerMs)) : 0;
     const lifeMs = lowest > 0 ? BLOCKHASH_BLOCKS / lowest : Infinity;
     return msBetween(startedAt, now) >= Math.min(longestLifeMs, lifeMs);
   };

@@ -53,8 +53,8 @@ function createSlotRate() {
       if (!from || place.slot < from.slot) from = place;
       const elapsedMs = msBetween(from.at, place.at);
       if (elapsedMs < RATE_SPAN_MS) return;
-      const observed = ((place.slot - from.slot) / elapsedMs) * 1_000;
-      perSecond = Math.min(Math.max(observed, LEAST_RATE), MOST_RATE);
+      const observedRate = ((place.slot - from.slot) / elapsedMs) * 1_000;
+      perSecond = Math.min(Math.max(observedRate, LEAST_RATE), MOST_RATE);
       from = place;
     },
 
@@ -92,9 +92,9 @@ export function createProgress(isOnly: boolean) {
     const clock = credibleClock(answer);
     const clockMs = clock === undefined ? 0 : clock - (from.clock ?? Infinity);
     const elapsedMs = Math.max(msBetween(from.at, answer.at), clockMs);
-    const reached = from.slot + (elapsedMs / 1_000) * MOST_RATE;
+    const reachableSlot = from.slot + (elapsedMs / 1_000) * MOST_RATE;
     const isBehind = clock === undefined && answer.slot < from.slot - rate.slotsIn(MAX_AGE_MS);
-    return !isBehind && answer.slot <= reached + rate.slotsIn(SLACK_MS);
+    return !isBehind && answer.slot <= reachableSlot + rate.slotsIn(SLACK_MS);
   }
 
   function settle(answer: Place): void {

@@ -121,14 +121,14 @@ export function createComposer(needs: {
     sweeps: readonly Sweep[],
     vaults: Vaults,
   ): CollectPart | undefined {
-    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
+    const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
       const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
       return (
         rentOf(some) <= maxRentLamports &&
         fits([{ account, sweeps: some, withAmm, withVaults: true }])
       );
     });
-    const amount = collectableWith(chosen, vaults);
+    const amount = collectableWith(chosenSweeps, vaults);
     if (vaults.ammVault > 0n) {
       // Without the AMM's transfer, the message may have room for a larger sweep.
       const withoutAmm = { ...vaults, ammVault: toLamports(0) };
@@ -136,11 +136,11 @@ export function createComposer(needs: {
       if (other && collectableWith(other.sweeps, withoutAmm) > amount) return other;
     }
     if (amount < minCollectLamports) return undefined;
-    const withVaults = inVaultsWith(chosen, vaults) > 0n;
+    const withVaults = inVaultsWith(chosenSweeps, vaults) > 0n;
     return {
       account,
-      sweeps: chosen,
-      withAmm: withVaults && inAmm(chosen, vaults) > 0n,
+      sweeps: chosenSweeps,
+      withAmm: withVaults && inAmm(chosenSweeps, vaults) > 0n,
       withVaults,
     };
   }

@@ -135,9 +135,10 @@ export function accountKeysOf(base64: string): string[] | undefined {
  */
 export function accountsBlamedBy(message: VersionedMessage, err: TransactionError): string[] {
   const keys = message.staticAccountKeys.map((key) => key.toBase58());
-  const failed = isTooLarge(err) ? undefined : failedInstruction(err);
+  const failedIndex = isTooLarge(err) ? undefined : failedInstruction(err);
   const poor = accountBelowRent(err);
-  const instruction = failed === undefined ? undefined : message.compiledInstructions[failed];
+  const instruction =
+    failedIndex === undefined ? undefined : message.compiledInstructions[failedIndex];
   const indexes = instruction?.accountKeyIndexes ?? (poor === undefined ? [] : [poor]);
   return [...indexes].flatMap((i) => keys[i] ?? []);
 }

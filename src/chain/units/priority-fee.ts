@@ -42,12 +42,12 @@ export async function readPrice(
     if (error instanceof NoRoomError) throw error;
     return [];
   });
-  const sorted = prices.toSorted((a, b) => a - b);
+  const sortedPrices = prices.toSorted((a, b) => a - b);
   const index = Math.min(
-    Math.floor((sorted.length * PRIORITY_FEE_PERCENTILE) / 100),
-    sorted.length - 1,
+    Math.floor((sortedPrices.length * PRIORITY_FEE_PERCENTILE) / 100),
+    sortedPrices.length - 1,
   );
-  const recent = BigInt(sorted[index] ?? 0);
+  const recent = BigInt(sortedPrices[index] ?? 0);
   return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
 }
 

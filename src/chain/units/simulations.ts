@@ -92,7 +92,7 @@ export function createSimulations(needs: {
     ];
     const base64 = composeSimulation(parts);
     if (base64 === undefined) return toFailure("SanitizeFailure", [], "");
-    const emptied = [
+    const emptiedVaults = [
       ...parts.filter(({ withVaults }) => withVaults).map(({ account }) => account.creatorVault),
       ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
     ];
@@ -104,7 +104,7 @@ export function createSimulations(needs: {
         return isFeePayerShort(simulation.err) ? SEVERITY.feePayerShort : SEVERITY.fails;
       const { accounts, payerBefore, left } = simulation;
       if (left < leastLeft) return SEVERITY.feePayerShort;
-      const inVaults = emptied.reduce(
+      const inVaults = emptiedVaults.reduce(
         (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
         0n,
       );
@@ -118,17 +118,17 @@ export function createSimulations(needs: {
       return isAsPlanned ? SEVERITY.asPlanned : SEVERITY.leavesFees;
     }
 
-    const simulated = await rpc.simulateTransaction(base64, {
-      addresses: [...emptied, feePayer, ...ammVaults],
+    const simulation = await rpc.simulateTransaction(base64, {
+      addresses: [...emptiedVaults, feePayer, ...ammVaults],
       feePayer,
       severityOf,
       minSlot: Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address))),
     });
-    if (simulated.err !== null) return toFailure(simulated.err, simulated.logs, base64);
-    const { unitsConsumed, accounts, left, endpoint } = simulated;
+    if (simulation.err !== null) return toFailure(simulation.err, simulation.logs, base64);
+    const { unitsConsumed, accounts, left, endpoint } = simulation;
     // Without sweeps, nothing of the fee payer but the fee is at stake.
     const read = sweeps.length > 0 ? await readPayer(endpoint) : undefined;
-    const before = simulated.payerBefore ?? read ?? left;
+    const before = simulation.payerBefore ?? read ?? left;
     const most =
       read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
     for (const each of ammVaults) {
@@ -174,22 +174,22 @@ export function createSimulations(needs: {
       const { coin, shareholders, distributable } = distribution;
       const { sharingConfig } = coin;
       // The vaults still hold amounts below the platform's minimum.
-      const held = saturatingSubtract(after(sharingConfig.creatorVault), rentMinimum);
-      const left = toLamports(held + (leftInAmm.get(sharingConfig.ammVault) ?? 0n));
-      const distributed = saturatingSubtract(distributable, left);
+      const heldAmount = saturatingSubtract(after(sharingConfig.creatorVault), rentMinimum);
+      const leftAmount = toLamports(heldAmount + (leftInAmm.get(sharingConfig.ammVault) ?? 0n));
+      const distributedAmount = saturatingSubtract(distributable, leftAmount);
       findings.found(
         coin.mint,
-        distributed < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined,
-        left,
+        distributedAmount < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined,
+        leftAmount,
       );
-      return toLamports(partOf(distributed, shareholders, address));
+      return toLamports(partOf(distributedAmount, shareholders, address));
     }
     // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
     // moment.
     const inVault = withVaults ? after(creatorVault) : rentMinimum;
-    const kept = saturatingSubtract(inVault, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
-    const moved = withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
-    return saturatingSubtract(collectableWith(sweeps, moved), toLamports(kept));
+    const keptAmount = saturatingSubtract(inVault, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
+    const movedVaults = withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
+    return saturatingSubtract(collectableWith(sweeps, movedVaults), toLamports(keptAmount));
   }
 
   /**
@@ -205,12 +205,12 @@ export function createSimulations(needs: {
 
   /** Records that shareholders may block the distributions of a failed simulation. */
   function recordBlocked(
-    failed: readonly Sweep[],
+    failedSweeps: readonly Sweep[],
     { err, blamed }: FailedSimulation,
     rentMinimum: Lamports,
   ): void {
     if (!isOfShareholders(err)) return;
-    for (const { coin, shareholders } of distributionsOf(failed)) {
+    for (const { coin, shareholders } of distributionsOf(failedSweeps)) {
       const tooLittle = tooLittleFor(shareholders, err, blamed, rentMinimum);
       findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
     }

@@ -36,17 +36,17 @@ const MAX_KINDS = 1_000;
  * must not make the next ones fail.
  */
 export function createUnitLimits() {
-  const used = createLruCache<string, number>(MAX_KINDS);
+  const usedUnits = createLruCache<string, number>(MAX_KINDS);
 
   return {
     /** Returns the limit of a transaction whose simulation used `measured` units. */
-    limitOf: (parts: readonly CollectPart[], measured: number): number =>
-      unitLimitOf(parts, measured, used.get(kindOf(parts)) ?? 0),
+    limitOf: (parts: readonly CollectPart[], measuredUnits: number): number =>
+      unitLimitOf(parts, measuredUnits, usedUnits.get(kindOf(parts)) ?? 0),
 
     /** Records a landed transaction; ignores units above its limit, which no transaction uses. */
     landed(parts: readonly CollectPart[], units: number, unitLimit: number): void {
       const kind = kindOf(parts);
-      if (units <= unitLimit && units > (used.get(kind) ?? 0)) used.set(kind, units);
+      if (units <= unitLimit && units > (usedUnits.get(kind) ?? 0)) usedUnits.set(kind, units);
     },
   };
 }
@@ -55,7 +55,11 @@ export function createUnitLimits() {
  * Returns the compute-unit limit of a transaction whose simulation used `measured` units.
  * `usedBefore`: the most that a transaction with as many of the same instructions has used.
  */
-function unitLimitOf(parts: readonly CollectPart[], measured: number, usedBefore: number): number {
+function unitLimitOf(
+  parts: readonly CollectPart[],
+  measuredUnits: number,
+  usedBefore: number,
+): number {
   const sweeps = parts.flatMap((part) => part.sweeps);
   const pools = sweeps.filter((sweep) =>
     sweep.stage === "SHARED" ? sweep.withPool : sweep.stage === "POOL",
@@ -63,8 +67,8 @@ function unitLimitOf(parts: readonly CollectPart[], measured: number, usedBefore
   const payouts = distributionsOf(sweeps).flatMap(({ shareholders }) => shareholders);
   const more = MORE_UNITS_OF_POOL * pools.length + MORE_UNITS_OF_PAYOUT * payouts.length;
   const units = Math.max(
-    Math.ceil(measured * UNIT_LIMIT_MARGIN),
-    measured + more,
+    Math.ceil(measuredUnits * UNIT_LIMIT_MARGIN),
+    measuredUnits + more,
     leastUnitsOf(parts),
     usedBefore,
   );
@@ -95,14 +99,14 @@ function leastUnitsOfSweep(sweep: Sweep): number {
 /** Two transactions of one kind have as many instructions of each kind. */
 function kindOf(parts: readonly CollectPart[]): string {
   const sweeps = parts.flatMap((part) => part.sweeps);
-  const shared = distributionsOf(sweeps);
+  const distributions = distributionsOf(sweeps);
   return [
     parts.length,
     parts.filter(({ withAmm }) => withAmm).length,
     sweepsOf("CURVE", sweeps).length,
     sweepsOf("POOL", sweeps).length,
-    shared.filter(({ withCurve }) => withCurve).length,
-    shared.filter(({ withPool }) => withPool).length,
-    ...shared.map(({ shareholders }) => shareholders.length).sort((a, b) => a - b),
+    distributions.filter(({ withCurve }) => withCurve).length,
+    distributions.filter(({ withPool }) => withPool).length,
+    ...distributions.map(({ shareholders }) => shareholders.length).sort((a, b) => a - b),
   ].join();
 }

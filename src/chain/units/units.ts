@@ -139,15 +139,15 @@ export function remainingIn(
 ): WaitingFees[] {
   return units.flatMap(({ kind, key: other, vaults, sweeps }): WaitingFees[] => {
     if (kind === "distribution" && other === key) return [];
-    const chosen = chooseSweeps(sweeps, vaults, maxRentLamports);
-    const left = chosen.filter(
+    const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports);
+    const otherSweeps = chosenSweeps.filter(
       (sweep) =>
         !failedSimulations.errorOf(failureId(sweep), sweep.amount) &&
         !moved.some(
           ({ mint, stage = sweep.stage }) => mint === sweep.coin.mint && stage === sweep.stage,
         ),
     );
-    const ofCoins = left.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
+    const ofCoins = otherSweeps.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
     const ofVaults = other === key ? toLamports(0) : collectableWith([], vaults);
     return ofVaults > 0n ? [{ mint: undefined, amount: ofVaults }, ...ofCoins] : ofCoins;
   });
@@ -155,8 +155,11 @@ export function remainingIn(
 
 /** Whether a transaction has a coin that a request names, or the request names none. */
 export function hasNamedCoin(
-  named: readonly CoinAddresses[],
-  moved: readonly MovedCoin[],
+  namedCoins: readonly CoinAddresses[],
+  movedCoins: readonly MovedCoin[],
 ): boolean {
-  return named.length === 0 || named.some(({ mint }) => moved.some((each) => each.mint === mint));
+  return (
+    namedCoins.length === 0 ||
+    namedCoins.some(({ mint }) => movedCoins.some((each) => each.mint === mint))
+  );
 }

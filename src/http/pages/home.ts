@@ -41,12 +41,12 @@ export function createHomePage(needs: {
   /**
    * The tags of link previews: Open Graph, which most sites read, and one for the social network.
    */
-  function preview(title: string, description: string, named: Named | undefined): string[] {
+  function preview(title: string, description: string, subject: Named | undefined): string[] {
     if (!publicUrl) return [];
     const page = new URL(publicUrl);
-    page.search = new URLSearchParams(named).toString();
+    page.search = new URLSearchParams(subject).toString();
     const properties = {
-      type: named ? "profile" : "website",
+      type: subject ? "profile" : "website",
       site_name: "Tributary",
       title,
       description,
@@ -66,14 +66,14 @@ export function createHomePage(needs: {
 
   return (request, scope) => {
     const searchParams = new URLSearchParams(request.query);
-    const named = read(searchParams);
-    const [title, description] = describe(named);
+    const subject = read(searchParams);
+    const [title, description] = describe(subject);
     const isAboutPerson = searchParams.has("handle") || searchParams.has("socialId");
     const head = [
       `<title>${escapeHtml(title)}</title>`,
       `<meta name="description" content="${escapeHtml(description)}" />`,
       ...(isAboutPerson ? ['<meta name="robots" content="noindex" />'] : []),
-      ...preview(title, description, named),
+      ...preview(title, description, subject),
     ].join("\n    ");
     const body = `<body data-view="${isAboutPerson ? "creator" : "start"}" data-cluster="${isSandbox ? "sandbox" : escapeHtml(cluster())}">`;
     const text = html.replace("<!-- head -->", () => head).replace("<body>", () => body);
@@ -84,11 +84,11 @@ export function createHomePage(needs: {
   };
 }
 
-function describe(named: Named | undefined): [title: string, description: string] {
-  if (!named) return ["Tributary", DESCRIPTION];
+function describe(subject: Named | undefined): [title: string, description: string] {
+  if (!subject) return ["Tributary", DESCRIPTION];
   const [title, creator] =
-    "handle" in named
-      ? [`@${named.handle}`, `@${named.handle}`]
+    "handle" in subject
+      ? [`@${subject.handle}`, `@${subject.handle}`]
       : ["A creator’s fees", "this creator"];
   return [
     `${title} · Tributary`,

@@ -26,11 +26,11 @@ export function createStaticFile(
   const etag = `W/"${version}"`;
   const matchesEtag = (tags: string | undefined) =>
     tags?.trim() === "*" || tags?.includes(`"${version}"`);
-  let compressed: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
+  let compressedBytes: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
-    async handle({ headers: received, query }) {
+    async handle({ headers: requestHeaders, query }) {
       const isVersioned = new URLSearchParams(query).get("v") === version;
       const common = {
         "cache-control": isVersioned ? "public, max-age=31536000, immutable" : "no-cache",
@@ -39,19 +39,20 @@ export function createStaticFile(
         "referrer-policy": "no-referrer",
         ...headers,
       };
-      if (matchesEtag(received["if-none-match"])) return { status: 304, headers: common };
-      if (!isKept || !acceptsGzip(received["accept-encoding"]))
+      if (matchesEtag(requestHeaders["if-none-match"])) return { status: 304, headers: common };
+      if (!isKept || !acceptsGzip(requestHeaders["accept-encoding"]))
         return { status: 200, headers: common, body: plain };
-      compressed ??= plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
+      compressedBytes ??=
+        plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
       return {
         status: 200,
         headers: { ...common, "content-encoding": "gzip" },
-        body: await compressed,
+        body: await compressedBytes,
       };
     },
   };
 }
 
-function acceptsGzip(accepted = ""): boolean {
-  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(accepted);
+function acceptsGzip(acceptedEncodings = ""): boolean {
+  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(acceptedEncodings);
 }
