@@ -3,7 +3,7 @@ import { atOnce } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { hold, isLook, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
 let redis: RedisServer;
 let replicas: Replicas;
@@ -44,7 +44,12 @@ describeWithRedis("two replicas", () => {
     const collects = atOnce(20, (i) => replicas.at(i).collect(id));
     await nextCall("simulateTransaction");
     await replicas.takeUp();
+    // The other replica must see the transaction while it is open.
+    const looks = () => sandbox.rpc.calls.filter(isMethod("getTransaction")).length;
+    const showOutcome = hold(sandbox.rpc, isLook);
     release();
+    await expect.poll(looks).toBeGreaterThan(1);
+    showOutcome();
     const answers = await collects;
     expect(new Set(answers.map(({ body }) => JSON.stringify(body))).size).toBe(1);
     expect(answers[0]!.body).toMatchObject({
