@@ -1,7 +1,8 @@
 import { afterEach, expect, it } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { startWithPreferredLiar } from "../support/preferred-liar.ts";
+import type { World } from "../support/world.ts";
 
 let world: World;
 let liar: LyingEndpoint;
@@ -12,12 +13,8 @@ afterEach(async () => {
   await liar.close();
 });
 
-/** A gateway that prefers an endpoint that lies to an honest one. */
 const start = async (env: Record<string, string> = {}) => {
-  world = await startWorld(async (sandbox) => {
-    liar = await startLyingEndpoint(sandbox);
-    return { SOLANA_RPC_URL: `${liar.url},${sandbox.rpc.url}`, ...env };
-  });
+  ({ world, liar } = await startWithPreferredLiar(env));
 };
 const collect = () => world.collect(world.account("creator").id);
 const ALL_FEES = { success: true, collected: "3.1000", newBalance: "8.3000" };

@@ -2,21 +2,18 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { startWithPreferredLiar } from "../support/preferred-liar.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000;
 const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 
 let world: World;
 let liar: LyingEndpoint;
-/** A gateway that prefers an endpoint that lies to an honest one. */
 beforeEach(async () => {
-  world = await startWorld(async (sandbox) => {
-    liar = await startLyingEndpoint(sandbox);
-    return { SOLANA_RPC_URL: `${liar.url},${sandbox.rpc.url}` };
-  });
+  ({ world, liar } = await startWithPreferredLiar());
 });
 afterEach(async () => {
   await world.close();

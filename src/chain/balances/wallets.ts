@@ -44,6 +44,12 @@ export interface Appraisal {
   readonly isEnough: boolean;
 }
 
+/** A wallet's accounts, and what they mean. */
+interface Reading {
+  readonly group: Found;
+  readonly state: WalletState;
+}
+
 /** A wallet to read. With `appraise`, no endpoint alone can say that nothing waits in it. */
 export interface WalletToRead extends WalletWithCoins {
   readonly appraise?: (state: WalletState) => Appraisal;
@@ -98,13 +104,17 @@ export function createReadWallets(needs: {
     };
   }
 
-  /** Returns the first of these answers that may be shown, and records it as shown. */
-  const takeFirst = (wallet: WalletToRead, answers: readonly Found[]): Found | undefined =>
-    answers.find(({ slot, accounts }) => floors.take(slot, toAmounts(wallet, accounts)));
-
   const ask: Ask<WalletToRead, WalletState> = async (wallets, answer) => {
-    /** Answers that show too little, by the wallet's index, until another endpoint has answered. */
-    const doubtedReadings = new Map<number, Found>();
+    /** Readings that show too little, by the wallet's index, until another endpoint has answered. */
+    const doubtedReadings = new Map<number, Reading & { readonly gain: Lamports }>();
+
+    /** Answers a wallet, unless a newer state was shown. */
+    function show(i: number, { group: { slot, accounts }, state }: Reading): boolean {
+      if (!floors.take(slot, toAmounts(wallets[i]!, accounts))) return false;
+      answer(i, state);
+      return true;
+    }
+
     try {
       await rpc.readAccounts({
         groups: wallets.map(toKeys),
@@ -119,33 +129,29 @@ export function createReadWallets(needs: {
             floors.landedSlotOf(account.address),
           );
         },
-        take(i, reading) {
+        take(i, group) {
           const wallet = wallets[i]!;
-          const [creatorVault, ammVault, address] = reading.accounts;
+          const [creatorVault, ammVault, address] = group.accounts;
           if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
             return "unusable";
-          const appraisal = wallet.appraise?.(decode(wallet, reading));
+          const reading = { group, state: decode(wallet, group) };
+          const appraisal = wallet.appraise?.(reading.state);
+          if (!appraisal) return show(i, reading) ? "taken" : "older";
           const other = doubtedReadings.get(i);
-          if (appraisal && !appraisal.isEnough && !other) {
-            doubtedReadings.set(i, reading);
+          if (!appraisal.isEnough && !other) {
+            doubtedReadings.set(i, { ...reading, gain: appraisal.gain });
             return "unusable";
           }
-          const isOtherMore =
-            appraisal && other && wallet.appraise!(decode(wallet, other)).gain > appraisal.gain;
-          const answers = isOtherMore ? [other, reading] : other ? [reading, other] : [reading];
-          const shownReading = takeFirst(wallet, answers);
-          if (!shownReading) return "older";
+          const isOtherMore = other !== undefined && other.gain > appraisal.gain;
+          const inOrder = isOtherMore ? [other, reading] : [reading, ...(other ? [other] : [])];
+          if (!inOrder.some((each) => show(i, each))) return "older";
           doubtedReadings.delete(i);
-          answer(i, decode(wallet, shownReading));
           return "taken";
         },
       });
     } catch (error) {
       // No other endpoint has answered: the only answer counts.
-      for (const [i, reading] of doubtedReadings) {
-        const shownReading = takeFirst(wallets[i]!, [reading]);
-        if (shownReading) answer(i, decode(wallets[i]!, shownReading));
-      }
+      for (const [i, reading] of doubtedReadings) show(i, reading);
       throw error;
     }
   };

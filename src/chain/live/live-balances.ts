@@ -88,7 +88,7 @@ export function createLiveBalances(
   }
 
   /**
-   * The wallets in the order of their next reads: the `changed` wallets, those that are due, then
+   * The wallets in the order of their next reads: the `changedWallets`, those that are due, then
    * all others.
    */
   function inTurn(): Iterable<Watched> {

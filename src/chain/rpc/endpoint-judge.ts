@@ -61,6 +61,8 @@ export function createEndpointJudge(needs: {
   const membership = createEndpointMembership(partsNeeds);
   const backsOff = (endpoint: Endpoint) =>
     membership.isForeign(endpoint) || failures.isBackingOff(endpoint);
+  const isDown = (endpoint: Endpoint) =>
+    membership.isForeign(endpoint) || failures.isDown(endpoint);
   const progress = createEndpointProgress({ ...partsNeeds, backsOff });
   const newest = createNewestSlot();
   const wasSuspended = createSuspensionCheck();
@@ -136,7 +138,14 @@ export function createEndpointJudge(needs: {
     backsOff,
 
     /** Whether the endpoint is on another cluster, or has failed for some seconds. */
-    isDown: (endpoint: Endpoint) => membership.isForeign(endpoint) || failures.isDown(endpoint),
+    isDown,
+
+    /**
+     * Whether an endpoint that has just failed with this error may soon answer: others must not
+     * decide alone meanwhile. Ask after `failed`.
+     */
+    mayRecover: (endpoint: Endpoint, error: unknown) =>
+      !isRefusal(error) && !isOfSlot(error) && !isDown(endpoint),
 
     /** Whether the endpoint's state has a fault, and a better endpoint answers. */
     hasFault: progress.isFaulty,

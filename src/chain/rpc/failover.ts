@@ -48,6 +48,7 @@ type Judge = Pick<
   | "isBest"
   | "backsOff"
   | "isDown"
+  | "mayRecover"
   | "failed"
   | "succeeded"
   | "tookTransaction"
@@ -89,7 +90,7 @@ function createVerdict<T>(
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
       judge.failed(endpoint, error);
       if (isRefusal(error)) refusing.push(endpoint);
-      else mayAnswer ||= !isOfSlot(error) && !judge.isDown(endpoint);
+      mayAnswer ||= judge.mayRecover(endpoint, error);
       const waits = waitsForBest && isFirst && isOfSlot(error) && judge.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.

@@ -38,7 +38,8 @@ export function createRpc(
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
     judge;
   const failover = createFailover({ endpoints, judge, takeTurn: chainPlan?.turn, rpcTimeoutMs });
-  const reads = { failover, callEndpoint, isReached, isDown: judge.isDown };
+  const { isDown, mayRecover } = judge;
+  const reads = { failover, callEndpoint, isReached, isDown, mayRecover };
   const readAccounts = createReadAccounts(reads);
   const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, judge });
   const statuses = createSignatureStatuses({
@@ -79,7 +80,7 @@ export function createRpc(
     endpointCount: endpoints.length,
 
     /**
-     * The accounts of each group of addresses, in order, without their data. `avoided` is asked
+     * The accounts of each group of addresses, in order, without their data. `avoidedEndpoint` is asked
      * only if no other endpoint works.
      */
     async getAccounts(

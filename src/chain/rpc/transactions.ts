@@ -3,7 +3,7 @@ import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { FINALIZED } from "./commitment.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
-import { isRefusal, RpcError } from "./rpc-error.ts";
+import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 import type { TransactionError } from "./transaction-error.ts";
 
@@ -97,10 +97,10 @@ export function createTransactions(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
-  /** Whether an endpoint has failed for some seconds. */
-  isDown: (endpoint: Endpoint) => boolean;
+  /** See {@link createEndpointJudge}. */
+  mayRecover: (endpoint: Endpoint, error: unknown) => boolean;
 }) {
-  const { failover, callEndpoint, isReached, isDown } = needs;
+  const { failover, callEndpoint, isReached, mayRecover } = needs;
 
   const readAt = createReadTransaction(needs);
 
@@ -182,7 +182,7 @@ export function createTransactions(needs: {
       const answers = await failover.callTwo<LandedTransaction | Error | undefined>(
         readFrom,
         (endpoint, error) => {
-          isAlone ||= !isRefusal(error) && !isDown(endpoint);
+          isAlone ||= mayRecover(endpoint, error);
           return error as Error;
         },
         (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),

@@ -48,8 +48,8 @@ export function createFloors(needs: {
   const unheardSlot = () => (monotonicNow() < unheard.until ? ifReached(unheard.slot) : 0);
   const floorOf = (address: string) => current.get(address) ?? before.get(address);
   const toSlots = ({ shownSlot, landedSlot }: Floor) => ({
-    shown: ifReached(shownSlot),
-    landed: ifReached(landedSlot),
+    shownSlot: ifReached(shownSlot),
+    landedSlot: ifReached(landedSlot),
   });
 
   function keep(address: string, floor: Floor): void {
@@ -59,7 +59,7 @@ export function createFloors(needs: {
     if (current.size < MAX_PER_GENERATION) return;
     forgottenSlot = ifReached(forgottenSlot);
     for (const forgotten of before.values()) {
-      const { shown: shownSlot, landed: landedSlot } = toSlots(forgotten);
+      const { shownSlot, landedSlot } = toSlots(forgotten);
       forgottenSlot = Math.max(forgottenSlot, shownSlot, landedSlot);
     }
     before = current;
@@ -68,7 +68,7 @@ export function createFloors(needs: {
 
   function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
     if (!floor) return slot < ifReached(forgottenSlot);
-    const { shown: shownSlot, landed: landedSlot } = toSlots(floor);
+    const { shownSlot, landedSlot } = toSlots(floor);
     // The collect has changed the amounts last shown.
     if (landedSlot > shownSlot) return slot < landedSlot;
     return slot < shownSlot && !isShown(amounts, floor);

@@ -39,7 +39,7 @@ export function createUnitLimits() {
   const usedUnits = createLruCache<string, number>(MAX_KINDS);
 
   return {
-    /** Returns the limit of a transaction whose simulation used `measured` units. */
+    /** Returns the limit of a transaction whose simulation used `measuredUnits`. */
     limitOf: (parts: readonly CollectPart[], measuredUnits: number): number =>
       unitLimitOf(parts, measuredUnits, usedUnits.get(kindOf(parts)) ?? 0),
 
@@ -52,7 +52,7 @@ export function createUnitLimits() {
 }
 
 /**
- * Returns the compute-unit limit of a transaction whose simulation used `measured` units.
+ * Returns the compute-unit limit of a transaction whose simulation used `measuredUnits`.
  * `usedBefore`: the most that a transaction with as many of the same instructions has used.
  */
 function unitLimitOf(
