@@ -144,7 +144,8 @@ export function createRedis(needs: {
     for (;;) {
       const result = await probe(connection);
       if (state === "closed") return;
-      lastProbe = result;
+      // A probe without an answer does not take back what Redis said before.
+      lastProbe = { ...result, refusal: result.refusal ?? lastProbe.refusal };
       const { isAnswering, problem } = result;
       if (problem !== undefined) {
         log.error(
