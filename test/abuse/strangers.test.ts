@@ -74,7 +74,7 @@ function createSimulation() {
       for (let i = 0; i < simulations; i++)
         await rpc.simulateTransaction("", {
           ...{ addresses: [], feePayer: "", minSlot: 0 },
-          severityOf: () => 0,
+          severityOf: () => 0n,
         });
       await rpc.getRecentPrices([]);
       await rpc.getSlot();

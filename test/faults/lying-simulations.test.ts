@@ -1,10 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
-import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isAccountsRead, isMethod } from "../support/sandbox.ts";
 import { startWithPreferredLiar } from "../support/preferred-liar.ts";
-import type { World } from "../support/world.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000;
 
@@ -233,4 +233,32 @@ describe("compute units that the preferred endpoint understates", () => {
       .map(({ message }) => message.config!.configValues[1]!.value);
     expect(limits).toEqual([60_000, used]);
   });
+});
+
+/** The fee payer pays `lamports` more than it does. */
+const dearerBy = (lamports: number): Parameters<LyingEndpoint["lie"]>[0] => ({
+  simulateTransaction(tellTruth) {
+    const { context, value } = tellTruth();
+    const [payer, ...others] = value.preBalances;
+    return { context, value: { ...value, preBalances: [Number(payer) + lamports, ...others] } };
+  },
+});
+
+it("of two simulations that cost more than planned, the cheaper one counts", async () => {
+  await world.close();
+  await liar.close();
+  const endpoints: LyingEndpoint[] = [];
+  world = await startWorld(async (sandbox) => {
+    endpoints.push(await startLyingEndpoint(sandbox), await startLyingEndpoint(sandbox));
+    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
+  });
+  liar = endpoints[0]!;
+  try {
+    liar.lie(dearerBy(SOL));
+    endpoints[1]!.lie(dearerBy(5_000));
+    const mints = launchCoins("newcomer", "curve", 1);
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
+  } finally {
+    await endpoints[1]!.close();
+  }
 });

@@ -102,6 +102,8 @@ describe.each(METHODS)("beside a healthy endpoint, the preferred one answers %s"
       const collector = createSandboxCollector(sandbox, {
         rpcs: [endpoint, secondRpc],
         env: DEADLINES,
+        // The first look comes too early, so that statuses are read too.
+        waits: { finalityMs: 0 },
       });
       const outcome = await collector.collect(handle);
       lift();

@@ -85,10 +85,15 @@ it("says that nothing waits after one read at each of two endpoints", async () =
   expect([readsAt(liar), readsAt(world.sandbox.rpc)]).toEqual([1, 1]);
 });
 
-it("says that nothing waits if no other endpoint answers", async () => {
+it("says that nothing waits once the other endpoint has failed for some seconds", async () => {
   world.sandbox.rpc.faults.add({ then: "reset" });
-  const { body } = await collect("artist010");
-  expect(body).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
+  const answers = [];
+  // A backoff ends between two collects: 0.5 s, 1 s, 2 s.
+  for (let i = 0; i < 10 && answers.at(-1) !== "NOTHING_TO_COLLECT"; i++) {
+    answers.push((await collect("artist010")).body.error);
+  }
+  expect(new Set(answers.slice(0, -1))).toEqual(new Set(["COLLECT_FAILED"]));
+  expect(answers.at(-1)).toBe("NOTHING_TO_COLLECT");
 });
 
 describe("an endpoint that answers alone, while others fail for a moment,", () => {
@@ -118,4 +123,22 @@ describe("an endpoint that answers alone, while others fail for a moment,", () =
     });
     expect((await collect("artist010", [mint])).body).toMatchObject({ success: true });
   });
+
+  it.each(["getMultipleAccounts", "simulateTransaction"])(
+    "decides nothing while the other's %s still fails",
+    async (method) => {
+      const mint = launchCoin("artist010");
+      if (method === "getMultipleAccounts") lieAbout(() => true, leaveOut);
+      else
+        liar.lie({
+          simulateTransaction(tellTruth) {
+            const { context, value } = tellTruth();
+            const [payer, ...others] = value.preBalances;
+            return { context, value: { ...value, preBalances: [Number(payer) + SOL, ...others] } };
+          },
+        });
+      world.sandbox.rpc.faults.add({ then: "reset", when: isMethod(method) });
+      expect((await collect("artist010", [mint])).body).toMatchObject({ error: "COLLECT_FAILED" });
+    },
+  );
 });

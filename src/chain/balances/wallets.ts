@@ -11,6 +11,7 @@ import type { Lamports } from "../primitives/lamports.ts";
 import type { Rent } from "../primitives/rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "../rpc/read-accounts.ts";
 import type { Account } from "../rpc/rpc-results.ts";
+import { isOfAccount } from "../rpc/rpc-error.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { toVaults, type Vaults } from "../launchpad/choose-sweeps.ts";
 import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "../launchpad/token-accounts.ts";
@@ -150,8 +151,8 @@ export function createReadWallets(needs: {
         },
       });
     } catch (error) {
-      // No other endpoint has answered: the only answer counts.
-      for (const [i, reading] of doubtedReadings) show(i, reading);
+      // No other endpoint may soon answer: the only answer counts.
+      if (isOfAccount(error)) for (const [i, reading] of doubtedReadings) show(i, reading);
       throw error;
     }
   };

@@ -235,10 +235,8 @@ export function createCollector(needs: {
       };
     }
 
-    const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
-    const sharedOutcome = joinedFlight && (await waitFor(joinedFlight, true));
-    if (sharedOutcome) return sharedOutcome;
-    for (;;) {
+    /** Follows what is open, or works through the units. Returns undefined to look again. */
+    async function lookAndCollect(): Promise<CollectOutcome | undefined> {
       onWait(() => PREPARING);
       const { open, read } = await flights.expecting(coins.length > 0, () =>
         untilAborted(look(), signal),
@@ -248,8 +246,17 @@ export function createCollector(needs: {
         const success = await waitFor(flight, false);
         if (success) return success;
       }
-      const outcome = await (read && workThrough(read))?.catch((error: unknown) => {
-        if (!earlier || mayHaveMoved(error)) throw error;
+      return read && workThrough(read);
+    }
+
+    const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
+    const sharedOutcome = joinedFlight && (await waitFor(joinedFlight, true));
+    if (sharedOutcome) return sharedOutcome;
+    for (;;) {
+      const outcome = await lookAndCollect().catch((error: unknown) => {
+        if (mayHaveMoved(error)) throw error;
+        if (unknown) throw unknown;
+        if (!earlier) throw error;
         return earlier;
       });
       if (outcome) return outcome;

@@ -12,7 +12,8 @@ interface Call<T> {
   readonly withTransaction: boolean;
   /**
    * Whether an incomplete result counts only when the other endpoints have answered too, or have
-   * failed for some seconds: one endpoint must not decide about money.
+   * failed for some seconds: one endpoint must not decide about money. Until then, the call throws
+   * their error.
    */
   readonly needsOthers: boolean;
   /** This endpoint is asked only after all others that work. */
@@ -66,8 +67,8 @@ function createVerdict<T>(
   incomplete: Incomplete<T>,
 ) {
   const refusing: Endpoint[] = [];
-  /** Whether an endpoint failed that may soon answer. */
-  let mayAnswer = false;
+  /** The last error of an endpoint that may soon answer. */
+  let missingAnswer: Error | undefined;
   /** The last result. Incomplete, unless it ended the call. */
   let answer = incomplete.last;
   /** The last failure. No other failure replaces a failure about the slot. */
@@ -90,7 +91,7 @@ function createVerdict<T>(
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
       judge.failed(endpoint, error);
       if (isRefusal(error)) refusing.push(endpoint);
-      mayAnswer ||= judge.mayRecover(endpoint, error);
+      if (judge.mayRecover(endpoint, error)) missingAnswer = error as Error;
       const waits = waitsForBest && isFirst && isOfSlot(error) && judge.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
@@ -112,15 +113,18 @@ function createVerdict<T>(
      */
     isEnough: () => (answer !== undefined && !call.needsOthers) || isOfSlot(failure),
 
-    /** Whether the call has only an incomplete result, and another endpoint may soon answer. */
-    isAlone: () => call.needsOthers && answer === incomplete.last && mayAnswer,
+    /**
+     * Why the result does not count yet, if so: it is incomplete, and this is the error of another
+     * endpoint that may soon answer.
+     */
+    doubt: () => (call.needsOthers && answer === incomplete.last ? missingAnswer : undefined),
 
     /** Returns the result, or throws the failure. */
     outcome(): T {
       if (answer) return answer.result;
       throw failure!;
     },
-  } satisfies Verdict<T> & { outcome: () => T; isAlone: () => boolean };
+  } satisfies Verdict<T> & { outcome: () => T; doubt: () => Error | undefined };
 }
 
 export type Failover = ReturnType<typeof createFailover>;
@@ -137,8 +141,8 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints. A call that needs others waits for them, until the timeout, and asks those again
- * that failed just now.
+ * slow endpoints. A call that needs others waits for them, and asks those again that failed just
+ * now. If they still fail, but have not failed for some seconds yet, the call fails too.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -178,7 +182,7 @@ export function createFailover(needs: {
       deadline,
     });
     for (const endpoint of late) judge.failed(endpoint, "slow");
-    return { result: verdict.outcome(), isAlone: verdict.isAlone() };
+    return { result: verdict.outcome(), doubt: verdict.doubt() };
   }
 
   /**
@@ -191,9 +195,11 @@ export function createFailover(needs: {
     for (let isLast = false; ;) {
       try {
         const waitsForBest = ++tries <= TRIES_AT_BEST;
-        const { result, isAlone } = await tryAll(call, deadline, waitsForBest, incomplete);
+        const { result, doubt } = await tryAll(call, deadline, waitsForBest, incomplete);
         judge.check();
-        if (!isAlone || tries >= TRIES_FOR_OTHERS || deadline.aborted) return result;
+        if (!doubt) return result;
+        isLast = tries >= TRIES_FOR_OTHERS;
+        if (isLast || deadline.aborted) throw doubt;
         await sleepBetween(CATCH_UP_MS);
       } catch (error) {
         if (isLast || !(error instanceof RpcError) || deadline.aborted) throw error;

@@ -24,7 +24,7 @@ interface SimulationWanted {
   /** One of `addresses`. */
   readonly feePayer: string;
   /** How much worse the simulation is than planned; 0 if it is as planned. */
-  readonly severityOf: (simulation: Simulation) => number;
+  readonly severityOf: (simulation: Simulation) => bigint;
   /** The simulated state is at least as new. */
   readonly minSlot: number;
 }
@@ -113,7 +113,7 @@ export function createSimulations(needs: {
         },
         (simulation) => {
           simulations.push(simulation);
-          return severityOf(simulation) === 0 || simulations.length >= MAX_SIMULATIONS;
+          return severityOf(simulation) === 0n || simulations.length >= MAX_SIMULATIONS;
         },
       );
       return simulations.reduce((least, simulation) =>

@@ -53,8 +53,9 @@ export interface FailedSimulation {
 
 /** The terms of all simulated transactions. They charge no priority fee. */
 const SIMULATED_TERMS: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
-/** How much worse a simulation is than planned. */
-const SEVERITY = { asPlanned: 0, leavesFees: 1, fails: 2, feePayerShort: 3 };
+/** The severities of simulations that fail: more than any lamports that another leaves or costs. */
+const FAILS = 2n ** 128n;
+const FEE_PAYER_SHORT = FAILS + 1n;
 
 export type Simulations = ReturnType<typeof createSimulations>;
 
@@ -99,11 +100,11 @@ export function createSimulations(needs: {
     /** The remainders of rounded shares, at most. */
     const remainders = distributions.reduce((sum, each) => sum + each.shareholders.length, 0);
 
-    function severityOf(simulation: Simulation): number {
-      if (simulation.err !== null)
-        return isFeePayerShort(simulation.err) ? SEVERITY.feePayerShort : SEVERITY.fails;
+    /** By how many lamports the transaction leaves more, and costs more, than planned. */
+    function severityOf(simulation: Simulation): bigint {
+      if (simulation.err !== null) return isFeePayerShort(simulation.err) ? FEE_PAYER_SHORT : FAILS;
       const { accounts, payerBefore, left } = simulation;
-      if (left < leastLeft) return SEVERITY.feePayerShort;
+      if (left < leastLeft) return FEE_PAYER_SHORT;
       const inVaults = emptiedVaults.reduce(
         (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
         0n,
@@ -112,10 +113,9 @@ export function createSimulations(needs: {
         (sum, vault) => sum + (readWrappedSol(accounts.get(vault)) ?? 0n),
         0n,
       );
-      const isAsPlanned =
-        inVaults + inAmm <= BigInt(remainders) &&
-        rentIn(payerBefore ?? left, left) <= rentOf(sweeps);
-      return isAsPlanned ? SEVERITY.asPlanned : SEVERITY.leavesFees;
+      const leftAmount = saturatingSubtract(toLamports(inVaults + inAmm), toLamports(remainders));
+      const rent = rentIn(payerBefore ?? left, left);
+      return leftAmount + saturatingSubtract(rent, rentOf(sweeps));
     }
 
     const simulation = await rpc.simulateTransaction(base64, {

@@ -87,6 +87,10 @@ describe("collects of different accounts at the same moment", () => {
       sandbox.account("artist001").creatorVault,
       chain.rentExemptMinimum(0) + 7_000_000n,
     );
+    // Late enough that the first look finds the transaction.
+    collector = createSandboxCollector(sandbox, {
+      waits: { resendMs: NEVER_MS, finalityMs: 500 },
+    });
     await collector.collect("creator");
     rpc.calls.length = 0;
     const [first, ...others] = await collectAll(handles);
