@@ -106,7 +106,7 @@ export function createReadWallets(needs: {
   }
 
   const ask: Ask<WalletToRead, WalletState> = async (wallets, answer) => {
-    /** Readings that show too little, by the wallet's index, until another endpoint has answered. */
+    /** Readings that show too little, by the wallet's index: until another endpoint answers. */
     const doubtedReadings = new Map<number, Reading & { readonly gain: Lamports }>();
 
     /** Answers a wallet, unless a newer state was shown. */

@@ -5,7 +5,7 @@ import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
 import { toTransaction } from "../units/message.ts";
-import { createSigningRules, type AllowedSweeps } from "./signing-rules.ts";
+import { createSigningRules, type AllowedSweeps } from "../units/signing-rules.ts";
 
 /** What a message costs besides the fee, and what it may do. */
 interface Spending {

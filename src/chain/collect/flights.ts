@@ -2,12 +2,14 @@ import type { Logger } from "../../observability/log.ts";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import { memoizeByKey } from "../../store/memoize.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Balances } from "../balances/balances.ts";
 import { distributionsOf } from "../launchpad/choose-sweeps.ts";
 import type { CoinFindings } from "../balances/coin-findings.ts";
-import { COLLECT_FAILURES, CollectError } from "../errors/collect-error.ts";
+import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
 import type { FailingBlocks } from "../units/failing-blocks.ts";
+import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
@@ -378,7 +380,6 @@ export function createFlights(
     const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = flightEnd;
     const { signature, sweptMints: mints = [] } = transaction;
     const accounts = accountsOf(turn, account);
-    const isFollowed = !signed;
     /** An account whose transaction has an outcome need not follow it any more. */
     const forget = ({ address }: AccountAddresses) => {
       claims.keepCollect(address, signature, undefined);
@@ -390,8 +391,7 @@ export function createFlights(
       accounts.forEach(forget);
       signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
-      const error = new CollectError({ kind: outcome.kind, signature });
-      return { kind: "failed", error, mints, isFollowed };
+      return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
     }
     const { slot } = outcome;
     const curves = mints.map((mint) => coinAddressesOf(mint).curve);
@@ -408,13 +408,12 @@ export function createFlights(
     if (err !== null) accounts.forEach(forget);
     if (err === undefined) {
       claim.settle({ slot });
-      const error = new CollectError({ kind: "landed-unreadable", signature });
-      return { kind: "failed", error, mints, isFollowed };
+      return toFailedEnd({ kind: "landed-unreadable", signature }, mints, flightEnd);
     }
     if (err !== null) return failOnChain(flightEnd, err, slot, log);
     for (const mint of mints) findings.succeeded(mint);
     transactions.rejoin(key);
-    const collectedBy = memoizeByAddress(async (each: AccountAddresses) => {
+    const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
       const collect = await readCollected(flightEnd, landedTransaction, each).catch(
         (error: unknown) => {
           forget(each);
@@ -457,7 +456,6 @@ export function createFlights(
     log: Logger,
   ): End {
     const { address } = account;
-    const isFollowed = !signed;
     const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
     log.warn({ signature, address, error: err }, "a collect's transaction failed");
     const message = messageOf(base64);
@@ -469,12 +467,7 @@ export function createFlights(
     if (isFeePayerShort(err)) {
       claim.settle({ slot });
       const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
-      return {
-        kind: "failed",
-        error: new CollectError({ kind: "fee-payer-short", detail }),
-        mints,
-        isFollowed,
-      };
+      return toFailedEnd({ kind: "fee-payer-short", detail }, mints, { signed });
     }
     if (isShared) {
       // Any account may be the reason.
@@ -499,12 +492,9 @@ export function createFlights(
       claim.settle({ slot, hasFailed: true });
     }
     const namedMints = culprits.length > 0 ? culprits : mints;
-    const failure = { kind: "failed-on-chain", signature, err } as const;
-    const error = new CollectError({
-      ...failure,
-      mints: namedMints.length > 0 ? namedMints : undefined,
-    });
-    return { kind: "failed", error, mints: namedMints, isFollowed };
+    const failedMints = namedMints.length > 0 ? namedMints : undefined;
+    const failure = { kind: "failed-on-chain", signature, err, mints: failedMints } as const;
+    return toFailedEnd(failure, namedMints, { signed });
   }
 
   /**
@@ -555,7 +545,7 @@ export function createFlights(
       throw new CollectError({ kind: "landed-unreadable", signature });
     const collectedAmount = saturatingSubtract(after, before);
     const newBalance = saturatingSubtract(after, unwithdrawable);
-    const at = toTime(landedTransaction?.blockTime, signed ? new Date() : undefined);
+    const at = toDate(landedTransaction?.blockTime) ?? (signed ? new Date() : undefined);
     return { collected: collectedAmount, newBalance, signature, at };
   }
 
@@ -657,26 +647,14 @@ function isServed({ request }: Waiter, end: End): boolean {
   return hasNamedCoin(request.coins, end.moved);
 }
 
+/** Who signed no transaction has followed another replica's. */
+const toFailedEnd = (
+  failure: CollectFailure,
+  mints: readonly string[],
+  { signed }: Pick<Ended, "signed">,
+): End => ({ kind: "failed", error: new CollectError(failure), mints, isFollowed: !signed });
+
+const addressOf = ({ address }: AccountAddresses): string => address;
+
 const resultOf = (error: unknown) =>
   error instanceof CollectError ? error.result : "COLLECT_FAILED";
-
-function memoizeByAddress<T>(run: (account: AccountAddresses) => Promise<T>) {
-  const results = new Map<string, Promise<T>>();
-  return (account: AccountAddresses): Promise<T> => {
-    const result = results.get(account.address) ?? run(account);
-    results.set(account.address, result);
-    // The next caller may be able to read it.
-    result.catch(() => results.delete(account.address));
-    return result;
-  };
-}
-
-/**
- * Converts a block's time (seconds since 1970), capped at now. Returns `ifUnknown` if the time is
- * unknown.
- */
-function toTime(blockTime: number | undefined, ifUnknown: Date | undefined): Date | undefined {
-  return blockTime === undefined
-    ? ifUnknown
-    : new Date(Math.max(0, Math.min(blockTime * 1000, Date.now())));
-}

@@ -1,6 +1,7 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
@@ -90,9 +91,4 @@ function decodeTransfer(data: string): bigint {
   const bytes = Buffer.from(getBase58Encoder().encode(data));
   const isTransfer = bytes.length === TRANSFER_BYTES && bytes.readUInt32LE(0) === 2;
   return isTransfer ? bytes.readBigUInt64LE(4) : 0n;
-}
-
-function toDate(seconds: number | undefined): Date | undefined {
-  const date = new Date((seconds ?? NaN) * 1000);
-  return Number.isNaN(date.getTime()) ? undefined : date;
 }

@@ -80,8 +80,8 @@ export function createRpc(
     endpointCount: endpoints.length,
 
     /**
-     * The accounts of each group of addresses, in order, without their data. `avoidedEndpoint` is asked
-     * only if no other endpoint works.
+     * The accounts of each group of addresses, in order, without their data. `avoidedEndpoint` is
+     * asked only if no other endpoint works.
      */
     async getAccounts(
       groups: readonly (readonly string[])[],

@@ -5,10 +5,10 @@ import { STAGES } from "../launchpad/fee-accounts.ts";
 import { SWEEPS, type Instruction } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import { DerivedCreator } from "../launchpad/vaults.ts";
-import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
+import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Sweep } from "../launchpad/choose-sweeps.ts";
-import { guardInstruction } from "../units/composer.ts";
-import { LOADED_DATA_LIMIT, readMessage } from "../units/message.ts";
+import { guardInstruction } from "./composer.ts";
+import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
