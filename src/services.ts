@@ -9,9 +9,10 @@ import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect
 import { createCollector } from "./chain/collect/collector.ts";
 import { createFeeBudget } from "./chain/collect/fee-budget.ts";
 import { createFeePayer } from "./chain/collect/fee-payer.ts";
-import type { ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createComposer } from "./chain/units/composer.ts";
 import { createFlights } from "./chain/collect/flights.ts";
+import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
+import { createSettleTransaction } from "./chain/collect/settle-landed-or-expired.ts";
 import { createTransactions } from "./chain/collect/transactions.ts";
 import { createFailedSimulations } from "./chain/units/failed-simulations.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
@@ -193,24 +194,34 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     pollMs: overrides.pollMs,
     log,
   });
-  const flights = createFlights({
-    rpc,
+  const confirmation = createConfirmation({ rpc, ...overrides });
+  const settleTransaction = createSettleTransaction({
     balances,
-    readUnits,
     transactions,
-    composer,
     claims,
     findings,
     failingBlocks,
     floors,
     announceLanded: landedSlots.announce,
+    readLanded: confirmation.readLanded,
     feePayer,
+    metrics,
+    collectTimeoutMs,
+    log,
+  });
+  const flights = createFlights({
+    rpc,
+    readUnits,
+    transactions,
+    composer,
+    claims,
+    floors,
+    confirmation,
+    settleTransaction,
     minCollectLamports,
     metrics,
     ownCalls,
     collectTimeoutMs,
-    log,
-    ...overrides,
   });
   const collector = createCollector({
     flights,

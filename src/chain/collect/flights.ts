@@ -1,43 +1,23 @@
-import type { Logger } from "../../observability/log.ts";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
-import { memoizeByKey } from "../../store/memoize.ts";
-import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { Balances } from "../balances/balances.ts";
-import { distributionsOf } from "../launchpad/choose-sweeps.ts";
-import type { CoinFindings } from "../balances/coin-findings.ts";
-import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
-import type { FailingBlocks } from "../units/failing-blocks.ts";
-import { toDate } from "../primitives/block-time.ts";
-import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import { CollectError } from "../errors/collect-error.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import { untilAborted } from "../rpc/deadline.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
-import {
-  isFeePayerShort,
-  isReceiverBelowRent,
-  type TransactionError,
-} from "../rpc/transaction-error.ts";
-import { tooLittleFor } from "../balances/shared-fees.ts";
 import type { Floors } from "../slots/floors.ts";
-import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
+import { createSlotReader, isLaterThan, type LandingProof } from "../slots/landing-proofs.ts";
+import type { Composer } from "../units/composer.ts";
+import { hasNamedCoin, type ReadUnits, type ReadUnitsOf, type Unit } from "../units/units.ts";
+import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
-import type { Composer } from "../units/composer.ts";
-import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
-import { createConfirmation, type ConfirmationWaits } from "./send-and-confirm.ts";
-import type { TransactionOutcome } from "../rpc/outcome-checks.ts";
-import type { CountedTransaction } from "../rpc/transaction-outcome.ts";
-import type { Prepared, Signed, Transactions } from "./transactions.ts";
-import {
-  createSlotReader,
-  isLaterThan,
-  type LandingProof,
-  type SeenTransaction,
-} from "../slots/landing-proofs.ts";
 import { openSignature, type FlightState } from "./flight-state.ts";
+import type { Confirmation } from "./send-and-confirm.ts";
+import type { Ended, SettleTransaction, TransactionEnd } from "./settle-landed-or-expired.ts";
+import type { Prepared, Transactions } from "./transactions.ts";
 import {
   accountsOf,
   addTo,
@@ -49,40 +29,12 @@ import {
   type Turn,
   type Waiter,
 } from "./turns.ts";
-import {
-  hasNamedCoin,
-  type MovedCoin,
-  type ReadUnits,
-  type ReadUnitsOf,
-  type Unit,
-} from "../units/units.ts";
-
-/** What a landed transaction moved to an account. `at` is undefined if unknown. */
-export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
 
 /** How a unit's transaction, or the attempt to sign one, ended. */
 export type End =
-  | Exclude<Prepared, { readonly kind: "signed" | "nothing" }>
+  | TransactionEnd
   /** `readAt`: when the read began that showed it. It says nothing to who asked later. */
   | (Extract<Prepared, { readonly kind: "nothing" }> & { readonly readAt: MonotonicTime })
-  | (SeenTransaction & {
-      readonly kind: "landed";
-      readonly key: string;
-      readonly moved: readonly MovedCoin[];
-      /**
-       * Undefined if the transaction moved nothing to the account. Throws {@link CollectError}
-       * `landed-unreadable`.
-       */
-      readonly collectedBy: (account: AccountAddresses) => Promise<Collected | undefined>;
-    })
-  /** `mints`: the coins that the transaction had, or that made it fail. */
-  | {
-      readonly kind: "failed";
-      readonly error: unknown;
-      readonly mints: readonly string[];
-      /** Whether another replica, or an earlier request, signed the transaction. */
-      readonly isFollowed: boolean;
-    }
   /** The fee budget refuses the payers, each for its own reason. */
   | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
 
@@ -119,23 +71,6 @@ interface Queue {
   flight: (Flight & { readonly turn: Turn | undefined }) | undefined;
 }
 
-/** What the end of a transaction depends on. */
-interface Ended {
-  readonly flight: OpenFlight;
-  readonly key: string;
-  readonly account: AccountAddresses;
-  readonly claim: Pick<Claim, "settle">;
-  readonly transaction: StoredTransaction;
-  readonly outcome: TransactionOutcome;
-  /** Whether the transaction had landed when it was found. */
-  readonly isOld?: boolean;
-  /** If this replica signed the transaction. */
-  readonly signed?: Signed | undefined;
-  /** The block that named the coins. */
-  readonly block?: string | undefined;
-  readonly turn?: Turn | undefined;
-}
-
 type OpenFlight = ReturnType<typeof openFlight>;
 
 /** The calls to the chain of most flights. */
@@ -158,34 +93,25 @@ export type Flights = ReturnType<typeof createFlights>;
  * address blocks, and the /32s of IPv6, each with the coins that its requests name. So no block's
  * coins can fail another block's collect, or keep the vaults waiting for longer than a turn.
  */
-export function createFlights(
-  needs: ConfirmationWaits & {
-    rpc: Rpc;
-    balances: Pick<Balances, "getUnwithdrawable">;
-    readUnits: ReadUnitsOf;
-    transactions: Transactions;
-    composer: Pick<Composer, "choosePart">;
-    claims: Claims;
-    findings: CoinFindings;
-    failingBlocks: FailingBlocks;
-    floors: Floors;
-    /** Tells the other replicas in which slot a transaction changed an account or a coin. */
-    announceLanded: (address: string, slot: number) => void;
-    feePayer: string;
-    minCollectLamports: Lamports;
-    metrics: CollectMetrics;
-    /** Runs a flight, whose calls to the chain belong to the blocks that have the turn. */
-    ownCalls: ChainPlan["own"];
-    /** Limits how long a flight may take until it signs, and how long it may read amounts. */
-    collectTimeoutMs: number;
-    log: Logger;
-  },
-) {
-  const { rpc, balances, readUnits, transactions, composer, claims, findings, failingBlocks } =
-    needs;
-  const { floors, announceLanded, feePayer, minCollectLamports, metrics } = needs;
-  const { ownCalls, collectTimeoutMs } = needs;
-  const { confirm, findLanded, readLanded } = createConfirmation(needs);
+export function createFlights(needs: {
+  rpc: Rpc;
+  readUnits: ReadUnitsOf;
+  transactions: Transactions;
+  composer: Pick<Composer, "choosePart">;
+  claims: Claims;
+  floors: Floors;
+  confirmation: Pick<Confirmation, "confirm" | "findLanded">;
+  settleTransaction: SettleTransaction;
+  minCollectLamports: Lamports;
+  metrics: CollectMetrics;
+  /** Runs a flight, whose calls to the chain belong to the blocks that have the turn. */
+  ownCalls: ChainPlan["own"];
+  /** Limits how long a flight may take until it signs. */
+  collectTimeoutMs: number;
+}) {
+  const { rpc, readUnits, transactions, composer, claims, floors, settleTransaction } = needs;
+  const { minCollectLamports, metrics, ownCalls, collectTimeoutMs } = needs;
+  const { confirm, findLanded } = needs.confirmation;
   const queues = new Map<string, Queue>();
 
   function queueOf(key: string): Queue {
@@ -316,7 +242,7 @@ export function createFlights(
     const isRefunded = outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND;
     signed.close({ refund: isRefunded });
     const block = caller.visitorBlock;
-    return conclude({ ...common, transaction, outcome, signed, block }, request.log);
+    return settleTransaction({ ...common, transaction, outcome, signed, block }, request.log);
   }
 
   /** Reads the unit again if it may have changed, and prepares its transaction. */
@@ -372,181 +298,7 @@ export function createFlights(
         })
       : undefined;
     const outcome = earlierLanding ?? (await confirm(transaction, { maybeSent: true }));
-    return conclude({ ...openTransaction, outcome, isOld: earlierLanding !== undefined });
-  }
-
-  /** Settles the claim of a transaction that has an outcome. */
-  async function conclude(flightEnd: Ended, log = needs.log): Promise<End> {
-    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = flightEnd;
-    const { signature, sweptMints: mints = [] } = transaction;
-    const accounts = accountsOf(turn, account);
-    /** An account whose transaction has an outcome need not follow it any more. */
-    const forget = ({ address }: AccountAddresses) => {
-      claims.keepCollect(address, signature, undefined);
-    };
-    if (outcome.kind !== "landed") {
-      log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
-      const isDistribution = key !== account.address;
-      claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
-      accounts.forEach(forget);
-      signed?.split();
-      if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
-      return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
-    }
-    const { slot } = outcome;
-    const curves = mints.map((mint) => coinAddressesOf(mint).curve);
-    for (const changedAddress of [...accounts.map(({ address }) => address), ...curves]) {
-      floors.require(changedAddress, slot);
-      announceLanded(changedAddress, slot);
-    }
-    flight.setState({ kind: "landed", signature });
-    const timeoutMs = isOld ? 0 : collectTimeoutMs;
-    const landedTransaction =
-      outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
-    const err = landedTransaction ? landedTransaction.err : outcome.err;
-    if (signed) countCosts(signed, landedTransaction);
-    if (err !== null) accounts.forEach(forget);
-    if (err === undefined) {
-      claim.settle({ slot });
-      return toFailedEnd({ kind: "landed-unreadable", signature }, mints, flightEnd);
-    }
-    if (err !== null) return failOnChain(flightEnd, err, slot, log);
-    for (const mint of mints) findings.succeeded(mint);
-    transactions.rejoin(key);
-    const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
-      const collect = await readCollected(flightEnd, landedTransaction, each).catch(
-        (error: unknown) => {
-          forget(each);
-          throw error;
-        },
-      );
-      if (collect) {
-        log.info(
-          { signature, address: each.address, lamports: String(collect.collected) },
-          "collected",
-        );
-        if (signed) metrics.collected(collect.collected);
-      }
-      const { at } = collect ?? {};
-      claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
-      return collect;
-    });
-    const all = await Promise.allSettled(accounts.map(collectedBy));
-    if (signed && all.some((each) => each.status === "fulfilled" && each.value))
-      metrics.ended("collected");
-    claim.settle({ slot, hasFailed: false, isNextPlain: false });
-    const movedCoins = signed
-      ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
-      : mints.map((mint) => ({ mint }));
-    return {
-      kind: "landed",
-      key,
-      slot,
-      signedAt: signed?.signedAt,
-      moved: movedCoins,
-      collectedBy,
-    };
-  }
-
-  /** Settles the claim of a transaction that failed on the chain. */
-  function failOnChain(
-    { key, account, claim, transaction, isOld, signed, block }: Ended,
-    err: TransactionError,
-    slot: number,
-    log: Logger,
-  ): End {
-    const { address } = account;
-    const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
-    log.warn({ signature, address, error: err }, "a collect's transaction failed");
-    const message = messageOf(base64);
-    const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
-    const culprits = mints.filter((mint) => {
-      const { curve, pool } = coinAddressesOf(mint);
-      return mints.length === 1 || blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
-    });
-    if (isFeePayerShort(err)) {
-      claim.settle({ slot });
-      const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
-      return toFailedEnd({ kind: "fee-payer-short", detail }, mints, { signed });
-    }
-    if (isShared) {
-      // Any account may be the reason.
-      if (signed) signed.split();
-      else transactions.setAlone(key);
-      claim.settle({ slot });
-      return { kind: "again" };
-    }
-    if (signed && mints.length > 0) failingBlocks.failed(address, block);
-    if (isOld && key === address) claim.settle({ slot });
-    else if (key === address && mints.length > 0) {
-      for (const mint of culprits) findings.backOff(mint);
-      claim.settle({ slot, isSingly: culprits.length === 0 });
-    } else {
-      // Only this error proves that a shareholder is at fault. Other errors may mean that
-      // distributions were paused.
-      if (isReceiverBelowRent(err))
-        for (const { coin, shareholders } of distributionsOf(signed?.part.sweeps ?? [])) {
-          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed!.rentMinimum);
-          findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
-        }
-      claim.settle({ slot, hasFailed: true });
-    }
-    const namedMints = culprits.length > 0 ? culprits : mints;
-    const failedMints = namedMints.length > 0 ? namedMints : undefined;
-    const failure = { kind: "failed-on-chain", signature, err, mints: failedMints } as const;
-    return toFailedEnd(failure, namedMints, { signed });
-  }
-
-  /**
-   * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
-   */
-  function countCosts(signedPart: Signed, landedTransaction: CountedTransaction | undefined): void {
-    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
-    // reports more.
-    metrics.paid(
-      landedTransaction && landedTransaction.fee < signedPart.fee
-        ? landedTransaction.fee
-        : signedPart.fee,
-    );
-    if (!landedTransaction) return;
-    signedPart.usedUnits(landedTransaction.unitsConsumed);
-    const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
-    if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
-    if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
-    const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
-    // A program may have taken more than it did in the simulation, but one endpoint of several must
-    // not use up the budget.
-    const isOverstated = rent > signedPart.signedRent && !landedTransaction.isCertain;
-    const countedRent = isOverstated ? signedPart.signedRent : rent;
-    signedPart.correctRent(countedRent);
-    metrics.paid(countedRent);
-  }
-
-  /** Returns what a landed transaction moved to an account, if anything. */
-  async function readCollected(
-    { transaction, signed, turn }: Ended,
-    landedTransaction: CountedTransaction | undefined,
-    account: AccountAddresses,
-  ): Promise<Collected | undefined> {
-    const { signature } = transaction;
-    const { before, after } = landedTransaction?.balances.get(account.address) ?? {};
-    // A request may name a coin in which its account has no share.
-    const isPaid = accountKeysOf(transaction.base64)?.includes(account.address) ?? true;
-    if (landedTransaction && !isPaid) return undefined;
-    // Anyone may collect directly on the chain, and may have moved the fees first.
-    if (before !== undefined && after !== undefined && after <= before) return undefined;
-    const member = [...(turn?.members ?? [])].find(
-      ({ request, read }) => read && request.account.address === account.address,
-    );
-    const unwithdrawable =
-      member?.read?.fees.unwithdrawable ??
-      (await balances.getUnwithdrawable(account).catch(() => undefined));
-    if (before === undefined || after === undefined || unwithdrawable === undefined)
-      throw new CollectError({ kind: "landed-unreadable", signature });
-    const collectedAmount = saturatingSubtract(after, before);
-    const newBalance = saturatingSubtract(after, unwithdrawable);
-    const at = toDate(landedTransaction?.blockTime) ?? (signed ? new Date() : undefined);
-    return { collected: collectedAmount, newBalance, signature, at };
+    return settleTransaction({ ...openTransaction, outcome, isOld: earlierLanding !== undefined });
   }
 
   return {
@@ -646,15 +398,6 @@ function isServed({ request }: Waiter, end: End): boolean {
   if (end.kind !== "landed" || !isLaterThan(request.askedAt, end, [])) return false;
   return hasNamedCoin(request.coins, end.moved);
 }
-
-/** Who signed no transaction has followed another replica's. */
-const toFailedEnd = (
-  failure: CollectFailure,
-  mints: readonly string[],
-  { signed }: Pick<Ended, "signed">,
-): End => ({ kind: "failed", error: new CollectError(failure), mints, isFollowed: !signed });
-
-const addressOf = ({ address }: AccountAddresses): string => address;
 
 const resultOf = (error: unknown) =>
   error instanceof CollectError ? error.result : "COLLECT_FAILED";

@@ -31,6 +31,8 @@ const POLL_GROWTH = 1 / 4;
 const RESEND_MS = 2_000;
 const REREAD_MS = 400;
 
+export type Confirmation = ReturnType<typeof createConfirmation>;
+
 /**
  * Sends signed transactions until their outcome is known.
  *

@@ -1,0 +1,302 @@
+import type { Logger } from "../../observability/log.ts";
+import { memoizeByKey } from "../../store/memoize.ts";
+import type { Balances } from "../balances/balances.ts";
+import type { CoinFindings } from "../balances/coin-findings.ts";
+import { tooLittleFor } from "../balances/shared-fees.ts";
+import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
+import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { distributionsOf } from "../launchpad/choose-sweeps.ts";
+import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
+import { toDate } from "../primitives/block-time.ts";
+import { saturatingSubtract, toLamports } from "../primitives/lamports.ts";
+import type { TransactionOutcome } from "../rpc/outcome-checks.ts";
+import {
+  isFeePayerShort,
+  isReceiverBelowRent,
+  type TransactionError,
+} from "../rpc/transaction-error.ts";
+import type { CountedTransaction } from "../rpc/transaction-outcome.ts";
+import type { Floors } from "../slots/floors.ts";
+import type { SeenTransaction } from "../slots/landing-proofs.ts";
+import type { FailingBlocks } from "../units/failing-blocks.ts";
+import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
+import type { MovedCoin } from "../units/units.ts";
+import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
+import type { CollectMetrics } from "./collect-metrics.ts";
+import type { FlightState } from "./flight-state.ts";
+import type { Confirmation } from "./send-and-confirm.ts";
+import type { Signed, Transactions } from "./transactions.ts";
+import { accountsOf, type Turn } from "./turns.ts";
+
+/** What a landed transaction moved to an account. `at` is undefined if unknown. */
+export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
+
+/** What a transaction's outcome means for the requests that wait for its unit. */
+export type TransactionEnd =
+  | (SeenTransaction & {
+      readonly kind: "landed";
+      readonly key: string;
+      readonly moved: readonly MovedCoin[];
+      /**
+       * Undefined if the transaction moved nothing to the account. Throws {@link CollectError}
+       * `landed-unreadable`.
+       */
+      readonly collectedBy: (account: AccountAddresses) => Promise<Collected | undefined>;
+    })
+  /** `mints`: the coins that the transaction had, or that made it fail. */
+  | {
+      readonly kind: "failed";
+      readonly error: unknown;
+      readonly mints: readonly string[];
+      /** Whether another replica, or an earlier request, signed the transaction. */
+      readonly isFollowed: boolean;
+    }
+  /** The unit needs another transaction. */
+  | { readonly kind: "again" };
+
+/** A transaction whose outcome is known, and what its end depends on. */
+export interface Ended {
+  readonly flight: { setState(next: FlightState): void };
+  readonly key: string;
+  readonly account: AccountAddresses;
+  readonly claim: Pick<Claim, "settle">;
+  readonly transaction: StoredTransaction;
+  readonly outcome: TransactionOutcome;
+  /** Whether the transaction had landed when it was found. */
+  readonly isOld?: boolean;
+  /** If this replica signed the transaction. */
+  readonly signed?: Signed | undefined;
+  /** The block that named the coins. */
+  readonly block?: string | undefined;
+  readonly turn?: Turn | undefined;
+}
+
+export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
+
+/**
+ * Settles the claim of a transaction whose outcome is known, counts what it cost, and reads what it
+ * moved. The outcome decides the unit's next transaction:
+ *
+ * | Outcome                           | The unit's next transaction                              |
+ * | --------------------------------- | -------------------------------------------------------- |
+ * | expired or unknown                | an account's has no coins, if this one had any; a        |
+ * |                                   | distribution backs off                                   |
+ * | failed, an account's with coins   | leaves out the coins at fault; if none is known, it has  |
+ * |                                   | one coin at a time                                       |
+ * | failed, other                     | backs off                                                |
+ * | failed, before it was found       | an account's is not restricted; a distribution backs off |
+ * | failed, as the fee payer is short | is not restricted                                        |
+ * | landed, perhaps with an error     | is not restricted                                        |
+ * | landed                            | is not restricted, and earlier restrictions end          |
+ *
+ * After a common transaction failed or expired, its accounts go on in halves.
+ */
+export function createSettleTransaction(needs: {
+  balances: Pick<Balances, "getUnwithdrawable">;
+  transactions: Pick<Transactions, "rejoin" | "setAlone">;
+  claims: Pick<Claims, "keepCollect">;
+  findings: Pick<CoinFindings, "succeeded" | "backOff" | "found">;
+  failingBlocks: Pick<FailingBlocks, "failed">;
+  floors: Pick<Floors, "require">;
+  /** Tells the other replicas in which slot a transaction changed an account or a coin. */
+  announceLanded: (address: string, slot: number) => void;
+  readLanded: Confirmation["readLanded"];
+  feePayer: string;
+  metrics: Pick<CollectMetrics, "ended" | "collected" | "paid" | "setBalance">;
+  /** Limits how long the amounts may be read. */
+  collectTimeoutMs: number;
+  log: Logger;
+}) {
+  const { balances, transactions, claims, findings, failingBlocks, floors } = needs;
+  const { announceLanded, readLanded, feePayer, metrics, collectTimeoutMs } = needs;
+
+  /** Settles the claim of a transaction that has an outcome. */
+  async function settleTransaction(flightEnd: Ended, log = needs.log): Promise<TransactionEnd> {
+    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = flightEnd;
+    const { signature, sweptMints: mints = [] } = transaction;
+    const accounts = accountsOf(turn, account);
+    /** An account whose transaction has an outcome need not follow it any more. */
+    const forget = ({ address }: AccountAddresses) => {
+      claims.keepCollect(address, signature, undefined);
+    };
+    if (outcome.kind !== "landed") {
+      log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
+      const isDistribution = key !== account.address;
+      claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
+      accounts.forEach(forget);
+      signed?.split();
+      if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
+      return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
+    }
+    const { slot } = outcome;
+    const curves = mints.map((mint) => coinAddressesOf(mint).curve);
+    for (const changedAddress of [...accounts.map(({ address }) => address), ...curves]) {
+      floors.require(changedAddress, slot);
+      announceLanded(changedAddress, slot);
+    }
+    flight.setState({ kind: "landed", signature });
+    const timeoutMs = isOld ? 0 : collectTimeoutMs;
+    const landedTransaction =
+      outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
+    const err = landedTransaction ? landedTransaction.err : outcome.err;
+    if (signed) countCosts(signed, landedTransaction);
+    if (err !== null) accounts.forEach(forget);
+    if (err === undefined) {
+      claim.settle({ slot });
+      return toFailedEnd({ kind: "landed-unreadable", signature }, mints, flightEnd);
+    }
+    if (err !== null) return failOnChain(flightEnd, err, slot, log);
+    for (const mint of mints) findings.succeeded(mint);
+    transactions.rejoin(key);
+    const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
+      const collect = await readCollected(flightEnd, landedTransaction, each).catch(
+        (error: unknown) => {
+          forget(each);
+          throw error;
+        },
+      );
+      if (collect) {
+        log.info(
+          { signature, address: each.address, lamports: String(collect.collected) },
+          "collected",
+        );
+        if (signed) metrics.collected(collect.collected);
+      }
+      const { at } = collect ?? {};
+      claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
+      return collect;
+    });
+    const all = await Promise.allSettled(accounts.map(collectedBy));
+    if (signed && all.some((each) => each.status === "fulfilled" && each.value))
+      metrics.ended("collected");
+    claim.settle({ slot, hasFailed: false, isNextPlain: false });
+    const movedCoins = signed
+      ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
+      : mints.map((mint) => ({ mint }));
+    return {
+      kind: "landed",
+      key,
+      slot,
+      signedAt: signed?.signedAt,
+      moved: movedCoins,
+      collectedBy,
+    };
+  }
+
+  /** Settles the claim of a transaction that failed on the chain. */
+  function failOnChain(
+    { key, account, claim, transaction, isOld, signed, block }: Ended,
+    err: TransactionError,
+    slot: number,
+    log: Logger,
+  ): TransactionEnd {
+    const { address } = account;
+    const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
+    log.warn({ signature, address, error: err }, "a collect's transaction failed");
+    const message = messageOf(base64);
+    const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
+    const culprits = mints.filter((mint) => {
+      const { curve, pool } = coinAddressesOf(mint);
+      return mints.length === 1 || blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
+    });
+    if (isFeePayerShort(err)) {
+      claim.settle({ slot });
+      const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
+      return toFailedEnd({ kind: "fee-payer-short", detail }, mints, { signed });
+    }
+    if (isShared) {
+      // Any account may be the reason.
+      if (signed) signed.split();
+      else transactions.setAlone(key);
+      claim.settle({ slot });
+      return { kind: "again" };
+    }
+    if (signed && mints.length > 0) failingBlocks.failed(address, block);
+    if (isOld && key === address) claim.settle({ slot });
+    else if (key === address && mints.length > 0) {
+      for (const mint of culprits) findings.backOff(mint);
+      claim.settle({ slot, isSingly: culprits.length === 0 });
+    } else {
+      // Only this error proves that a shareholder is at fault. Other errors may mean that
+      // distributions were paused.
+      if (isReceiverBelowRent(err))
+        for (const { coin, shareholders } of distributionsOf(signed?.part.sweeps ?? [])) {
+          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed!.rentMinimum);
+          findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
+        }
+      claim.settle({ slot, hasFailed: true });
+    }
+    const namedMints = culprits.length > 0 ? culprits : mints;
+    const failedMints = namedMints.length > 0 ? namedMints : undefined;
+    const failure = { kind: "failed-on-chain", signature, err, mints: failedMints } as const;
+    return toFailedEnd(failure, namedMints, { signed });
+  }
+
+  /**
+   * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
+   */
+  function countCosts(signedPart: Signed, landedTransaction: CountedTransaction | undefined): void {
+    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
+    // reports more.
+    metrics.paid(
+      landedTransaction && landedTransaction.fee < signedPart.fee
+        ? landedTransaction.fee
+        : signedPart.fee,
+    );
+    if (!landedTransaction) return;
+    signedPart.usedUnits(landedTransaction.unitsConsumed);
+    const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
+    if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
+    if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
+    const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
+    // A program may have taken more than it did in the simulation, but one endpoint of several must
+    // not use up the budget.
+    const isOverstated = rent > signedPart.signedRent && !landedTransaction.isCertain;
+    const countedRent = isOverstated ? signedPart.signedRent : rent;
+    signedPart.correctRent(countedRent);
+    metrics.paid(countedRent);
+  }
+
+  /** Returns what a landed transaction moved to an account, if anything. */
+  async function readCollected(
+    { transaction, signed, turn }: Ended,
+    landedTransaction: CountedTransaction | undefined,
+    account: AccountAddresses,
+  ): Promise<Collected | undefined> {
+    const { signature } = transaction;
+    const { before, after } = landedTransaction?.balances.get(account.address) ?? {};
+    // A request may name a coin in which its account has no share.
+    const isPaid = accountKeysOf(transaction.base64)?.includes(account.address) ?? true;
+    if (landedTransaction && !isPaid) return undefined;
+    // Anyone may collect directly on the chain, and may have moved the fees first.
+    if (before !== undefined && after !== undefined && after <= before) return undefined;
+    const member = [...(turn?.members ?? [])].find(
+      ({ request, read }) => read && request.account.address === account.address,
+    );
+    const unwithdrawable =
+      member?.read?.fees.unwithdrawable ??
+      (await balances.getUnwithdrawable(account).catch(() => undefined));
+    if (before === undefined || after === undefined || unwithdrawable === undefined)
+      throw new CollectError({ kind: "landed-unreadable", signature });
+    const collectedAmount = saturatingSubtract(after, before);
+    const newBalance = saturatingSubtract(after, unwithdrawable);
+    const at = toDate(landedTransaction?.blockTime) ?? (signed ? new Date() : undefined);
+    return { collected: collectedAmount, newBalance, signature, at };
+  }
+
+  return settleTransaction;
+}
+
+/** Who signed no transaction has followed another replica's. */
+const toFailedEnd = (
+  failure: CollectFailure,
+  mints: readonly string[],
+  { signed }: Pick<Ended, "signed">,
+): TransactionEnd => ({
+  kind: "failed",
+  error: new CollectError(failure),
+  mints,
+  isFollowed: !signed,
+});
+
+const addressOf = ({ address }: AccountAddresses): string => address;
