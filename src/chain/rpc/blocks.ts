@@ -1,6 +1,6 @@
 import { FINALIZED } from "./commitment.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
-import type { EndpointJudge } from "./endpoint-judge.ts";
+import type { EndpointRanking } from "./endpoint-ranking.ts";
 import type { Failover } from "./failover.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { RpcError } from "./rpc-error.ts";
@@ -19,12 +19,15 @@ const MAX_VALID_BLOCKS = 300;
 export function createBlocks(needs: {
   endpoints: readonly Endpoint[];
   failover: Failover;
-  judge: Pick<EndpointJudge, "callEndpoint" | "takeHeight" | "newestSlot" | "isReached" | "isDown">;
+  ranking: Pick<
+    EndpointRanking,
+    "callEndpoint" | "takeHeight" | "newestSlot" | "isReached" | "isDown"
+  >;
   rpcTimeoutMs: number;
   finalizedMaxAgeMs?: number | undefined;
 }) {
-  const { failover, judge, rpcTimeoutMs, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
-  const { callEndpoint, takeHeight, newestSlot, isReached } = judge;
+  const { failover, ranking, rpcTimeoutMs, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
+  const { callEndpoint, takeHeight, newestSlot, isReached } = ranking;
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
     callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
@@ -82,7 +85,7 @@ export function createBlocks(needs: {
       const reportedSlots = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
-      const up = needs.endpoints.filter((endpoint) => !judge.isDown(endpoint));
+      const up = needs.endpoints.filter((endpoint) => !ranking.isDown(endpoint));
       if (reportedSlots.length < 2 && up.length > 1)
         throw new RpcError("slot", "getSlot", up[0]!.host);
       // Another endpoint has reached all slots but the first.

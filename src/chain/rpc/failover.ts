@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { withDeadline } from "./deadline.ts";
-import type { EndpointJudge } from "./endpoint-judge.ts";
+import type { EndpointRanking } from "./endpoint-ranking.ts";
 import { hedge, type Verdict } from "./hedge.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
@@ -42,8 +42,8 @@ const TRIES_AT_BEST = 6;
 /** How many times endpoints are asked again that failed while another gave an incomplete result. */
 const TRIES_FOR_OTHERS = 4;
 
-type Judge = Pick<
-  EndpointJudge,
+type Ranking = Pick<
+  EndpointRanking,
   | "inOrder"
   | "takers"
   | "isBest"
@@ -59,10 +59,10 @@ type Judge = Pick<
 const sleepBetween = ([least, most]: readonly [number, number]) =>
   sleep(least + Math.random() * (most - least));
 
-/** Decides what the results and errors of one try mean, and tells the judge. */
+/** Decides what the results and errors of one try mean, and tells the ranking. */
 function createVerdict<T>(
   call: Call<T>,
-  judge: Judge,
+  ranking: Ranking,
   waitsForBest: boolean,
   incomplete: Incomplete<T>,
 ) {
@@ -76,7 +76,7 @@ function createVerdict<T>(
 
   return {
     takeResult(endpoint: Endpoint, result: T): boolean {
-      judge.succeeded(endpoint);
+      ranking.succeeded(endpoint);
       answer = { result };
       const isDone = call.isComplete(result);
       if (!isDone) {
@@ -84,15 +84,15 @@ function createVerdict<T>(
         incomplete.endpoints.add(endpoint);
       }
       if (call.withTransaction || (isDone && refusing.length > 0))
-        judge.tookTransaction([endpoint], refusing);
+        ranking.tookTransaction([endpoint], refusing);
       return isDone;
     },
 
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
-      judge.failed(endpoint, error);
+      ranking.failed(endpoint, error);
       if (isRefusal(error)) refusing.push(endpoint);
-      if (judge.mayRecover(endpoint, error)) missingAnswer = error as Error;
-      const waits = waitsForBest && isFirst && isOfSlot(error) && judge.isBest(endpoint);
+      if (ranking.mayRecover(endpoint, error)) missingAnswer = error as Error;
+      const waits = waitsForBest && isFirst && isOfSlot(error) && ranking.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
       if (!isOfSlot(failure)) failure = error as Error;
@@ -104,7 +104,7 @@ function createVerdict<T>(
      * others, it is, unless it has failed for some seconds.
      */
     isWorthAsking: (candidate: Endpoint) =>
-      !(answer && (call.needsOthers ? judge.isDown : judge.backsOff)(candidate)),
+      !(answer && (call.needsOthers ? ranking.isDown : ranking.backsOff)(candidate)),
 
     /**
      * With a result at hand, slow endpoints are not worth the wait, unless the call needs others.
@@ -131,7 +131,7 @@ export type Failover = ReturnType<typeof createFailover>;
 
 /**
  * Makes each call at the first of `endpoints` that works, within `rpcTimeoutMs` in total. Tries
- * endpoints in the order of {@link createEndpointJudge}. A call that takes a fifth of the timeout
+ * endpoints in the order of {@link createEndpointRanking}. A call that takes a fifth of the timeout
  * also goes to the next endpoint; the first complete result counts, and the other attempts are
  * aborted. No error of one endpoint is final: the call goes on to the next. When every endpoint has
  * failed, the call waits briefly and tries all once more; if they are only behind, it repeats this
@@ -146,18 +146,18 @@ export type Failover = ReturnType<typeof createFailover>;
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
-  judge: Judge;
+  ranking: Ranking;
   /** Waits until a call may be made. Rejects if it may not. */
   takeTurn?: (() => Promise<void> | undefined) | undefined;
   rpcTimeoutMs: number;
 }) {
-  const { endpoints, judge, takeTurn, rpcTimeoutMs } = needs;
+  const { endpoints, ranking, takeTurn, rpcTimeoutMs } = needs;
 
   function avoiding(avoidedEndpoint: Endpoint | undefined, inOrder: readonly Endpoint[]) {
-    if (!avoidedEndpoint || judge.backsOff(avoidedEndpoint)) return inOrder;
+    if (!avoidedEndpoint || ranking.backsOff(avoidedEndpoint)) return inOrder;
     const { others = [], backingOff = [] } = Object.groupBy(
       inOrder.filter((endpoint) => endpoint !== avoidedEndpoint),
-      (endpoint) => (judge.backsOff(endpoint) ? "backingOff" : "others"),
+      (endpoint) => (ranking.backsOff(endpoint) ? "backingOff" : "others"),
     );
     return [...others, avoidedEndpoint, ...backingOff];
   }
@@ -172,8 +172,8 @@ export function createFailover(needs: {
     waitsForBest: boolean,
     incomplete: Incomplete<T>,
   ) {
-    const verdict = createVerdict(call, judge, waitsForBest, incomplete);
-    const inOrder = avoiding(call.avoided, judge.inOrder(call.withTransaction));
+    const verdict = createVerdict(call, ranking, waitsForBest, incomplete);
+    const inOrder = avoiding(call.avoided, ranking.inOrder(call.withTransaction));
     const late = await hedge({
       candidates: inOrder.filter((endpoint) => !incomplete.endpoints.has(endpoint)),
       attempt: call.attempt,
@@ -181,7 +181,7 @@ export function createFailover(needs: {
       verdict,
       deadline,
     });
-    for (const endpoint of late) judge.failed(endpoint, "slow");
+    for (const endpoint of late) ranking.failed(endpoint, "slow");
     return { result: verdict.outcome(), doubt: verdict.doubt() };
   }
 
@@ -196,7 +196,7 @@ export function createFailover(needs: {
       try {
         const waitsForBest = ++tries <= TRIES_AT_BEST;
         const { result, doubt } = await tryAll(call, deadline, waitsForBest, incomplete);
-        judge.check();
+        ranking.check();
         if (!doubt) return result;
         isLast = tries >= TRIES_FOR_OTHERS;
         if (isLast || deadline.aborted) throw doubt;
@@ -217,7 +217,7 @@ export function createFailover(needs: {
     return startAtOnce(call);
   }
 
-  /** Makes a call at one endpoint, and tells the judge how it ended. */
+  /** Makes a call at one endpoint, and tells the ranking how it ended. */
   async function callOne<T>(
     endpoint: Endpoint,
     attempt: Attempt<T>,
@@ -225,10 +225,10 @@ export function createFailover(needs: {
   ): Promise<T> {
     try {
       const result = await attempt(endpoint, deadline);
-      judge.succeeded(endpoint);
+      ranking.succeeded(endpoint);
       return result;
     } catch (error) {
-      judge.failed(endpoint, error);
+      ranking.failed(endpoint, error);
       throw error;
     }
   }
@@ -250,7 +250,7 @@ export function createFailover(needs: {
   ): Promise<T[]> =>
     Promise.all(
       some.map((endpoint) => {
-        const maxMs = judge.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
+        const maxMs = ranking.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
         return withDeadline(maxMs, (deadline) => callOne(endpoint, attempt, deadline)).catch(
           (error: unknown) => toResult(endpoint, error),
         );
@@ -266,7 +266,7 @@ export function createFailover(needs: {
     toResult: (endpoint: Endpoint, error: unknown) => T,
     isEnough: (results: readonly T[]) => boolean,
   ): Promise<T[]> {
-    const candidates = judge.inOrder();
+    const candidates = ranking.inOrder();
     const results = await callSome(candidates.slice(0, 2), attempt, toResult);
     if (candidates.length <= 2 || isEnough(results)) return results;
     return [...results, ...(await callSome(candidates.slice(2), attempt, toResult))];
@@ -319,7 +319,7 @@ export function createFailover(needs: {
      * transactions.
      */
     async callEachWithTransaction<T>(attempt: Attempt<T>): Promise<PromiseSettledResult<T>[]> {
-      const takers = judge.takers();
+      const takers = ranking.takers();
       const accepting: Endpoint[] = [];
       const refusing: Endpoint[] = [];
       const results = await callAll(takers, attempt, rpcTimeoutMs);
@@ -328,7 +328,7 @@ export function createFailover(needs: {
         if (result.status === "fulfilled") accepting.push(endpoint);
         else if (isRefusal(result.reason)) refusing.push(endpoint);
       });
-      judge.tookTransaction(accepting, refusing);
+      ranking.tookTransaction(accepting, refusing);
       return results;
     },
   };

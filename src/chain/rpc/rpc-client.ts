@@ -2,7 +2,7 @@ import type { ChainPlan } from "../../fairness/chain-plan.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
-import { createEndpointJudge } from "./endpoint-judge.ts";
+import { createEndpointRanking } from "./endpoint-ranking.ts";
 import { createFailover } from "./failover.ts";
 import { createReadAccounts, type Accounts } from "./read-accounts.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
@@ -28,39 +28,39 @@ export function createRpc(
 ) {
   const { callUpstream, chainPlan, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const callUnjudged = createCallEndpoint({ callUpstream, onCall: chainPlan?.count });
-  const judge = createEndpointJudge({
+  const callUnchecked = createCallEndpoint({ callUpstream, onCall: chainPlan?.count });
+  const ranking = createEndpointRanking({
     endpoints,
-    callEndpoint: callUnjudged,
+    callEndpoint: callUnchecked,
     rpcTimeoutMs,
     log,
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
-    judge;
-  const failover = createFailover({ endpoints, judge, takeTurn: chainPlan?.turn, rpcTimeoutMs });
-  const { isDown, mayRecover } = judge;
+    ranking;
+  const failover = createFailover({ endpoints, ranking, takeTurn: chainPlan?.turn, rpcTimeoutMs });
+  const { isDown, mayRecover } = ranking;
   const reads = { failover, callEndpoint, isReached, isDown, mayRecover };
   const readAccounts = createReadAccounts(reads);
-  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, judge });
+  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, ranking });
   const statuses = createSignatureStatuses({
     ...needs,
     ...reads,
     getFinalizedBlock,
     readTransactionAt: createReadTransaction(reads),
-    hasFault: judge.hasFault,
-    judgeReads(readers, failures) {
-      for (const [endpoint, error] of failures) judge.failed(endpoint, error);
+    hasFault: ranking.hasFault,
+    recordReads(readers, failures) {
+      for (const [endpoint, error] of failures) ranking.failed(endpoint, error);
       const refusals = [...failures].filter(([, error]) => isRefusal(error));
       const refusing = refusals.map(([endpoint]) => endpoint);
       // To return a transaction does not show that an endpoint takes one.
-      if (refusing.length > 0) judge.tookTransaction(readers, refusing);
+      if (refusing.length > 0) ranking.tookTransaction(readers, refusing);
     },
   });
   const simulations = createSimulations({
     endpoints,
     failover,
     callEndpoint,
-    callUnjudged,
+    callUnchecked,
     rpcTimeoutMs,
   });
 

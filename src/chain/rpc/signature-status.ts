@@ -88,11 +88,11 @@ export function createSignatureStatuses(
     getFinalizedBlock: Attempt<FinalizedBlock>;
     isReached: (slot: number) => boolean;
     readTransactionAt: ReadTransactionAt;
-    /** Whether an endpoint's state is worse than another's; see {@link createEndpointJudge}. */
+    /** Whether an endpoint's state is worse than another's; see {@link createEndpointRanking}. */
     hasFault: (endpoint: Endpoint) => boolean;
     isDown: (endpoint: Endpoint) => boolean;
     /** Records which endpoints returned a transaction, and which could not be asked for it. */
-    judgeReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
+    recordReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
   },
 ) {
   const {
@@ -181,7 +181,7 @@ export function createSignatureStatuses(
         (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
         isEnough,
       );
-      needs.judgeReads(readers, failures);
+      needs.recordReads(readers, failures);
       return reports;
     },
 

@@ -56,10 +56,10 @@ export function createSimulations(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   /** Calls an endpoint, whatever its state. */
-  callUnjudged: CallEndpoint;
+  callUnchecked: CallEndpoint;
   rpcTimeoutMs: number;
 }) {
-  const { endpoints, failover, callEndpoint, callUnjudged, rpcTimeoutMs } = needs;
+  const { endpoints, failover, callEndpoint, callUnchecked, rpcTimeoutMs } = needs;
 
   /** Throws {@link RpcError} `refused` if the node refuses the transaction. */
   const simulateAt =
@@ -130,7 +130,7 @@ export function createSimulations(needs: {
       await Promise.all(
         endpoints.map((endpoint) =>
           withDeadline(rpcTimeoutMs, (deadline) =>
-            simulateAt(transaction, SIMULATION, callUnjudged)(endpoint, deadline),
+            simulateAt(transaction, SIMULATION, callUnchecked)(endpoint, deadline),
           ).catch((cause: unknown) => {
             errors.set(endpoint, toRpcError(cause, "simulateTransaction", endpoint.host));
           }),

@@ -97,7 +97,7 @@ export function createTransactions(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
-  /** See {@link createEndpointJudge}. */
+  /** See {@link createEndpointRanking}. */
   mayRecover: (endpoint: Endpoint, error: unknown) => boolean;
 }) {
   const { failover, callEndpoint, isReached, mayRecover } = needs;

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
+import { createEndpointRanking } from "../../../src/chain/rpc/endpoint-ranking.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
 import {
   toEndpoints,
@@ -29,13 +29,13 @@ function newFailover() {
     checked.push(host);
     return Promise.resolve({ context: { slot: 7 }, value: [null] });
   }) as CallEndpoint;
-  const judge = createEndpointJudge({
+  const ranking = createEndpointRanking({
     endpoints,
     callEndpoint,
     rpcTimeoutMs: 5_000,
     log: createLogger("silent"),
   });
-  return createFailover({ endpoints, judge, rpcTimeoutMs: 5_000 });
+  return createFailover({ endpoints, ranking, rpcTimeoutMs: 5_000 });
 }
 const down = (host: string) => new RpcError("unreachable", "getSlot", host);
 

@@ -1,5 +1,8 @@
 import { afterEach, expect, it, vi } from "vitest";
-import { createEndpointJudge, type EndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
+import {
+  createEndpointRanking,
+  type EndpointRanking,
+} from "../../../src/chain/rpc/endpoint-ranking.ts";
 import {
   toEndpoints,
   type CallEndpoint,
@@ -13,7 +16,7 @@ import { createLogger } from "../../../src/observability/log.ts";
 
 /*
  * Random histories of endpoints against a simulated chain, in simulated time. `read` tries
- * endpoints as the failover does: in the judge's order, all of them again until the timeout.
+ * endpoints as the failover does: in the ranking's order, all of them again until the timeout.
  */
 
 const HISTORIES = 1_000;
@@ -71,12 +74,12 @@ const URLS = ["http://first", "http://second", "http://third"].map((url) => new 
 const log = createLogger("silent");
 
 let time = 0;
-let judge: EndpointJudge;
+let ranking: EndpointRanking;
 // Shared, because it allocates its memory at the start; each history has accounts of its own.
 const floors = createFloors({
-  newestSlot: () => judge.newestSlot(),
+  newestSlot: () => ranking.newestSlot(),
   takeSlot(slot) {
-    judge.takeSlot(slot);
+    ranking.takeSlot(slot);
   },
 });
 
@@ -166,7 +169,7 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     if (!state) return Promise.reject(new RpcError("unreachable", method, endpoint.host));
     return Promise.resolve({ context: { slot: state.slot }, value: [toClock(state.clock)] });
   }) as CallEndpoint;
-  judge = createEndpointJudge({
+  ranking = createEndpointRanking({
     endpoints: endpointsOf,
     callEndpoint,
     rpcTimeoutMs: TIMEOUT_MS,
@@ -182,37 +185,37 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     const endsAt = time + TIMEOUT_MS;
     const amountsIn = (slot: number) => [[account, [amountIn(slot)]]] as const;
     for (let tries = 1; time < endsAt; tries++) {
-      for (const endpoint of judge.inOrder()) {
-        const slot = await judge
+      for (const endpoint of ranking.inOrder()) {
+        const slot = await ranking
           .callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], SIGNAL)
           .then(
             ({ context }) => context.slot,
             (error: unknown) => {
-              judge.failed(endpoint, error);
+              ranking.failed(endpoint, error);
               return error as RpcError;
             },
           );
         const isBehind =
           slot instanceof RpcError ? isOfSlot(slot) : !floors.take(slot, amountsIn(slot));
         // The failover waits for the best endpoint.
-        if (isBehind && tries <= TRIES_AT_BEST && judge.isBest(endpoint)) break;
+        if (isBehind && tries <= TRIES_AT_BEST && ranking.isBest(endpoint)) break;
         if (isBehind || slot instanceof RpcError) continue;
         const amount = amountIn(slot);
-        judge.succeeded(endpoint);
+        ranking.succeeded(endpoint);
         const { kind } = of(endpoint);
         const before = shown.get(account);
         if (
           before &&
           slot < before.slot &&
           amount !== before.amount &&
-          before.slot <= judge.newestSlot()
+          before.slot <= ranking.newestSlot()
         )
           return `shows ${amount} of slot ${slot} after ${before.amount} of slot ${before.slot}`;
-        if (!before || slot >= before.slot || before.slot > judge.newestSlot())
+        if (!before || slot >= before.slot || before.slot > ranking.newestSlot())
           shown.set(account, { slot, amount });
         if (!isLiar(kind) && slot > slotAt(time) + SLACK && time < rollbackAt)
           return `shows slot ${slot} at slot ${slotAt(time)}`;
-        judge.check();
+        ranking.check();
         return { slot, kind };
       }
       time += tries === 1 ? 1 : CATCH_UP_MS;
@@ -220,8 +223,8 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
     return undefined;
   }
 
-  await judge.readClusters();
-  await judge.readClusters();
+  await ranking.readClusters();
+  await ranking.readClusters();
   const accounts = ["a", "b", "c"].map((name) => `${name}${seed} ${slotsPerSecond}`);
   let lastTrueAt = 0;
   let askedAt = 0;
@@ -243,7 +246,7 @@ async function play(seed: number, slotsPerSecond: number): Promise<string | unde
       const account = oneOf(accounts);
       floors.require(account, slotAt(time) + lie);
       // What nobody has reached any more is forgotten.
-      if (shown.has(account) && shown.get(account)!.slot > judge.newestSlot())
+      if (shown.has(account) && shown.get(account)!.slot > ranking.newestSlot())
         shown.delete(account);
     }
     const startedAt = time;

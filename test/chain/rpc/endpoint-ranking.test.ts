@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createEndpointJudge } from "../../../src/chain/rpc/endpoint-judge.ts";
+import { createEndpointRanking } from "../../../src/chain/rpc/endpoint-ranking.ts";
 import { untilAborted } from "../../../src/chain/rpc/deadline.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
 import {
@@ -28,8 +28,8 @@ const stateNow = (behindMs = 0) => ({
   clockMs: Date.now() - behindMs,
 });
 
-/** A judge of endpoints that answer with the hashes in `answers`, or fail without one. */
-function startJudge(answers: Partial<Record<Host, string>>) {
+/** A ranking of endpoints that answer with the hashes in `answers`, or fail without one. */
+function startRanking(answers: Partial<Record<Host, string>>) {
   const hashes = { ...answers };
   const endpoints = toEndpoints(HOSTS.map((host) => new URL(`http://${host}`)));
   const endpointOf = (host: Host) => endpoints[HOSTS.indexOf(host)]!;
@@ -50,20 +50,20 @@ function startJudge(answers: Partial<Record<Host, string>>) {
     return { context: { slot }, value: [{ data }] };
   }) as CallEndpoint;
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
-  const judge = createEndpointJudge({ endpoints, callEndpoint, rpcTimeoutMs: 5_000, log });
+  const ranking = createEndpointRanking({ endpoints, callEndpoint, rpcTimeoutMs: 5_000, log });
   const call = (endpoint: Endpoint, signal: AbortSignal) =>
-    judge.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], signal);
+    ranking.callEndpoint(endpoint, "getMultipleAccounts", [[CLOCK_SYSVAR]], signal);
   const { signal } = new AbortController();
   return {
     hashes,
     states,
     called,
-    judge,
+    ranking,
     lines: (level: number) => lines.filter((line) => line.includes(`"level":${level}`)),
     slowDown(ms: number) {
       delayMs = ms;
     },
-    failover: createFailover({ endpoints, judge, rpcTimeoutMs: 5_000 }),
+    failover: createFailover({ endpoints, ranking, rpcTimeoutMs: 5_000 }),
     call,
     /** Resolves to "used", or to the reason why the endpoint was not. */
     use: (host: Host): Promise<string> =>
@@ -72,16 +72,16 @@ function startJudge(answers: Partial<Record<Host, string>>) {
         (error: unknown) => (error as RpcError).failure,
       ),
     fail(host: Host) {
-      judge.failed(endpointOf(host), new RpcError("unreachable", "getSlot", host));
+      ranking.failed(endpointOf(host), new RpcError("unreachable", "getSlot", host));
     },
-    order: () => judge.inOrder().map(({ host }) => host),
+    order: () => ranking.inOrder().map(({ host }) => host),
   };
 }
 const ALL = { first: "a", second: "a", third: "a" };
 
 describe("an endpoint's cluster", () => {
   it("is read before its first use, after a failure, and not otherwise by calls", async () => {
-    const { use, fail, called } = startJudge(ALL);
+    const { use, fail, called } = startRanking(ALL);
     const reads = () => called.filter((each) => each === "first getGenesisHash").length;
     expect([await use("first"), await use("first"), reads()]).toEqual(["used", "used", 1]);
     fail("first");
@@ -89,19 +89,19 @@ describe("an endpoint's cluster", () => {
   });
 
   it("is read once a minute, without a caller that waits", async () => {
-    const { use, called, judge } = startJudge(ALL);
+    const { use, called, ranking } = startRanking(ALL);
     await use("first");
     called.length = 0;
     vi.advanceTimersByTime(MINUTE_MS);
     await use("first");
     expect(called).toEqual(["first getMultipleAccounts"]);
-    judge.check();
+    ranking.check();
     await vi.advanceTimersByTimeAsync(0);
     expect(called).toContain("first getGenesisHash");
   });
 
   it("is that of the most preferred endpoint that has answered", async () => {
-    const { use, hashes } = startJudge({ second: "b", third: "b" });
+    const { use, hashes } = startRanking({ second: "b", third: "b" });
     expect([await use("first"), await use("second"), await use("third")]).toEqual([
       "error",
       "used",
@@ -113,7 +113,7 @@ describe("an endpoint's cluster", () => {
   });
 
   it("does not change when an endpoint answers differently than before, while another one still reports it", async () => {
-    const { use, fail, hashes } = startJudge(ALL);
+    const { use, fail, hashes } = startRanking(ALL);
     expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
     hashes.first = "b";
     fail("first");
@@ -121,7 +121,7 @@ describe("an endpoint's cluster", () => {
   });
 
   it("changes when no endpoint reports it any more", async () => {
-    const { use, fail, hashes } = startJudge({ first: "odd", second: "a" });
+    const { use, fail, hashes } = startRanking({ first: "odd", second: "a" });
     expect([await use("first"), await use("second")]).toEqual(["used", "cluster"]);
     hashes.first = "a";
     fail("first");
@@ -129,7 +129,7 @@ describe("an endpoint's cluster", () => {
   });
 
   it("is logged as an error once per change", async () => {
-    const { use, fail, lines } = startJudge({ first: "a", second: "b" });
+    const { use, fail, lines } = startRanking({ first: "a", second: "b" });
     await use("first");
     for (let i = 0; i < 3; i++) {
       expect(await use("second")).toBe("cluster");
@@ -140,8 +140,8 @@ describe("an endpoint's cluster", () => {
 });
 
 it("endpoints that fail and then answer in 3 s serve every call", async () => {
-  const { judge, failover, call, fail, slowDown } = startJudge(ALL);
-  await judge.readClusters();
+  const { ranking, failover, call, fail, slowDown } = startRanking(ALL);
+  await ranking.readClusters();
   for (const host of HOSTS) fail(host);
   slowDown(3_000);
   const results = Promise.allSettled(
@@ -156,7 +156,7 @@ it("endpoints that fail and then answer in 3 s serve every call", async () => {
 
 describe("the preferred endpoint loses the reads", () => {
   /** Calls every 2 s for this long; returns the host that answered each call. */
-  async function callFor(started: ReturnType<typeof startJudge>, ms: number): Promise<string[]> {
+  async function callFor(started: ReturnType<typeof startRanking>, ms: number): Promise<string[]> {
     const hosts: string[] = [];
     for (const end = performance.now() + ms; performance.now() < end;) {
       await vi.advanceTimersByTimeAsync(2_000);
@@ -170,8 +170,8 @@ describe("the preferred endpoint loses the reads", () => {
   }
 
   it("while it stands still, which is logged once, and has them again when it advances", async () => {
-    const started = startJudge(ALL);
-    await started.judge.readClusters();
+    const started = startRanking(ALL);
+    await started.ranking.readClusters();
     expect(new Set(await callFor(started, 20_000))).toEqual(new Set(["first"]));
     const then = stateNow();
     started.states.first = () => ({ ...then, clockMs: Date.now() });
@@ -182,9 +182,9 @@ describe("the preferred endpoint loses the reads", () => {
   });
 
   it("while its clock is more than 15 s old, but not if all clocks are", async () => {
-    const started = startJudge(ALL);
+    const started = startRanking(ALL);
     started.states.first = () => stateNow(16_000);
-    await started.judge.readClusters();
+    await started.ranking.readClusters();
     expect(new Set(await callFor(started, 10_000))).toEqual(new Set(["second"]));
     expect(started.lines(40)).toEqual([expect.stringContaining("more than 15 s old")]);
     for (const host of HOSTS) started.states[host] = () => stateNow(17_000);
@@ -197,9 +197,9 @@ describe("the preferred endpoint loses the reads", () => {
       () => ({ ...stateNow(), slot: stateNow().slot * 2 }),
       () => ({ slot: stateNow().slot + 10_000, clockMs: Date.now() + 3_600_000 }),
     ]) {
-      const started = startJudge(ALL);
+      const started = startRanking(ALL);
       started.states.second = started.states.third = lie;
-      await started.judge.readClusters();
+      await started.ranking.readClusters();
       expect(new Set(await callFor(started, 60_000))).toEqual(new Set(["first"]));
     }
   });

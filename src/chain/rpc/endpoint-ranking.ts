@@ -30,7 +30,7 @@ const REFUSES =
 /** The order of use: endpoints with a lower place are used first. */
 const PLACES = { healthy: 0, faulty: 1, unverified: 2, failing: 3 };
 
-export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
+export type EndpointRanking = ReturnType<typeof createEndpointRanking>;
 
 /**
  * Decides which endpoints are used, in which order, and which of their answers are accepted.
@@ -44,18 +44,18 @@ export type EndpointJudge = ReturnType<typeof createEndpointJudge>;
  * - An endpoint whose state is not current is used only while no better endpoint answers
  *   ({@link createEndpointProgress}).
  */
-export function createEndpointJudge(needs: {
+export function createEndpointRanking(needs: {
   endpoints: readonly Endpoint[];
-  /** Calls an endpoint without the judge's checks. */
+  /** Calls an endpoint without the ranking's checks. */
   callEndpoint: CallEndpoint;
   rpcTimeoutMs: number;
   log: Logger;
 }) {
   const { endpoints, log } = needs;
   const isOnly = endpoints.length === 1;
-  const callUnjudged: CallEndpoint = (...call) =>
+  const callUnchecked: CallEndpoint = (...call) =>
     needs.callEndpoint(...call).finally(startAnewAfterSuspension);
-  const partsNeeds = { ...needs, callEndpoint: callUnjudged };
+  const partsNeeds = { ...needs, callEndpoint: callUnchecked };
   const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
   const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
   const membership = createEndpointMembership(partsNeeds);
@@ -191,7 +191,7 @@ export function createEndpointJudge(needs: {
      * which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
-      const call = () => callUnjudged(endpoint, method, params, signal);
+      const call = () => callUnchecked(endpoint, method, params, signal);
       let state: State;
       try {
         const result = await (isOnly
