@@ -13,7 +13,7 @@ import { createComposer } from "./chain/units/composer.ts";
 import { createFlights } from "./chain/collect/flights.ts";
 import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createSettleTransaction } from "./chain/collect/settle-landed-or-expired.ts";
-import { createTransactions } from "./chain/collect/transactions.ts";
+import { createTransactions } from "./chain/collect/prepare-and-sign.ts";
 import { createFailedSimulations } from "./chain/units/failed-simulations.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";

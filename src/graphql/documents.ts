@@ -13,7 +13,7 @@ import {
 } from "graphql";
 import { LRUCache } from "lru-cache";
 import { badRequest } from "./errors.ts";
-import { countTokens, exceededLimit, MAX_FIELDS, textTooLarge } from "./limits/operation-limits.ts";
+import { countTokens, exceededLimit, MAX_FIELDS, textTooLarge } from "./limits/document-limits.ts";
 import {
   measureOperation,
   type OperationSize,

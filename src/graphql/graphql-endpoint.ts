@@ -24,7 +24,7 @@ import {
   toGraphQLError,
   withoutClass,
 } from "./errors.ts";
-import { exceededLimit } from "./limits/operation-limits.ts";
+import { exceededLimit } from "./limits/document-limits.ts";
 import type { OperationSize } from "./limits/operation-size.ts";
 import {
   MUST_ACCEPT_JSON,

@@ -10,7 +10,7 @@ import {
   type GraphQLObjectType,
 } from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { MAX_FIELDS } from "../../src/graphql/limits/operation-limits.ts";
+import { MAX_FIELDS } from "../../src/graphql/limits/document-limits.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";

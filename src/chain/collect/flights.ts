@@ -17,7 +17,7 @@ import type { Payers } from "./fee-budget.ts";
 import { openSignature, type FlightState } from "./flight-state.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
 import type { Ended, SettleTransaction, TransactionEnd } from "./settle-landed-or-expired.ts";
-import type { Prepared, Transactions } from "./transactions.ts";
+import type { Prepared, Transactions } from "./prepare-and-sign.ts";
 import {
   accountsOf,
   addTo,

@@ -10,7 +10,7 @@ import {
 } from "../rpc/outcome-checks.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { MAX_SIGNATURES_PER_CALL, type SignatureStatus } from "../rpc/signature-status.ts";
-import type { CountedTransaction, Landed } from "../rpc/transaction-outcome.ts";
+import type { CountedTransaction, Landed } from "../rpc/decide-outcome.ts";
 import { createFinalityTime, type FinalityWaits } from "../slots/finality-time.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
 import type { StoredTransaction } from "./claims.ts";

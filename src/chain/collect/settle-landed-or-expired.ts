@@ -15,7 +15,7 @@ import {
   isReceiverBelowRent,
   type TransactionError,
 } from "../rpc/transaction-error.ts";
-import type { CountedTransaction } from "../rpc/transaction-outcome.ts";
+import type { CountedTransaction } from "../rpc/decide-outcome.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { SeenTransaction } from "../slots/landing-proofs.ts";
 import type { FailingBlocks } from "../units/failing-blocks.ts";
@@ -25,7 +25,7 @@ import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts"
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FlightState } from "./flight-state.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
-import type { Signed, Transactions } from "./transactions.ts";
+import type { Signed, Transactions } from "./prepare-and-sign.ts";
 import { accountsOf, type Turn } from "./turns.ts";
 
 /** What a landed transaction moved to an account. `at` is undefined if unknown. */

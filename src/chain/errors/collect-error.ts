@@ -1,6 +1,6 @@
 import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../../contract/contract-error.ts";
 import type { Shortage } from "../../fairness/budget.ts";
-import { budgetRefusal } from "../../fairness/budget-refusal.ts";
+import { refusalDetails } from "../../fairness/refusal-details.ts";
 import type { TransactionError } from "../rpc/transaction-error.ts";
 
 /**
@@ -96,7 +96,7 @@ export const COLLECT_FAILURES = {
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
     answer: (shortage) =>
-      budgetRefusal(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
+      refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
   /** No transaction was signed before the collect's deadline. */

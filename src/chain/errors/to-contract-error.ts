@@ -1,5 +1,5 @@
 import { ContractError } from "../../contract/contract-error.ts";
-import { budgetRefusal } from "../../fairness/budget-refusal.ts";
+import { refusalDetails } from "../../fairness/refusal-details.ts";
 import { CollectError } from "./collect-error.ts";
 import { NoRoomError, RpcError } from "../rpc/rpc-error.ts";
 
@@ -25,7 +25,7 @@ export function toCollectContractError(error: unknown): ContractError {
   return new ContractError("COLLECT_FAILED", { cause: error });
 }
 
-const noRoom = ({ shortage }: NoRoomError) => budgetRefusal(shortage, "calls to the chain");
+const noRoom = ({ shortage }: NoRoomError) => refusalDetails(shortage, "calls to the chain");
 
 function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): ContractError {
   const operatorHint =

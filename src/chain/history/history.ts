@@ -6,7 +6,7 @@ import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { ListedTransaction } from "../rpc/transactions.ts";
+import type { ListedTransaction } from "../rpc/read-transactions.ts";
 import { createPoolMints } from "./pool-mints.ts";
 import { sweptCoinsOf, type SweptCoins } from "./swept-coins.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";

@@ -3,12 +3,7 @@ import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.
 import { createLifeCheck } from "../slots/blockhash-life.ts";
 import type { Rpc } from "./rpc-client.ts";
 import { toFound, type SignatureStatus, type TransactionReport } from "./signature-status.ts";
-import {
-  decide,
-  isSameOutcome,
-  type CountedTransaction,
-  type Landed,
-} from "./transaction-outcome.ts";
+import { decide, isSameOutcome, type CountedTransaction, type Landed } from "./decide-outcome.ts";
 
 /** A signed transaction whose outcome is to be found. */
 export interface TrackedTransaction {

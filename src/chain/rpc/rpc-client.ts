@@ -8,8 +8,8 @@ import { createReadAccounts, type Accounts } from "./read-accounts.ts";
 import { createCallEndpoint, toEndpoints, type Endpoint } from "./rpc-endpoint.ts";
 import { isRefusal } from "./rpc-error.ts";
 import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts";
-import { createSimulations } from "./simulations.ts";
-import { createReadTransaction, createTransactions } from "./transactions.ts";
+import { createSimulations } from "./simulate-transaction.ts";
+import { createReadTransaction, createTransactionReader } from "./read-transactions.ts";
 
 export type Rpc = ReturnType<typeof createRpc>;
 
@@ -65,7 +65,7 @@ export function createRpc(
   });
 
   return {
-    ...createTransactions(reads),
+    ...createTransactionReader(reads),
     ...statuses,
     ...blocks,
     ...simulations,

@@ -3,7 +3,7 @@ import { FINALIZED } from "./commitment.ts";
 import type { Failover } from "./failover.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { TransactionError } from "./transaction-error.ts";
-import type { LandedTransaction, ReadTransactionAt } from "./transactions.ts";
+import type { LandedTransaction, ReadTransactionAt } from "./read-transactions.ts";
 
 /** The status of a transaction that a node has executed. */
 export interface SignatureStatus {

@@ -11,7 +11,7 @@ import { CollectError } from "../errors/collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import type { Simulation } from "../rpc/simulations.ts";
+import type { Simulation } from "../rpc/simulate-transaction.ts";
 import {
   failedInstruction,
   isFeePayerShort,

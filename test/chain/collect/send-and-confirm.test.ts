@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/units/message.ts";
 import { createConfirmation } from "../../../src/chain/collect/send-and-confirm.ts";
 import type { TransactionOutcome } from "../../../src/chain/rpc/outcome-checks.ts";
-import type { Landed } from "../../../src/chain/rpc/transaction-outcome.ts";
+import type { Landed } from "../../../src/chain/rpc/decide-outcome.ts";
 import type { Overrides } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";

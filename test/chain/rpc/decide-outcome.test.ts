@@ -1,8 +1,8 @@
 import { describe, expect, it } from "vitest";
-import { decide } from "../../../src/chain/rpc/transaction-outcome.ts";
+import { decide } from "../../../src/chain/rpc/decide-outcome.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { toFound, type TransactionReport } from "../../../src/chain/rpc/signature-status.ts";
-import type { LandedTransaction } from "../../../src/chain/rpc/transactions.ts";
+import type { LandedTransaction } from "../../../src/chain/rpc/read-transactions.ts";
 
 const toTransaction = (changed: Partial<LandedTransaction> = {}): LandedTransaction => ({
   err: null,

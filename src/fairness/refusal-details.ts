@@ -2,7 +2,7 @@ import { retryIn, type ErrorDetails } from "../contract/contract-error.ts";
 import type { Shortage } from "./budget.ts";
 
 /** Returns the error details for what exceeds the service's `budget`. */
-export function budgetRefusal(
+export function refusalDetails(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,
 ): ErrorDetails & { message: string } {

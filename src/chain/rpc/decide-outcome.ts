@@ -1,6 +1,6 @@
 import type { TransactionReport } from "./signature-status.ts";
 import type { TransactionError } from "./transaction-error.ts";
-import type { LandedTransaction } from "./transactions.ts";
+import type { LandedTransaction } from "./read-transactions.ts";
 
 /** A landed transaction whose amounts count. */
 export interface CountedTransaction extends LandedTransaction {

@@ -93,7 +93,7 @@ export function createReadTransaction(needs: {
 }
 
 /** Reads landed transactions, and lists the transactions of an address. Throws {@link RpcError}. */
-export function createTransactions(needs: {
+export function createTransactionReader(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
