@@ -1,5 +1,6 @@
 /**
- * Prints four measures of src: `node scripts/measure-style.ts`.
+ * Prints four measures of src: `node scripts/measure-style.ts`. `--lets` lists all functions with
+ * captured `let`s, `--names` all bare participles.
  *
  * 1. `let`s that a nested function captures: the most of one function, and per 1,000 lines.
  * 2. `x!` and `as` (without `as const`), per 1,000 lines.
@@ -136,9 +137,10 @@ const participles = files.flatMap((file) => file.participles);
 const wideLines = files.flatMap((file) => file.wideLines);
 const per1000 = (count: number) => ((count / lines) * 1_000).toFixed(1);
 
+const listedAbove = process.argv.includes("--lets") ? 0 : 4;
 console.log(`${String(lines)} lines`);
 console.log(`captured lets: ${String(capturedCount)}, ${per1000(capturedCount)} per 1,000 lines`);
-for (const { where, count } of captured.filter((each) => each.count > 4))
+for (const { where, count } of captured.filter(({ count }) => count > listedAbove))
   console.log(`  ${String(count)} in ${where}`);
 const assertions = sum((file) => file.assertions);
 console.log(`x! and as: ${String(assertions)}, ${per1000(assertions)} per 1,000 lines`);
