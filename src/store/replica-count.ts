@@ -4,7 +4,7 @@ import type { Redis } from "./redis.ts";
 import { script } from "./script.ts";
 import { randomUUID } from "node:crypto";
 
-const ANNOUNCE_EVERY_MS = 5_000;
+const ANNOUNCE_EVERY_MS = 1_000;
 /** A replica that has not announced itself for this long has ended. */
 const ENDED_AFTER_MS = 15_000;
 /** Until Redis has answered; as many as share a budget while Redis is down. */
@@ -27,7 +27,7 @@ return redis.call('ZCARD', replicas)
 });
 
 /**
- * Counts the replicas that share a Redis: each announces itself there every five seconds, so no
+ * Counts the replicas that share a Redis: each announces itself there every second, so no
  * request waits for it. While Redis is down, the last count stays. Without Redis, it is one.
  */
 export function createReplicaCount(redis: Redis | undefined) {
