@@ -53,8 +53,22 @@ export function createEndpointRanking(needs: {
 }) {
   const { endpoints, log } = needs;
   const isOnly = endpoints.length === 1;
-  const callUnchecked: CallEndpoint = (...call) =>
-    needs.callEndpoint(...call).finally(startAnewAfterSuspension);
+  /** How often the machine was suspended. */
+  let suspensions = 0;
+  /**
+   * Throws {@link RpcError} `slot` if the machine was suspended during the call: the answer, or the
+   * failure, is from before.
+   */
+  const callUnchecked: CallEndpoint = async (...call) => {
+    startAnewAfterSuspension();
+    const suspensionsBefore = suspensions;
+    const answer = needs.callEndpoint(...call);
+    await Promise.allSettled([answer]);
+    startAnewAfterSuspension();
+    if (suspensions === suspensionsBefore) return answer;
+    const [endpoint, method] = call;
+    throw new RpcError("slot", method, endpoint.host);
+  };
   const partsNeeds = { ...needs, callEndpoint: callUnchecked };
   const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
   const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
@@ -89,6 +103,7 @@ export function createEndpointRanking(needs: {
    */
   function startAnewAfterSuspension(): void {
     if (!wasSuspended()) return;
+    suspensions++;
     failures.forget();
     refusals.forget();
     progress.forget();
@@ -97,6 +112,7 @@ export function createEndpointRanking(needs: {
   }
 
   function fail(endpoint: Endpoint, cause: unknown): void {
+    if (isOfSlot(cause)) return;
     membership.doubt(endpoint);
     failures.fail(endpoint, cause);
   }
@@ -155,8 +171,8 @@ export function createEndpointRanking(needs: {
      * backoff.
      */
     failed(endpoint: Endpoint, reason: unknown): void {
-      const isHealthy = isOfSlot(reason) || isRefusal(reason);
-      if (!isHealthy && (reason === "slow" || reason instanceof RpcError)) fail(endpoint, reason);
+      if (isRefusal(reason)) return;
+      if (reason === "slow" || reason instanceof RpcError) fail(endpoint, reason);
     },
 
     succeeded(endpoint: Endpoint): void {
