@@ -9,7 +9,7 @@ import type { Moment } from "./timeline.ts";
 /** The number of client addresses. Small enough that some exceed the rate limit. */
 const CALLERS = 4_000;
 /** Far longer than any timeout of the gateway. */
-const TIMEOUT_MS = 60_000;
+const TIMEOUT_MS = 900_000;
 /** If an account has coins, this fraction of its requests names coins. */
 const NAMING_COINS = 0.5;
 /**
