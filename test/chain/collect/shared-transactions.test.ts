@@ -1,4 +1,3 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { readConfig } from "../../../src/config.ts";
@@ -316,9 +315,21 @@ const BEHIND = rpcError({ code: -32005 });
 describeWithRedis("a transaction that accounts share, at two replicas", () => {
   let server: RedisServer;
   let other: SandboxCollector;
+  let whenReleased: Promise<unknown> | undefined;
+  /** The keys of the calls to Redis since it is held. */
+  let heldKeys = "";
   eachWithRedis((newServer, redis: Redis) => {
     server = newServer;
-    collector = createSandboxCollector(sandbox, { redis });
+    whenReleased = undefined;
+    const heldRedis: Redis = {
+      ...redis,
+      async run(script, call) {
+        heldKeys += String(script.toArguments(call).keys);
+        await whenReleased;
+        return redis.run(script, call);
+      },
+    };
+    collector = createSandboxCollector(sandbox, { redis: heldRedis });
     other = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
   /**
@@ -326,10 +337,14 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
    * transaction.
    */
   async function collectTogether(handles: readonly string[]) {
-    server.freeze();
+    const { promise, resolve: release } = Promise.withResolvers<undefined>();
+    whenReleased = promise;
+    heldKeys = "";
     const all = collectAll(handles);
-    await sleep(20);
-    server.thaw();
+    const haveAsked = () =>
+      handles.every((handle) => heldKeys.includes(sandbox.account(handle).address));
+    await expect.poll(haveAsked).toBe(true);
+    release(undefined);
     return all;
   }
   const sentBy = ({ calls }: TestSandbox["rpc"]) =>
