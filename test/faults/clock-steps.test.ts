@@ -5,7 +5,7 @@ import {
   startLyingEndpoint,
   type LyingEndpoint,
 } from "../support/doubles/lying-endpoint.ts";
-import { hold, isLook, isMethod } from "../support/sandbox.ts";
+import { hold, isLook, isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -87,13 +87,15 @@ describe("a machine that was suspended for 400 s", () => {
 
   async function startWithEndpoints(count: number): Promise<void> {
     await world.close();
-    world = await startWorld((sandbox) =>
-      Promise.resolve({
-        SOLANA_RPC_URL: [sandbox.rpc, sandbox.secondRpc]
-          .slice(0, count)
-          .map(({ url }) => url)
-          .join(),
-      }),
+    world = await startWorld(
+      (sandbox) =>
+        Promise.resolve({
+          SOLANA_RPC_URL: [sandbox.rpc, sandbox.secondRpc]
+            .slice(0, count)
+            .map(({ url }) => url)
+            .join(),
+        }),
+      { waits: { reportMs: NEVER_MS } },
     );
   }
   const collect = (handle: string) => world.collect(world.account(handle).id);

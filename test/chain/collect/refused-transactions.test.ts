@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
 import { createSandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
@@ -16,6 +16,7 @@ beforeEach(async () => {
     chain.setBalance(sandbox.account(handle).creatorVault, chain.rentExemptMinimum(0) + FEES);
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.clear();
   await sandbox.close();
 });
@@ -41,6 +42,8 @@ describe("an endpoint that refuses a transaction", () => {
   it.each(Object.keys(REFUSALS) as (keyof typeof REFUSALS)[])(
     "that another takes, because it %s, backs off for sends and simulations, and not for reads",
     async (how) => {
+      // No backoff ends, and no endpoint has been silent for long.
+      vi.spyOn(performance, "now").mockReturnValue(performance.now());
       const { rpc, secondRpc } = sandbox;
       rpc.faults.add({ ...REFUSES_VERSION_1, then: REFUSALS[how]() });
       const collector = collectorOf(rpc, secondRpc);
