@@ -36,7 +36,7 @@ import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
-import { createChainPlan } from "./fairness/chain-plan.ts";
+import { createChainCallPlan } from "./fairness/chain-call-plan.ts";
 import type { CallUpstream } from "./upstream/http.ts";
 import type { Redis } from "./store/redis.ts";
 
@@ -108,24 +108,24 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
   const feePayer = feePayerKeypair.publicKey.toBase58();
 
   const replicas = createReplicaCount(redis);
-  const chainPlan = createChainPlan({
+  const chainCallPlan = createChainCallPlan({
     callsPerSecond: config.rpcCallsPerSecond,
     replicas: replicas.count,
     refuse: (shortage) => new NoRoomError(shortage),
     metrics: budgetMetrics,
   });
-  const { own: ownCalls } = chainPlan;
+  const { own: ownCalls } = chainCallPlan;
   const rpc = createRpc({
     urls: solanaRpcUrl,
     rpcTimeoutMs: config.rpcTimeoutMs,
     callUpstream,
-    chainPlan,
+    chainCallPlan,
     log,
     ...overrides,
   });
   const floors = createFloors(rpc);
   const findings = createCoinFindings({ feePayer, redis });
-  const readWallets = createReadWallets({ rpc, floors, chainPlan });
+  const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const balances = createBalances({
     readWallets,
     findings,
@@ -244,7 +244,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     deploys: createDeployWatch({ rpc, registry, log, ...overrides }),
     live: createLiveBalances({
       balances,
-      batches: chainPlan.batchesOf("streams"),
+      batches: chainCallPlan.batchesOf("streams"),
       ...overrides,
     }),
     replicas,

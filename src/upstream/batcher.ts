@@ -1,4 +1,4 @@
-import type { Batches, Parts } from "../fairness/chain-plan.ts";
+import type { Batches, Parts } from "../fairness/chain-call-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 import { createDispatchClock } from "./dispatch-clock.ts";
 

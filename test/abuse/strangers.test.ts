@@ -10,7 +10,7 @@ import { NoRoomError } from "../../src/chain/rpc/rpc-error.ts";
 import { createFloors } from "../../src/chain/slots/floors.ts";
 import { createReadWallets } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
-import { createChainPlan } from "../../src/fairness/chain-plan.ts";
+import { createChainCallPlan } from "../../src/fairness/chain-call-plan.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createMeteredChain } from "../support/doubles/metered-chain.ts";
 
@@ -40,7 +40,7 @@ const newAccount = () => ACCOUNTS[asked++ % ACCOUNTS.length]!;
 function createSimulation() {
   const chain = createMeteredChain();
   const log = createLogger("silent");
-  const chainPlan = createChainPlan({
+  const chainCallPlan = createChainCallPlan({
     callsPerSecond: CALLS_PER_SECOND,
     replicas: () => 1,
     refuse: (shortage) => new NoRoomError(shortage),
@@ -48,10 +48,10 @@ function createSimulation() {
   });
   const { callUpstream } = chain;
   const urls = [new URL("http://chain")];
-  const rpc = createRpc({ urls, rpcTimeoutMs: 5_000, callUpstream, chainPlan, log });
+  const rpc = createRpc({ urls, rpcTimeoutMs: 5_000, callUpstream, chainCallPlan, log });
   const floors = createFloors(rpc);
-  const readWallets = createReadWallets({ rpc, floors, chainPlan });
-  const { readPage } = createHistory({ rpc, floors, ownCalls: chainPlan.own });
+  const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
+  const { readPage } = createHistory({ rpc, floors, ownCalls: chainCallPlan.own });
   const toCaller = (addressBlock: string) => ({
     addressBlock,
     signal: new AbortController().signal,
@@ -83,7 +83,7 @@ function createSimulation() {
         await rpc.getSignatureStatuses(["a"], { searchTransactionHistory: false });
       }
     };
-    await chainPlan.own(owner, run, 10);
+    await chainCallPlan.own(owner, run, 10);
   }
 
   const attacks = {

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Caller } from "../../fairness/caller.ts";
-import type { Batches, ChainPlan } from "../../fairness/chain-plan.ts";
+import type { Batches, ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createBatcher, type Ask } from "../../upstream/batcher.ts";
 import type { Amounts, Floors } from "../slots/floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
@@ -92,9 +92,9 @@ const MAX_WAIT_MS = 20;
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
   floors: Pick<Floors, "take" | "landedSlotOf">;
-  chainPlan: ChainPlan;
+  chainCallPlan: ChainCallPlan;
 }): ReadWallets {
-  const { rpc, floors, chainPlan } = needs;
+  const { rpc, floors, chainCallPlan } = needs;
   function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
@@ -167,8 +167,8 @@ export function createReadWallets(needs: {
       maxWaitMs: MAX_WAIT_MS,
       batches,
     });
-  const lookups = createReads(chainPlan.batchesOf("lookups"));
-  const collects = createReads(chainPlan.batchesOf("collects"));
+  const lookups = createReads(chainCallPlan.batchesOf("lookups"));
+  const collects = createReads(chainCallPlan.batchesOf("collects"));
   /** For live reads, which have taken their turn. */
   const streams = createReads();
 
@@ -177,7 +177,7 @@ export function createReadWallets(needs: {
       const { addressBlock, signal } = caller;
       return lookups.load(wallets, { blocks: [addressBlock], signal });
     }
-    const owner = chainPlan.owner();
+    const owner = chainCallPlan.owner();
     const blocks = [...(owner?.parts.keys() ?? ["service"])];
     const reads = owner?.use === "streams" ? streams : collects;
     return reads.load(wallets, { blocks, signal: owner?.signal });

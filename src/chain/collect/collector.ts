@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
@@ -89,7 +89,7 @@ export function createCollector(needs: {
   failedSimulations: FailedSimulations;
   maxRentLamports: Lamports;
   /** Runs a request's reads, which belong to its address block. */
-  ownCalls: ChainPlan["own"];
+  ownCalls: ChainCallPlan["own"];
   /** Limits how long a caller waits after its request. */
   collectTimeoutMs: number;
   log: Logger;

@@ -1,5 +1,5 @@
 import { toWideBlock } from "../../fairness/budget.ts";
-import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
@@ -105,7 +105,7 @@ export function createFlights(needs: {
   minCollectLamports: Lamports;
   metrics: CollectMetrics;
   /** Runs a flight, whose calls to the chain belong to the blocks that have the turn. */
-  ownCalls: ChainPlan["own"];
+  ownCalls: ChainCallPlan["own"];
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
-import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { UncollectedFees } from "../balances/balances.ts";
 import {
@@ -119,7 +119,7 @@ export function createTransactions(needs: {
   failedSimulations: FailedSimulations;
   maxPriorityFeeLamports: Lamports;
   /** Runs a preparation, whose calls to the chain belong to the blocks that pay. */
-  ownCalls: ChainPlan["own"];
+  ownCalls: ChainCallPlan["own"];
   /** The time between two polls for a landed transaction. */
   pollMs?: number | undefined;
   log: Logger;

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
-import { equalParts, type ChainPlan } from "../../fairness/chain-plan.ts";
+import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../slots/floors.ts";
@@ -65,7 +65,7 @@ export function createHistory(needs: {
   rpc: Pick<Rpc, "listTransactions" | "readTransaction" | "readAccounts">;
   floors: Pick<Floors, "landedSlotOf">;
   /** Runs code whose calls to the chain belong to an owner. */
-  ownCalls: ChainPlan["own"];
+  ownCalls: ChainCallPlan["own"];
   /** Tests pass a shorter wait. */
   rereadMs?: number | undefined;
 }) {

@@ -1,6 +1,6 @@
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
-import type { Batches, Parts } from "../../fairness/chain-plan.ts";
+import type { Batches, Parts } from "../../fairness/chain-call-plan.ts";
 import { inFairOrder } from "../../fairness/fair-order.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";

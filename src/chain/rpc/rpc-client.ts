@@ -1,4 +1,4 @@
-import type { ChainPlan } from "../../fairness/chain-plan.ts";
+import type { ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
@@ -22,13 +22,13 @@ export function createRpc(
     rpcTimeoutMs: number;
     callUpstream: CallUpstream;
     /** Absent: calls do not wait, and are not counted. */
-    chainPlan?: Pick<ChainPlan, "turn" | "count"> | undefined;
+    chainCallPlan?: Pick<ChainCallPlan, "turn" | "count"> | undefined;
     log: Logger;
   },
 ) {
-  const { callUpstream, chainPlan, rpcTimeoutMs, log } = needs;
+  const { callUpstream, chainCallPlan, rpcTimeoutMs, log } = needs;
   const endpoints = toEndpoints(needs.urls);
-  const callUnchecked = createCallEndpoint({ callUpstream, onCall: chainPlan?.count });
+  const callUnchecked = createCallEndpoint({ callUpstream, onCall: chainCallPlan?.count });
   const ranking = createEndpointRanking({
     endpoints,
     callEndpoint: callUnchecked,
@@ -37,7 +37,12 @@ export function createRpc(
   });
   const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
     ranking;
-  const failover = createFailover({ endpoints, ranking, takeTurn: chainPlan?.turn, rpcTimeoutMs });
+  const failover = createFailover({
+    endpoints,
+    ranking,
+    takeTurn: chainCallPlan?.turn,
+    rpcTimeoutMs,
+  });
   const { isDown, mayRecover } = ranking;
   const reads = { failover, callEndpoint, isReached, isDown, mayRecover };
   const readAccounts = createReadAccounts(reads);

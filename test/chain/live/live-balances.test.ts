@@ -7,7 +7,7 @@ import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
-import { createChainPlan } from "../../../src/fairness/chain-plan.ts";
+import { createChainCallPlan } from "../../../src/fairness/chain-call-plan.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/balances/wallets.ts";
 
@@ -39,7 +39,7 @@ function createChain(latencyMs = 100) {
     isDown: false,
     callsPerRead: 1,
     reads: [] as { readonly at: number; readonly addresses: readonly string[] }[],
-    plan: createChainPlan({
+    plan: createChainCallPlan({
       callsPerSecond: CALLS_PER_SECOND,
       replicas: () => 1,
       refuse: () => new Error("refused"),

@@ -49,7 +49,7 @@ afterEach(() => Promise.all(nodes.map((node) => node.close())));
  */
 const newClient = (urls: string[], rpcTimeoutMs = 60_000) => {
   const client = createRpc({
-    chainPlan: { turn: countTurn, count: () => undefined },
+    chainCallPlan: { turn: countTurn, count: () => undefined },
     urls: urls.map((url) => new URL(url)),
     rpcTimeoutMs,
     callUpstream: createCallUpstream(new Registry()),

@@ -4,7 +4,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRandom } from "../../bench/load/random.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { TRUSTED_BLOCK, type Shortage } from "../../src/fairness/budget.ts";
-import { createChainPlan, equalParts, type Use } from "../../src/fairness/chain-plan.ts";
+import { createChainCallPlan, equalParts, type Use } from "../../src/fairness/chain-call-plan.ts";
 
 const CALLS_PER_SECOND = 55;
 const PER_MINUTE = 60 * CALLS_PER_SECOND;
@@ -22,7 +22,7 @@ function createPlan({
   replicas = 1,
   countReplicas = () => replicas,
 } = {}) {
-  const plan = createChainPlan({
+  const plan = createChainCallPlan({
     callsPerSecond,
     replicas: countReplicas,
     refuse: (shortage) => new Refusal(shortage),

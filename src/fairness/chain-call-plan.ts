@@ -70,7 +70,7 @@ interface Waiter {
   readonly reject: (error: Error) => void;
 }
 
-export type ChainPlan = ReturnType<typeof createChainPlan>;
+export type ChainCallPlan = ReturnType<typeof createChainCallPlan>;
 
 /**
  * Every call to the chain has an owner, who takes it before it is made. In any second, all replicas
@@ -85,7 +85,7 @@ export type ChainPlan = ReturnType<typeof createChainPlan>;
  * for them. Calls without an owner, or after its code has ended, are the service's own: a few a
  * minute.
  */
-export function createChainPlan(needs: {
+export function createChainCallPlan(needs: {
   callsPerSecond: number;
   /** The number of replicas that share the plan. */
   replicas: () => number;
@@ -341,4 +341,4 @@ export function createChainPlan(needs: {
   };
 }
 
-export type Batches = ReturnType<ChainPlan["batchesOf"]>;
+export type Batches = ReturnType<ChainCallPlan["batchesOf"]>;
