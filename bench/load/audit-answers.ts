@@ -26,6 +26,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       problems.add(
         "a success from before the request",
         `${account.handle} at ${start.at} at replica ${replica}: ${answer.txSignature} landed at ${timeline.landedAt(answer.txSignature)}`,
+        start.at,
       );
     }
   }

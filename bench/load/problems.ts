@@ -7,26 +7,30 @@ export type Problems = ReturnType<typeof createProblems>;
 /** Collects the problems of a run, by kind, each with the faults at that time. */
 export function createProblems() {
   const byKind = new Map<string, string[]>();
-  /** When each fault ends; Infinity while it lasts. */
-  const endOfFaults = new Map<string, number>();
+  /** `to`: Infinity while the fault lasts. */
+  const faults: { readonly name: string; readonly from: number; to: number }[] = [];
 
-  function recentFaults(): string[] {
-    const since = Date.now() - FAULT_EFFECT_MS;
-    return [...endOfFaults].flatMap(([name, endsAt]) => (endsAt > since ? name : []));
-  }
+  const faultsAt = (time: number): string[] =>
+    faults.flatMap(({ name, from, to }) =>
+      from <= time && time < to + FAULT_EFFECT_MS ? name : [],
+    );
 
   return {
     faultBegan(name: string): void {
-      endOfFaults.set(name, Infinity);
+      faults.push({ name, from: Date.now(), to: Infinity });
     },
     faultEnded(name: string): void {
-      endOfFaults.set(name, Date.now());
+      for (const fault of faults)
+        if (fault.name === name && fault.to === Infinity) fault.to = Date.now();
     },
 
-    /** Records a problem. `kind` groups problems, `detail` says where one occurred. */
-    add(kind: string, detail: string): void {
-      const faults = recentFaults().join(", ") || "no fault";
-      byKind.set(kind, [...(byKind.get(kind) ?? []), `${detail} (during: ${faults})`]);
+    /**
+     * Records a problem. `kind` groups problems, `detail` says where one occurred, `at` when, in
+     * milliseconds since 1970.
+     */
+    add(kind: string, detail: string, at = Date.now()): void {
+      const names = [...new Set(faultsAt(at))].join(", ") || "no fault";
+      byKind.set(kind, [...(byKind.get(kind) ?? []), `${detail} (during: ${names})`]);
     },
     /** Returns a line for each kind, with the number of problems and the first details. */
     lines: () =>
