@@ -11,7 +11,7 @@ import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
-import { isLaterThan, type LandingProof } from "../slots/landing-proofs.ts";
+import { isLaterThan } from "../slots/landing-proofs.ts";
 import { lateError, type FlightState } from "./flight-state.ts";
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import {
@@ -103,8 +103,6 @@ export function createCollector(needs: {
     onWait: (state: () => FlightState) => void,
   ): Promise<CollectOutcome> {
     const { account, coins, caller, askedAt } = request;
-    /** Proves which transactions landed after the request. */
-    const ownProofs: LandingProof[] = [];
     /** The result of a transaction without the named coins: counts if nothing else is collected. */
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
@@ -156,7 +154,7 @@ export function createCollector(needs: {
           // It may have joined after the transaction was signed.
           const isOwn = isMember && isLaterThan(askedAt, end, []);
           const isLater =
-            isLaterThan(askedAt, end, ownProofs) ||
+            isLaterThan(askedAt, end, []) ||
             isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
           // Also an earlier transaction is the account's last collect.
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
@@ -167,7 +165,6 @@ export function createCollector(needs: {
           return undefined;
         }
         case "again":
-          if (read) ownProofs.push(read);
           return undefined;
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
