@@ -158,8 +158,30 @@ it.each([0, 1, 2])(
   },
 );
 
-it("amounts of the only endpoint that returns transactions are shown", async () => {
+it("amounts of the only endpoint that returns transactions are shown once the other has failed for some seconds", async () => {
   await start(2);
   endpoints[0]!.faults.add({ then: "reset", when: isMethod("getTransaction") });
-  expect(await readHistory()).toEqual(all);
+  const historyNow = async () => {
+    const { body } = await query();
+    return body.data.walletById.history?.nodes.map(({ signature }: any) => signature);
+  };
+  expect(await historyNow()).toBeUndefined();
+  await expect.poll(historyNow, { timeout: 60_000 }).toEqual(all);
 });
+
+it.each([0, 1, 2])(
+  "transfers that only endpoint %i calls failed, or leaves out while the others fail for a moment, are shown",
+  async (i) => {
+    await start(3);
+    const liar = endpoints[i]!;
+    liar.lie({
+      getSignaturesForAddress: (tellTruth) =>
+        tellTruth().map((each: any) => ({ ...each, err: "AccountInUse" })),
+    });
+    expect(await readHistory()).toEqual(all);
+    liar.lie({ getSignaturesForAddress: () => [] });
+    for (const { faults } of endpoints.filter((endpoint) => endpoint !== liar))
+      faults.add({ then: "reset", when: isMethod("getSignaturesForAddress"), times: 1 });
+    expect(await readHistory()).toEqual(all);
+  },
+);

@@ -123,7 +123,7 @@ describe("an endpoint that answers alone, while others fail for a moment,", () =
   });
 
   it.each(["getMultipleAccounts", "simulateTransaction"])(
-    "decides nothing while the other's %s still fails",
+    "decides nothing while the other's %s fails, until it has failed for some seconds",
     async (method) => {
       const mint = launchCoin("artist010");
       if (method === "getMultipleAccounts") lieAbout(() => true, leaveOut);
@@ -136,7 +136,10 @@ describe("an endpoint that answers alone, while others fail for a moment,", () =
           },
         });
       world.sandbox.rpc.faults.add({ then: "reset", when: isMethod(method) });
-      expect((await collect("artist010", [mint])).body).toMatchObject({ error: "COLLECT_FAILED" });
+      const codeOf = async () => (await collect("artist010", [mint])).body.error;
+      expect(await codeOf()).toBe("COLLECT_FAILED");
+      // Some providers do not serve all methods: then one endpoint must be enough.
+      await expect.poll(codeOf, { timeout: 60_000 }).toBe("NOTHING_TO_COLLECT");
     },
   );
 });

@@ -126,7 +126,7 @@ export function createTransactionReader(needs: {
     ): Promise<readonly ListedTransaction[] | undefined> {
       const lists = new Map<Endpoint, readonly ListedTransaction[]>();
       let list: readonly ListedTransaction[] = [];
-      await failover.call(
+      const listing = failover.call(
         async (endpoint, signal) => {
           const method = "getSignaturesForAddress";
           const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
@@ -164,7 +164,11 @@ export function createTransactionReader(needs: {
           list = agree(lists, limit);
         },
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
+        { needsOthers: true },
       );
+      await listing.catch((error: unknown) => {
+        if (lists.size < MIN_AGREEING) throw error;
+      });
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return isCursorUnknown ? undefined : list;
     },
@@ -219,14 +223,15 @@ function groupsOf(
  * Merges the lists of several endpoints, each up to `limit` long and newest first, into one. One
  * endpoint of several could invent transactions. So a transaction that one endpoint lists and at
  * least two do not is left out. If only one does not, it is doubtful: either could be right. A
- * list of `limit` transactions says nothing about older ones.
+ * list of `limit` transactions says nothing about older ones. A transaction has failed if all lists
+ * say so.
  */
 function agree(
   lists: ReadonlyMap<Endpoint, readonly ListedTransaction[]>,
   limit: number,
 ): readonly ListedTransaction[] {
   const votes = [...lists.values()].map((list) => ({
-    signatures: new Set(list.map(({ signature }) => signature)),
+    signatures: new Map(list.map(({ signature, hasFailed }) => [signature, hasFailed])),
     oldestSlot: list.length === limit ? list.at(-1)!.slot : -1,
   }));
   return [...lists.values()]
@@ -236,8 +241,9 @@ function agree(
       const omitting = votes.filter(
         ({ signatures, oldestSlot }) => !signatures.has(each.signature) && each.slot > oldestSlot,
       );
-      if (listing.length > 1 || omitting.length === 0) return each;
-      return omitting.length > 1 ? [] : { ...each, isDoubtful: true };
+      const hasFailed = listing.every(({ signatures }) => signatures.get(each.signature));
+      if (listing.length > 1 || omitting.length === 0) return { ...each, hasFailed };
+      return omitting.length > 1 ? [] : { ...each, hasFailed, isDoubtful: true };
     })
     .slice(0, limit);
 }
