@@ -11,11 +11,11 @@ interface Call<T> {
   /** Whether the call contains a transaction, which some endpoints may refuse. */
   readonly withTransaction: boolean;
   /**
-   * Whether an incomplete result counts only when the other endpoints have answered too, or have
+   * Whether an incomplete result now counts only when other endpoints have answered too, or have
    * failed for some seconds: one endpoint must not decide about money. Until then, the call throws
    * their error.
    */
-  readonly needsOthers: boolean;
+  readonly needsOthers: () => boolean;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
 }
@@ -104,20 +104,20 @@ function createVerdict<T>(
      * others, it is, unless it has failed for some seconds.
      */
     isWorthAsking: (candidate: Endpoint) =>
-      !(answer && (call.needsOthers ? ranking.isDown : ranking.backsOff)(candidate)),
+      !(answer && (call.needsOthers() ? ranking.isDown : ranking.backsOff)(candidate)),
 
     /**
      * With a result at hand, slow endpoints are not worth the wait, unless the call needs others.
      * Nor after a failure about the slot: when the call is retried, the answer that was refused for
      * its slot may be accepted.
      */
-    isEnough: () => (answer !== undefined && !call.needsOthers) || isOfSlot(failure),
+    isEnough: () => (answer !== undefined && !call.needsOthers()) || isOfSlot(failure),
 
     /**
      * Why the result does not count yet, if so: it is incomplete, and this is the error of another
      * endpoint that may soon answer.
      */
-    doubt: () => (call.needsOthers && answer === incomplete.last ? missingAnswer : undefined),
+    doubt: () => (call.needsOthers() && answer === incomplete.last ? missingAnswer : undefined),
 
     /** Returns the result, or throws the failure. */
     outcome(): T {
@@ -280,7 +280,10 @@ export function createFailover(needs: {
     call: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-      { avoided, needsOthers = false }: Partial<Pick<Call<T>, "avoided" | "needsOthers">> = {},
+      {
+        avoided,
+        needsOthers = () => false,
+      }: Partial<Pick<Call<T>, "avoided" | "needsOthers">> = {},
     ): Promise<T> => start({ attempt, isComplete, withTransaction: false, needsOthers, avoided }),
 
     /** Makes a call that waits for no turn. */
@@ -288,14 +291,14 @@ export function createFailover(needs: {
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
     ): Promise<T> =>
-      startAtOnce({ attempt, isComplete, withTransaction: false, needsOthers: false }),
+      startAtOnce({ attempt, isComplete, withTransaction: false, needsOthers: () => false }),
 
     /**
      * Makes a call that contains a transaction, last at endpoints that refuse transactions. An
      * incomplete result needs others.
      */
     callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: true, needsOthers: true }),
+      start({ attempt, isComplete, withTransaction: true, needsOthers: () => true }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's

@@ -199,7 +199,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
 
     const unusable = await failover.call(readAt, (result) => result === undefined, {
       avoided: avoidedEndpoint,
-      needsOthers,
+      needsOthers: () => needsOthers,
     });
     if (unusable) throw unusable;
   };

@@ -126,7 +126,7 @@ export function createTransactionReader(needs: {
     ): Promise<readonly ListedTransaction[] | undefined> {
       const lists = new Map<Endpoint, readonly ListedTransaction[]>();
       let list: readonly ListedTransaction[] = [];
-      const listing = failover.call(
+      await failover.call(
         async (endpoint, signal) => {
           const method = "getSignaturesForAddress";
           const options = { ...FINALIZED, ...toMinContextSlot(minSlot), limit };
@@ -164,11 +164,8 @@ export function createTransactionReader(needs: {
           list = agree(lists, limit);
         },
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
-        { needsOthers: true },
+        { needsOthers: () => lists.size < MIN_AGREEING },
       );
-      await listing.catch((error: unknown) => {
-        if (lists.size < MIN_AGREEING) throw error;
-      });
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return isCursorUnknown ? undefined : list;
     },
