@@ -138,7 +138,10 @@ export function createReadWallets(needs: {
           const reading = { group, state: decode(wallet, group) };
           const appraisal = wallet.appraise?.(reading.state);
           if (!appraisal) return show(i, reading) ? "taken" : "older";
-          const other = doubtedReadings.get(i);
+          const doubtedReading = doubtedReadings.get(i);
+          // An endpoint that is asked again does not confirm itself.
+          const isOfOther = doubtedReading?.group.endpoint !== group.endpoint;
+          const other = isOfOther ? doubtedReading : undefined;
           if (!appraisal.isEnough && !other) {
             doubtedReadings.set(i, { ...reading, gain: appraisal.gain });
             return "unusable";

@@ -12,7 +12,7 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
 import { isLaterThan } from "../slots/landing-proofs.ts";
-import { lateError, type FlightState } from "./flight-state.ts";
+import { lateError, openSignature, type FlightState } from "./flight-state.ts";
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import {
   hasNamedCoin,
@@ -291,7 +291,8 @@ export function createCollector(needs: {
           return outcome;
         } catch (error) {
           if (error instanceof NoRoomError) metrics.ended("refused");
-          throw error === signal.reason ? lateError(waitsFor()) : error;
+          const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
+          throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
         }
       });
     },

@@ -115,7 +115,7 @@ export function createHistory(needs: {
     for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
       reader.signal.throwIfAborted();
       const reading = await own(reader, () => rpc.readTransaction(signature, address));
-      if (reading && !reading.isAlone) {
+      if (reading && !(reading.isAlone && readsLeft > 1)) {
         const effect = {
           transfer: toTransfer(reading.transaction, signature, account),
           coins: sweptCoinsOf(reading.transaction, account),

@@ -26,7 +26,13 @@ export function createBlocks(needs: {
   rpcTimeoutMs: number;
   finalizedMaxAgeMs?: number | undefined;
 }) {
-  const { failover, ranking, rpcTimeoutMs, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
+  const {
+    endpoints,
+    failover,
+    ranking,
+    rpcTimeoutMs,
+    finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS,
+  } = needs;
   const { callEndpoint, takeHeight, newestSlot, isReached } = ranking;
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
@@ -78,20 +84,21 @@ export function createBlocks(needs: {
     /**
      * The newest finalized slot that two endpoints have reached, or that one reports and the chain
      * can have reached: the preferred endpoint may be behind. Fails if only one endpoint answers
-     * while another is not down, or, like other reads, if no endpoint has a current slot.
+     * while another is not down, or if one of two answers is too far ahead and a third is missing:
+     * either may be right. Like other reads, also fails if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
       const reportedSlots = results.flatMap((result) =>
         result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
       );
-      const up = needs.endpoints.filter((endpoint) => !ranking.isDown(endpoint));
-      if (reportedSlots.length < 2 && up.length > 1)
-        throw new RpcError("slot", "getSlot", up[0]!.host);
+      const up = endpoints.filter((endpoint) => !ranking.isDown(endpoint));
+      const newestFirst = reportedSlots.sort((a, b) => b - a);
       // Another endpoint has reached all slots but the first.
-      const slots = reportedSlots
-        .sort((a, b) => b - a)
-        .filter((slot, i) => i > 0 || isReached(slot));
+      const slots = newestFirst.filter((slot, i) => i > 0 || isReached(slot));
+      const isUnclear = slots.length < newestFirst.length && newestFirst.length < endpoints.length;
+      if (isUnclear || (newestFirst.length < 2 && up.length > 1))
+        throw new RpcError("slot", "getSlot", endpoints[0]!.host);
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },
   };

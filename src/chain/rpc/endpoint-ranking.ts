@@ -7,7 +7,6 @@ import { createEndpointBackoff } from "./endpoint-backoff.ts";
 import { createEndpointChecks } from "./endpoint-checks.ts";
 import { createEndpointMembership, IS_FOREIGN } from "./endpoint-membership.ts";
 import { createEndpointProgress, OVER_MS, toState } from "./endpoint-progress.ts";
-import { createMethodFailures } from "./method-failures.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
@@ -73,7 +72,6 @@ export function createEndpointRanking(needs: {
   const partsNeeds = { ...needs, callEndpoint: callUnchecked };
   const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
   const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
-  const methodFailures = createMethodFailures();
   const membership = createEndpointMembership(partsNeeds);
   const backsOff = (endpoint: Endpoint) =>
     membership.isForeign(endpoint) || failures.isBackingOff(endpoint);
@@ -162,10 +160,7 @@ export function createEndpointRanking(needs: {
      * Whether an endpoint that has just failed with this error may soon answer: others must not
      * decide alone meanwhile. Ask after `failed`.
      */
-    mayRecover(endpoint: Endpoint, error: unknown): boolean {
-      if (isRefusal(error) || isOfSlot(error) || isDown(endpoint)) return false;
-      return !(error instanceof RpcError && methodFailures.isDown(endpoint, error.method));
-    },
+    mayRecover: (endpoint: Endpoint, error: unknown) => !isRefusal(error) && !isDown(endpoint),
 
     /** Whether the endpoint's state has a fault, and a better endpoint answers. */
     hasFault: progress.isFaulty,
@@ -176,7 +171,6 @@ export function createEndpointRanking(needs: {
      */
     failed(endpoint: Endpoint, reason: unknown): void {
       if (isRefusal(reason)) return;
-      if (reason instanceof RpcError) methodFailures.fail(endpoint, reason.method);
       if (reason === "slow" || reason instanceof RpcError) fail(endpoint, reason);
     },
 
@@ -218,7 +212,6 @@ export function createEndpointRanking(needs: {
         const result = await (isOnly
           ? call()
           : membership.callVerified(endpoint, method, call, signal));
-        methodFailures.succeed(endpoint, method);
         if (!OF_NOW.includes(method)) return result;
         state = toState(result, params);
         const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };

@@ -3,6 +3,8 @@ import { withDeadline } from "./deadline.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import { hedge, type Verdict } from "./hedge.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
+import { createMethodFailures, type MethodFailures } from "./method-failures.ts";
+import type { RpcMethod } from "./rpc-results.ts";
 import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 
 interface Call<T> {
@@ -16,6 +18,8 @@ interface Call<T> {
    * their error.
    */
   readonly needsOthers: () => boolean;
+  /** Of a call that may need others. */
+  readonly method?: RpcMethod | undefined;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
 }
@@ -63,9 +67,11 @@ const sleepBetween = ([least, most]: readonly [number, number]) =>
 function createVerdict<T>(
   call: Call<T>,
   ranking: Ranking,
+  methodFailures: MethodFailures,
   waitsForBest: boolean,
   incomplete: Incomplete<T>,
 ) {
+  const { method = "" } = call;
   const refusing: Endpoint[] = [];
   /** The last error of an endpoint that may soon answer. */
   let missingAnswer: Error | undefined;
@@ -77,6 +83,7 @@ function createVerdict<T>(
   return {
     takeResult(endpoint: Endpoint, result: T): boolean {
       ranking.succeeded(endpoint);
+      methodFailures.succeed(endpoint, method);
       answer = { result };
       const isDone = call.isComplete(result);
       if (!isDone) {
@@ -90,8 +97,10 @@ function createVerdict<T>(
 
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
       ranking.failed(endpoint, error);
+      if (!isOfSlot(error)) methodFailures.fail(endpoint, method);
       if (isRefusal(error)) refusing.push(endpoint);
-      if (ranking.mayRecover(endpoint, error)) missingAnswer = error as Error;
+      if (ranking.mayRecover(endpoint, error) && !methodFailures.isDown(endpoint, method))
+        missingAnswer = error as Error;
       const waits = waitsForBest && isFirst && isOfSlot(error) && ranking.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
@@ -103,15 +112,19 @@ function createVerdict<T>(
      * With a result at hand, an endpoint that backs off is not worth the wait. If the call needs
      * others, it is, unless it has failed for some seconds.
      */
-    isWorthAsking: (candidate: Endpoint) =>
-      !(answer && (call.needsOthers() ? ranking.isDown : ranking.backsOff)(candidate)),
+    isWorthAsking(candidate: Endpoint): boolean {
+      if (!answer) return true;
+      if (!call.needsOthers()) return !ranking.backsOff(candidate);
+      const isDown = ranking.isDown(candidate) && ranking.backsOff(candidate);
+      return !isDown && !methodFailures.isDown(candidate, method);
+    },
 
     /**
      * With a result at hand, slow endpoints are not worth the wait, unless the call needs others.
      * Nor after a failure about the slot: when the call is retried, the answer that was refused for
      * its slot may be accepted.
      */
-    isEnough: () => (answer !== undefined && !call.needsOthers()) || isOfSlot(failure),
+    isEnough: () => (answer ? !call.needsOthers() : isOfSlot(failure)),
 
     /**
      * Why the result does not count yet, if so: it is incomplete, and this is the error of another
@@ -153,6 +166,8 @@ export function createFailover(needs: {
 }) {
   const { endpoints, ranking, takeTurn, rpcTimeoutMs } = needs;
 
+  const methodFailures = createMethodFailures();
+
   function avoiding(avoidedEndpoint: Endpoint | undefined, inOrder: readonly Endpoint[]) {
     if (!avoidedEndpoint || ranking.backsOff(avoidedEndpoint)) return inOrder;
     const { others = [], backingOff = [] } = Object.groupBy(
@@ -172,7 +187,7 @@ export function createFailover(needs: {
     waitsForBest: boolean,
     incomplete: Incomplete<T>,
   ) {
-    const verdict = createVerdict(call, ranking, waitsForBest, incomplete);
+    const verdict = createVerdict(call, ranking, methodFailures, waitsForBest, incomplete);
     const inOrder = avoiding(call.avoided, ranking.inOrder(call.withTransaction));
     const late = await hedge({
       candidates: inOrder.filter((endpoint) => !incomplete.endpoints.has(endpoint)),
@@ -198,8 +213,10 @@ export function createFailover(needs: {
         const { result, doubt } = await tryAll(call, deadline, waitsForBest, incomplete);
         ranking.check();
         if (!doubt) return result;
-        isLast = tries >= TRIES_FOR_OTHERS;
-        if (isLast || deadline.aborted) throw doubt;
+        isLast = tries >= TRIES_FOR_OTHERS || deadline.aborted;
+        // An endpoint that stays behind must not make calls fail.
+        if (isLast && isOfSlot(doubt)) return result;
+        if (isLast) throw doubt;
         await sleepBetween(CATCH_UP_MS);
       } catch (error) {
         if (isLast || !(error instanceof RpcError) || deadline.aborted) throw error;
@@ -275,16 +292,14 @@ export function createFailover(needs: {
   return {
     /**
      * Without `isComplete`, every result is complete. `avoided` is asked only after all other
-     * endpoints that work. `needsOthers`: see {@link Call}.
+     * endpoints that work. `needsOthers`, `method`: see {@link Call}.
      */
     call: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-      {
-        avoided,
-        needsOthers = () => false,
-      }: Partial<Pick<Call<T>, "avoided" | "needsOthers">> = {},
-    ): Promise<T> => start({ attempt, isComplete, withTransaction: false, needsOthers, avoided }),
+      options: Partial<Pick<Call<T>, "avoided" | "needsOthers" | "method">> = {},
+    ): Promise<T> =>
+      start({ attempt, isComplete, withTransaction: false, needsOthers: () => false, ...options }),
 
     /** Makes a call that waits for no turn. */
     callAtOnce: <T>(
@@ -297,8 +312,12 @@ export function createFailover(needs: {
      * Makes a call that contains a transaction, last at endpoints that refuse transactions. An
      * incomplete result needs others.
      */
-    callWithTransaction: <T>(attempt: Attempt<T>, isComplete: (result: T) => boolean): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: true, needsOthers: () => true }),
+    callWithTransaction: <T>(
+      method: RpcMethod,
+      attempt: Attempt<T>,
+      isComplete: (result: T) => boolean,
+    ): Promise<T> =>
+      start({ method, attempt, isComplete, withTransaction: true, needsOthers: () => true }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's

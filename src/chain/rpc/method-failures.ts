@@ -2,31 +2,45 @@ import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.
 import type { Endpoint } from "./rpc-endpoint.ts";
 
 /** As long as an endpoint that counts as down has failed at least. */
-const OVER_MS = 4_000;
+const DOWN_AFTER_MS = 4_000;
+/** A failure long after the last one is the first of others. */
+const OVER_MS = 60_000;
+
+interface Failures {
+  readonly since: MonotonicTime;
+  lastAt: MonotonicTime;
+}
+
+export type MethodFailures = ReturnType<typeof createMethodFailures>;
 
 /**
  * Knows which methods fail at which endpoints, also if others succeed there: some providers do not
  * serve all methods.
  */
 export function createMethodFailures() {
-  /** Since when each method has failed at an endpoint, without a success. */
-  const failingSince = new Map<Endpoint, Map<string, MonotonicTime>>();
+  /** The failures of each method at an endpoint, without a success. */
+  const all = new Map<Endpoint, Map<string, Failures>>();
 
   return {
+    /** Call also if the answer is unusable. */
     fail(endpoint: Endpoint, method: string): void {
-      const methods = failingSince.get(endpoint) ?? new Map<string, MonotonicTime>();
-      failingSince.set(endpoint, methods);
-      if (!methods.has(method)) methods.set(method, monotonicNow());
+      const methods = all.get(endpoint) ?? new Map<string, Failures>();
+      all.set(endpoint, methods);
+      const failures = methods.get(method);
+      const lastAt = monotonicNow();
+      if (failures && msSince(failures.lastAt) <= OVER_MS) failures.lastAt = lastAt;
+      else methods.set(method, { since: lastAt, lastAt });
     },
 
     succeed(endpoint: Endpoint, method: string): void {
-      failingSince.get(endpoint)?.delete(method);
+      all.get(endpoint)?.delete(method);
     },
 
-    /** Whether the method has failed for some seconds. */
+    /** Whether the method has failed for some seconds, and within the last minute. */
     isDown(endpoint: Endpoint, method: string): boolean {
-      const since = failingSince.get(endpoint)?.get(method);
-      return since !== undefined && msSince(since) >= OVER_MS;
+      const failures = all.get(endpoint)?.get(method);
+      if (!failures || msSince(failures.lastAt) > OVER_MS) return false;
+      return msSince(failures.since) >= DOWN_AFTER_MS;
     },
   };
 }

@@ -15,6 +15,8 @@ export interface Found {
   readonly accounts: Accounts;
   readonly slot: number;
   readonly rent: Rent;
+  /** Which endpoint showed them. */
+  readonly endpoint: Endpoint;
 }
 
 /**
@@ -164,7 +166,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
           // Another endpoint may have answered in the meantime.
           if (!open.has(index)) continue;
           const accounts = keys.map((key) => read[indexes.get(key)!]);
-          const result = isOfOneSlot(answers) ? take(index, { accounts, slot, rent }) : "unusable";
+          const group = { accounts, slot, rent, endpoint };
+          const result = isOfOneSlot(answers) ? take(index, group) : "unusable";
           if (result === "taken") open.delete(index);
           else refusals.add(result);
         }
@@ -200,6 +203,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     const unusable = await failover.call(readAt, (result) => result === undefined, {
       avoided: avoidedEndpoint,
       needsOthers: () => needsOthers,
+      method: "getMultipleAccounts",
     });
     if (unusable) throw unusable;
   };

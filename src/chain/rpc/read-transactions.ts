@@ -125,6 +125,7 @@ export function createTransactionReader(needs: {
       { before, limit, minSlot }: { before: string | undefined; limit: number; minSlot: number },
     ): Promise<readonly ListedTransaction[] | undefined> {
       const lists = new Map<Endpoint, readonly ListedTransaction[]>();
+      const answeredEndpoints = new Set<Endpoint>();
       let list: readonly ListedTransaction[] = [];
       await failover.call(
         async (endpoint, signal) => {
@@ -144,6 +145,7 @@ export function createTransactionReader(needs: {
               throw error;
             },
           );
+          answeredEndpoints.add(endpoint);
           if (!entries) return;
           const signatures = new Set(entries.map(({ signature }) => signature));
           const isNewestFirst = entries.every(
@@ -164,7 +166,10 @@ export function createTransactionReader(needs: {
           list = agree(lists, limit);
         },
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
-        { needsOthers: () => lists.size < MIN_AGREEING },
+        {
+          needsOthers: () => answeredEndpoints.size < MIN_AGREEING,
+          method: "getSignaturesForAddress",
+        },
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
       return isCursorUnknown ? undefined : list;

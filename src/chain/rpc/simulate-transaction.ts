@@ -93,6 +93,7 @@ export function createSimulations(needs: {
       const simulate = simulateAt(transaction, options);
       const simulations: Simulation[] = [];
       await failover.callWithTransaction(
+        "simulateTransaction",
         async (endpoint, signal): Promise<Simulation> => {
           const { value } = await simulate(endpoint, signal);
           const { err, unitsConsumed, accounts, preBalances, logs } = value;

@@ -106,24 +106,31 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     await behind.close();
   });
 
-  it("gets no success either while the preferred endpoint stands still, and the chain's slot jumps", async () => {
-    const { chain } = sandbox;
-    const old = chain.slot("finalized");
-    const still = await startLyingEndpoint(sandbox);
-    still.lie({ getSlot: () => old });
-    const rpcs = [still, sandbox.rpc, sandbox.secondRpc];
-    const collector = createSandboxCollector(sandbox, { rpcs });
-    const releases = rpcs.map((rpc) => hold(rpc, isMethod("getTransaction")));
-    const first = collector.collect("creator");
-    await expect.poll(() => still.calls.some(isMethod("getTransaction"))).toBe(true);
-    chain.advanceSlots(200);
-    const second = collector.collect("creator");
-    await expect.poll(() => still.calls.some(isMethod("getSlot"))).toBe(true);
-    for (const release of releases) release();
-    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
-    await still.close();
-  });
+  it.each([
+    { when: "the chain's slot jumps" },
+    { when: "the chain's slot jumps while another one fails", fails: true },
+  ])(
+    "gets no success either while the preferred endpoint stands still, and $when",
+    async ({ fails = false }) => {
+      const { chain } = sandbox;
+      const old = chain.slot("finalized");
+      const still = await startLyingEndpoint(sandbox);
+      still.lie({ getSlot: () => old });
+      if (fails) sandbox.secondRpc.faults.add({ when: isMethod("getSlot"), then: "reset" });
+      const rpcs = [still, sandbox.rpc, sandbox.secondRpc];
+      const collector = createSandboxCollector(sandbox, { rpcs });
+      const releases = rpcs.map((rpc) => hold(rpc, isMethod("getTransaction")));
+      const first = collector.collect("creator");
+      await expect.poll(() => still.calls.some(isMethod("getTransaction"))).toBe(true);
+      chain.advanceSlots(200);
+      const second = collector.collect("creator");
+      await expect.poll(() => still.calls.some(isMethod("getSlot"))).toBe(true);
+      for (const release of releases) release();
+      expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+      expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+      await still.close();
+    },
+  );
 
   it("gets no success either while only an endpoint that is behind reports a slot", async () => {
     const { chain } = sandbox;

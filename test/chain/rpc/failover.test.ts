@@ -239,6 +239,7 @@ describe("an incomplete result of a call with a transaction", () => {
     behave: (host: string) => Promise<string>,
   ) =>
     failover.callWithTransaction(
+      "simulateTransaction",
       ({ host }) => behave(host),
       (result) => result === "complete",
     );
