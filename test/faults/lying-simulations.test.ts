@@ -1,7 +1,11 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  dearerBy,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { isAccountsRead, isMethod } from "../support/sandbox.ts";
 import { startWithPreferredLiar } from "../support/preferred-liar.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -233,15 +237,6 @@ describe("compute units that the preferred endpoint understates", () => {
       .map(({ message }) => message.config!.configValues[1]!.value);
     expect(limits).toEqual([60_000, used]);
   });
-});
-
-/** The fee payer pays `lamports` more than it does. */
-const dearerBy = (lamports: number): Parameters<LyingEndpoint["lie"]>[0] => ({
-  simulateTransaction(tellTruth) {
-    const { context, value } = tellTruth();
-    const [payer, ...others] = value.preBalances;
-    return { context, value: { ...value, preBalances: [Number(payer) + lamports, ...others] } };
-  },
 });
 
 it("of two simulations that cost more than planned, the cheaper one counts", async () => {

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import { newMint } from "../support/new-mint.ts";
-import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { dearerBy, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWithPreferredLiar } from "../support/preferred-liar.ts";
 import type { World } from "../support/world.ts";
@@ -107,13 +107,7 @@ describe("an endpoint that answers alone, while others fail for a moment,", () =
 
   it("does not decide that a coin costs too much", async () => {
     const mint = launchCoin("artist010");
-    liar.lie({
-      simulateTransaction(tellTruth) {
-        const { context, value } = tellTruth();
-        const [payer, ...others] = value.preBalances;
-        return { context, value: { ...value, preBalances: [Number(payer) + SOL, ...others] } };
-      },
-    });
+    liar.lie(dearerBy(SOL));
     world.sandbox.rpc.faults.add({
       then: "reset",
       when: isMethod("simulateTransaction"),
@@ -127,14 +121,7 @@ describe("an endpoint that answers alone, while others fail for a moment,", () =
     async (method) => {
       const mint = launchCoin("artist010");
       if (method === "getMultipleAccounts") lieAbout(() => true, leaveOut);
-      else
-        liar.lie({
-          simulateTransaction(tellTruth) {
-            const { context, value } = tellTruth();
-            const [payer, ...others] = value.preBalances;
-            return { context, value: { ...value, preBalances: [Number(payer) + SOL, ...others] } };
-          },
-        });
+      else liar.lie(dearerBy(SOL));
       world.sandbox.rpc.faults.add({ then: "reset", when: isMethod(method) });
       const codeOf = async () => (await collect("artist010", [mint])).body.error;
       expect(await codeOf()).toBe("COLLECT_FAILED");

@@ -152,10 +152,10 @@ export function createCollector(needs: {
       switch (end.kind) {
         case "landed": {
           // It may have joined after the transaction was signed.
-          const isOwn = isMember && isLaterThan(askedAt, end, []);
+          const isSignedLater = isLaterThan(askedAt, end, []);
+          const isOwn = isMember && isSignedLater;
           const isLater =
-            isLaterThan(askedAt, end, []) ||
-            isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
+            isSignedLater || isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
           // Also an earlier transaction is the account's last collect.
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;

@@ -59,7 +59,7 @@ export function createEndpointRanking(needs: {
    * Throws {@link RpcError} `slot` if the machine was suspended during the call: the answer, or the
    * failure, is from before.
    */
-  const callUnchecked: CallEndpoint = async (...call) => {
+  const callUnsuspended: CallEndpoint = async (...call) => {
     startAnewAfterSuspension();
     const suspensionsBefore = suspensions;
     const answer = needs.callEndpoint(...call);
@@ -69,7 +69,7 @@ export function createEndpointRanking(needs: {
     const [endpoint, method] = call;
     throw new RpcError("slot", method, endpoint.host);
   };
-  const partsNeeds = { ...needs, callEndpoint: callUnchecked };
+  const partsNeeds = { ...needs, callEndpoint: callUnsuspended };
   const failures = createEndpointBackoff({ endpoints, warning: FAILS, log });
   const refusals = createEndpointBackoff({ endpoints, warning: REFUSES, log });
   const membership = createEndpointMembership(partsNeeds);
@@ -206,7 +206,7 @@ export function createEndpointRanking(needs: {
      * which some nodes ignore.
      */
     callEndpoint: (async (endpoint, method, params, signal) => {
-      const call = () => callUnchecked(endpoint, method, params, signal);
+      const call = () => callUnsuspended(endpoint, method, params, signal);
       let state: State;
       try {
         const result = await (isOnly

@@ -56,6 +56,15 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
   };
 }
 
+/** Simulations in which the fee payer pays `lamports` more than it does. */
+export const dearerBy = (lamports: number): Readonly<Record<string, Lie>> => ({
+  simulateTransaction(tellTruth) {
+    const { context, value } = tellTruth();
+    const [payer, ...others] = value.preBalances;
+    return { context, value: { ...value, preBalances: [Number(payer) + lamports, ...others] } };
+  },
+});
+
 /** For a {@link Lie}: fails the call with a JSON-RPC error. */
 export function refuse(code: number): never {
   throw new JsonRpcError(code, "refused");
