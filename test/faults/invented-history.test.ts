@@ -1,5 +1,6 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { afterEach, describe, expect, it } from "vitest";
+import { MIN_LOOKED_AT } from "../../src/chain/history/history.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -88,6 +89,28 @@ describe.each([
     expect(await readHistory()).toEqual(all);
   });
 });
+
+it.each([0, 1, 2])(
+  "an invented transaction in the slot in which the lists end fails no page: endpoint %i",
+  async (i) => {
+    await start(3);
+    const { chain } = world.sandbox;
+    const { address } = world.account("artist001");
+    // All transactions of the lists are in one slot, which is also the slot of their last.
+    const newer = Array.from({ length: MIN_LOOKED_AT + 1 }, () =>
+      chain.transfer(address, 1_000_000_000n),
+    );
+    chain.advanceSlots(32);
+    const invented = inventedSignature(0);
+    endpoints[i]!.lie({
+      getSignaturesForAddress(tellTruth, [, { limit }]) {
+        const truth = tellTruth();
+        return [{ ...truth[0], signature: invented }, ...truth].slice(0, limit);
+      },
+    });
+    expect(await readHistory()).toEqual(newer.toReversed().slice(0, 20));
+  },
+);
 
 describe("a transaction that only one of two endpoints lists", () => {
   it("is shown while that endpoint returns it, and is not kept", async () => {

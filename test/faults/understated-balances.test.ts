@@ -77,6 +77,29 @@ describe("an endpoint that hides fees alone does not decide that nothing waits",
   });
 });
 
+it("an endpoint does not confirm what it hides when another account of the batch is read again", async () => {
+  const { chain } = world.sandbox;
+  const [hidden, collected] = [world.account("artist010"), world.account("creator")];
+  const slot = chain.slot("finalized");
+  await collect("creator");
+  for (const { creatorVault } of [hidden, collected]) chain.setBalance(creatorVault, BigInt(SOL));
+  chain.advanceSlots(32);
+  const own = [hidden.creatorVault, hidden.ammVault, hidden.address];
+  // It reports a slot before that collect, so it is asked again for the account that was collected.
+  liar.lie({
+    getMultipleAccounts(tellTruth, [keys]) {
+      const { context, value } = tellTruth();
+      const hide = (account: any, i: number) => (own.includes(keys[i]) ? null : account);
+      return { context: { ...context, slot }, value: value.map(hide) };
+    },
+  });
+  const { body } = await world.graphql(
+    "mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) { success } }",
+    { collects: [hidden, collected].map(({ id }) => ({ socialId: id })) },
+  );
+  expect(body.data.collectMany).toEqual([{ success: true }, { success: true }]);
+});
+
 it("says that nothing waits after one read at each of two endpoints", async () => {
   world.forgetCalls();
   liar.calls.length = 0;

@@ -7,19 +7,23 @@ import { createMethodFailures, type MethodFailures } from "./method-failures.ts"
 import type { RpcMethod } from "./rpc-results.ts";
 import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 
+/**
+ * While `areNeeded`, an incomplete result of `method` counts only when other endpoints have answered
+ * too, or have failed for some seconds: one endpoint must not decide about money. Until then, the
+ * call throws their error.
+ */
+interface NeedForOthers {
+  readonly method: RpcMethod;
+  readonly areNeeded: () => boolean;
+}
+
 interface Call<T> {
   readonly attempt: Attempt<T>;
   readonly isComplete: (result: T) => boolean;
   /** Whether the call contains a transaction, which some endpoints may refuse. */
   readonly withTransaction: boolean;
-  /**
-   * Whether an incomplete result now counts only when other endpoints have answered too, or have
-   * failed for some seconds: one endpoint must not decide about money. Until then, the call throws
-   * their error.
-   */
-  readonly needsOthers: () => boolean;
-  /** Of a call that may need others. */
-  readonly method?: RpcMethod | undefined;
+  /** Absent if an incomplete result of one endpoint counts. */
+  readonly others?: NeedForOthers | undefined;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
 }
@@ -71,7 +75,8 @@ function createVerdict<T>(
   waitsForBest: boolean,
   incomplete: Incomplete<T>,
 ) {
-  const { method = "" } = call;
+  const { others } = call;
+  const needsOthers = () => others?.areNeeded() === true;
   const refusing: Endpoint[] = [];
   /** The last error of an endpoint that may soon answer. */
   let missingAnswer: Error | undefined;
@@ -83,7 +88,7 @@ function createVerdict<T>(
   return {
     takeResult(endpoint: Endpoint, result: T): boolean {
       ranking.succeeded(endpoint);
-      methodFailures.succeed(endpoint, method);
+      if (others) methodFailures.succeed(endpoint, others.method);
       answer = { result };
       const isDone = call.isComplete(result);
       if (!isDone) {
@@ -97,10 +102,12 @@ function createVerdict<T>(
 
     takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean {
       ranking.failed(endpoint, error);
-      if (!isOfSlot(error)) methodFailures.fail(endpoint, method);
       if (isRefusal(error)) refusing.push(endpoint);
-      if (ranking.mayRecover(endpoint, error) && !methodFailures.isDown(endpoint, method))
-        missingAnswer = error as Error;
+      if (others) {
+        if (!isOfSlot(error)) methodFailures.fail(endpoint, others.method);
+        if (ranking.mayRecover(endpoint, error) && !methodFailures.isDown(endpoint, others.method))
+          missingAnswer = error as Error;
+      }
       const waits = waitsForBest && isFirst && isOfSlot(error) && ranking.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
@@ -114,9 +121,9 @@ function createVerdict<T>(
      */
     isWorthAsking(candidate: Endpoint): boolean {
       if (!answer) return true;
-      if (!call.needsOthers()) return !ranking.backsOff(candidate);
+      if (!others?.areNeeded()) return !ranking.backsOff(candidate);
       const isDown = ranking.isDown(candidate) && ranking.backsOff(candidate);
-      return !isDown && !methodFailures.isDown(candidate, method);
+      return !isDown && !methodFailures.isDown(candidate, others.method);
     },
 
     /**
@@ -124,13 +131,13 @@ function createVerdict<T>(
      * Nor after a failure about the slot: when the call is retried, the answer that was refused for
      * its slot may be accepted.
      */
-    isEnough: () => (answer ? !call.needsOthers() : isOfSlot(failure)),
+    isEnough: () => (answer ? !needsOthers() : isOfSlot(failure)),
 
     /**
      * Why the result does not count yet, if so: it is incomplete, and this is the error of another
      * endpoint that may soon answer.
      */
-    doubt: () => (call.needsOthers() && answer === incomplete.last ? missingAnswer : undefined),
+    doubt: () => (needsOthers() && answer === incomplete.last ? missingAnswer : undefined),
 
     /** Returns the result, or throws the failure. */
     outcome(): T {
@@ -292,21 +299,19 @@ export function createFailover(needs: {
   return {
     /**
      * Without `isComplete`, every result is complete. `avoided` is asked only after all other
-     * endpoints that work. `needsOthers`, `method`: see {@link Call}.
+     * endpoints that work. `others`: see {@link NeedForOthers}.
      */
     call: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-      options: Partial<Pick<Call<T>, "avoided" | "needsOthers" | "method">> = {},
-    ): Promise<T> =>
-      start({ attempt, isComplete, withTransaction: false, needsOthers: () => false, ...options }),
+      options: Pick<Call<T>, "avoided" | "others"> = {},
+    ): Promise<T> => start({ attempt, isComplete, withTransaction: false, ...options }),
 
     /** Makes a call that waits for no turn. */
     callAtOnce: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-    ): Promise<T> =>
-      startAtOnce({ attempt, isComplete, withTransaction: false, needsOthers: () => false }),
+    ): Promise<T> => startAtOnce({ attempt, isComplete, withTransaction: false }),
 
     /**
      * Makes a call that contains a transaction, last at endpoints that refuse transactions. An
@@ -317,7 +322,12 @@ export function createFailover(needs: {
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean,
     ): Promise<T> =>
-      start({ method, attempt, isComplete, withTransaction: true, needsOthers: () => true }),
+      start({
+        attempt,
+        isComplete,
+        withTransaction: true,
+        others: { method, areNeeded: () => true },
+      }),
 
     /**
      * Makes a call at every configured endpoint at once, within `maxMs`. Returns each endpoint's

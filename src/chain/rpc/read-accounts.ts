@@ -202,8 +202,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
 
     const unusable = await failover.call(readAt, (result) => result === undefined, {
       avoided: avoidedEndpoint,
-      needsOthers: () => needsOthers,
-      method: "getMultipleAccounts",
+      others: needsOthers ? { method: "getMultipleAccounts", areNeeded: () => true } : undefined,
     });
     if (unusable) throw unusable;
   };

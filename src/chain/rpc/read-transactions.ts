@@ -167,8 +167,10 @@ export function createTransactionReader(needs: {
         },
         () => lists.size > 1 && list.filter(({ isDoubtful }) => !isDoubtful).length === limit,
         {
-          needsOthers: () => answeredEndpoints.size < MIN_AGREEING,
-          method: "getSignaturesForAddress",
+          others: {
+            method: "getSignaturesForAddress",
+            areNeeded: () => answeredEndpoints.size < MIN_AGREEING,
+          },
         },
       );
       const isCursorUnknown = list.length === 0 && before !== undefined && !(await isKnown(before));
@@ -225,8 +227,9 @@ function groupsOf(
  * Merges the lists of several endpoints, each up to `limit` long and newest first, into one. One
  * endpoint of several could invent transactions. So a transaction that one endpoint lists and at
  * least two do not is left out. If only one does not, it is doubtful: either could be right. A
- * list of `limit` transactions says nothing about older ones. A transaction has failed if all lists
- * say so.
+ * list of `limit` transactions says nothing about older ones; of those in its oldest slot it may
+ * have left some out, so one there that only another lists is doubtful. A transaction has failed if
+ * all lists say so.
  */
 function agree(
   lists: ReadonlyMap<Endpoint, readonly ListedTransaction[]>,
@@ -240,12 +243,13 @@ function agree(
     .reduce(merge)
     .flatMap((each) => {
       const listing = votes.filter(({ signatures }) => signatures.has(each.signature));
-      const omitting = votes.filter(
-        ({ signatures, oldestSlot }) => !signatures.has(each.signature) && each.slot > oldestSlot,
-      );
+      const others = votes.filter(({ signatures }) => !signatures.has(each.signature));
+      const omitting = others.filter(({ oldestSlot }) => each.slot > oldestSlot);
       const hasFailed = listing.every(({ signatures }) => signatures.get(each.signature));
-      if (listing.length > 1 || omitting.length === 0) return { ...each, hasFailed };
-      return omitting.length > 1 ? [] : { ...each, hasFailed, isDoubtful: true };
+      if (listing.length === 1 && omitting.length > 1) return [];
+      const isDoubtful =
+        listing.length === 1 && others.some(({ oldestSlot }) => each.slot >= oldestSlot);
+      return { ...each, hasFailed, isDoubtful };
     })
     .slice(0, limit);
 }

@@ -254,6 +254,17 @@ describe("an incomplete result of a call with a transaction", () => {
     expect(await answer).toBe("complete");
   });
 
+  it("waits for the answer of a slow endpoint after another one was behind", async () => {
+    const failover = newFailover();
+    const answer = call(failover, (host) => {
+      if (host === "first") return Promise.resolve("incomplete");
+      if (host === "second") return Promise.reject(new RpcError("slot", "getSlot", host));
+      return new Promise<string>((resolve) => setTimeout(resolve, 4_000, "complete"));
+    });
+    await vi.advanceTimersByTimeAsync(4_000);
+    expect(await answer).toBe("complete");
+  });
+
   it("is compared with an endpoint that has just failed", async () => {
     const failover = newFailover();
     await callOnce(failover, (host) =>
