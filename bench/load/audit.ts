@@ -92,7 +92,7 @@ export function audit(
       last.answer.kind === "error" &&
       SAYS_NOTHING_SENT.test(last.answer.message)
     )
-      problems.add("a transaction sent after its caller was told that none was", signature);
+      problems.add("a transaction sent after its caller was told that none was", signature, at);
   }
 
   function checkAlone(transaction: SentTransaction, vault: string): void {
@@ -100,7 +100,8 @@ export function audit(
     const open = sentOf.get(vault)!.find((other) => other.at < at && at < endOf(other));
     if (!open) return;
     if (signedAlone(open) || signedAlone(transaction)) signedBesideAnother++;
-    else problems.add("a second transaction for a vault", `${signature} beside ${open.signature}`);
+    else
+      problems.add("a second transaction for a vault", `${signature} beside ${open.signature}`, at);
   }
 
   for (const { signature } of forNothing) {
@@ -111,6 +112,7 @@ export function audit(
       problems.add(
         "a fee paid for nothing",
         [transaction, ...others.slice(-3)].map(describe).join("; "),
+        transaction?.at,
       );
   }
 

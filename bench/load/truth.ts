@@ -11,6 +11,8 @@ interface Request {
   readonly start: Moment;
 }
 
+/** A problem names this many states from the request's start on. */
+const MAX_STATES = 10;
 /** Smaller arrivals are left out of histories. */
 const MIN_ARRIVED = 100_000n;
 
@@ -80,7 +82,7 @@ export function createTruth(
 
   const describe = (id: string, start: Moment, mints: readonly string[]) => {
     const from = timeline.indexAt(id, start);
-    const states = timeline.statesOf(id).slice(from, from + 4);
+    const states = timeline.statesOf(id).slice(from, from + MAX_STATES);
     const shown = states.map(
       (state) => `${timeline.feesOf(state, mints)} + ${state.pda} from ${state.at}`,
     );
