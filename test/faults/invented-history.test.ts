@@ -181,6 +181,22 @@ it.each([0, 1, 2])(
   },
 );
 
+it("a transfer that one of two endpoints calls failed is shown, however slowly the other recovers", async () => {
+  await start(2);
+  const [liar, honest] = endpoints;
+  liar!.lie({
+    getTransaction(tellTruth) {
+      const truth = tellTruth();
+      return { ...truth, meta: { ...truth.meta, err: "AccountInUse" } };
+    },
+  });
+  honest!.faults.add({ then: "reset", when: isMethod("getTransaction"), times: 20 });
+  const { body } = await query();
+  expect(body.errors[0].extensions.code).toBe("LOOKUP_FAILED");
+  liar!.stopLying();
+  expect(await readHistory()).toEqual(all);
+});
+
 it("amounts of the only endpoint that returns transactions are shown", async () => {
   await start(2);
   endpoints[0]!.faults.add({ then: "reset", when: isMethod("getTransaction") });

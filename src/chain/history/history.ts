@@ -2,8 +2,10 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
+import { monotonicNow, msSince } from "../../time/monotonic.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../slots/floors.ts";
+import { DOWN_AFTER_MS } from "../rpc/method-failures.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { ListedTransaction } from "../rpc/read-transactions.ts";
@@ -42,11 +44,16 @@ const ADDRESSES_PER_ENTRY = 5;
 /** The most coins that {@link History.readCoinsSeen} returns: strangers can launch any number. */
 const MAX_COINS_SEEN = 100;
 /**
- * How many times to try to read a transaction: a node may list transactions that it cannot return
- * yet, and an endpoint that fails for a moment does not leave the amounts to another one alone.
+ * How many times to try to read a transaction that no endpoint returns: a node may list
+ * transactions that it cannot return yet.
  */
 const READS = 3;
 const REREAD_MS = 400;
+/**
+ * How long to try to read a transaction that only one endpoint returns, while another may soon
+ * answer: an endpoint that fails for a moment does not leave the amounts to another one alone.
+ */
+const ALONE_MS = DOWN_AFTER_MS;
 
 /** What a transaction did to an account. */
 interface Effect {
@@ -112,10 +119,11 @@ export function createHistory(needs: {
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
-    for (let readsLeft = READS; readsLeft > 0; readsLeft--) {
+    const startedAt = monotonicNow();
+    for (let reads = 1; ; reads++) {
       reader.signal.throwIfAborted();
       const reading = await own(reader, () => rpc.readTransaction(signature, address));
-      if (reading && !(reading.isAlone && readsLeft > 1)) {
+      if (reading && !(reading.isAlone && msSince(startedAt) < ALONE_MS)) {
         const effect = {
           transfer: toTransfer(reading.transaction, signature, account),
           coins: sweptCoinsOf(reading.transaction, account),
@@ -125,9 +133,10 @@ export function createHistory(needs: {
       }
       // One endpoint could invent signatures: they cost one read each, and fail nothing.
       if (isDoubtful && !reading) return undefined;
-      if (readsLeft > 1) await sleep(rereadMs);
+      if (!reading && reads >= READS)
+        throw new RpcError("unreadable", "getTransaction", "every endpoint");
+      await sleep(rereadMs);
     }
-    throw new RpcError("unreadable", "getTransaction", "every endpoint");
   }
 
   /** Returns a function that returns the mints of one of these lists of coins, each once. */

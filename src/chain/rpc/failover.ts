@@ -105,7 +105,7 @@ function createVerdict<T>(
       if (isRefusal(error)) refusing.push(endpoint);
       if (others) {
         if (!isOfSlot(error)) methodFailures.fail(endpoint, others.method);
-        if (ranking.mayRecover(endpoint, error) && !methodFailures.isDown(endpoint, others.method))
+        if (methodFailures.mayRecover(endpoint, others.method, error))
           missingAnswer = error as Error;
       }
       const waits = waitsForBest && isFirst && isOfSlot(error) && ranking.isBest(endpoint);
@@ -173,7 +173,7 @@ export function createFailover(needs: {
 }) {
   const { endpoints, ranking, takeTurn, rpcTimeoutMs } = needs;
 
-  const methodFailures = createMethodFailures();
+  const methodFailures = createMethodFailures(ranking);
 
   function avoiding(avoidedEndpoint: Endpoint | undefined, inOrder: readonly Endpoint[]) {
     if (!avoidedEndpoint || ranking.backsOff(avoidedEndpoint)) return inOrder;
@@ -241,18 +241,24 @@ export function createFailover(needs: {
     return startAtOnce(call);
   }
 
-  /** Makes a call at one endpoint, and tells the ranking how it ended. */
+  /**
+   * Makes a call at one endpoint, and tells the ranking how it ended. `method`: whose failures are
+   * recorded.
+   */
   async function callOne<T>(
     endpoint: Endpoint,
     attempt: Attempt<T>,
     deadline: AbortSignal,
+    method?: RpcMethod,
   ): Promise<T> {
     try {
       const result = await attempt(endpoint, deadline);
       ranking.succeeded(endpoint);
+      if (method) methodFailures.succeed(endpoint, method);
       return result;
     } catch (error) {
       ranking.failed(endpoint, error);
+      if (method && !isOfSlot(error)) methodFailures.fail(endpoint, method);
       throw error;
     }
   }
@@ -271,32 +277,38 @@ export function createFailover(needs: {
     some: readonly Endpoint[],
     attempt: Attempt<T>,
     toResult: (endpoint: Endpoint, error: unknown) => T,
+    method?: RpcMethod,
   ): Promise<T[]> =>
     Promise.all(
       some.map((endpoint) => {
         const maxMs = ranking.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
-        return withDeadline(maxMs, (deadline) => callOne(endpoint, attempt, deadline)).catch(
-          (error: unknown) => toResult(endpoint, error),
-        );
+        return withDeadline(maxMs, (deadline) =>
+          callOne(endpoint, attempt, deadline, method),
+        ).catch((error: unknown) => toResult(endpoint, error));
       }),
     );
 
   /**
    * Makes a call at the two best endpoints at once, and then at the others too, unless the two
-   * results are enough. `toResult` converts an endpoint's error. Never rejects.
+   * results are enough. `toResult` converts an endpoint's error. `method`: whose failures are
+   * recorded. Never rejects.
    */
   async function callTwoAtOnce<T>(
     attempt: Attempt<T>,
     toResult: (endpoint: Endpoint, error: unknown) => T,
     isEnough: (results: readonly T[]) => boolean,
+    method?: RpcMethod,
   ): Promise<T[]> {
     const candidates = ranking.inOrder();
-    const results = await callSome(candidates.slice(0, 2), attempt, toResult);
+    const results = await callSome(candidates.slice(0, 2), attempt, toResult, method);
     if (candidates.length <= 2 || isEnough(results)) return results;
-    return [...results, ...(await callSome(candidates.slice(2), attempt, toResult))];
+    return [...results, ...(await callSome(candidates.slice(2), attempt, toResult, method))];
   }
 
   return {
+    /** See {@link createMethodFailures}. */
+    mayRecover: methodFailures.mayRecover,
+
     /**
      * Without `isComplete`, every result is complete. `avoided` is asked only after all other
      * endpoints that work. `others`: see {@link NeedForOthers}.

@@ -1,8 +1,9 @@
 import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import type { EndpointRanking } from "./endpoint-ranking.ts";
 import type { Endpoint } from "./rpc-endpoint.ts";
 
 /** As long as an endpoint that counts as down has failed at least. */
-const DOWN_AFTER_MS = 4_000;
+export const DOWN_AFTER_MS = 4_000;
 /** A failure long after the last one is the first of others. */
 const OVER_MS = 60_000;
 
@@ -17,9 +18,16 @@ export type MethodFailures = ReturnType<typeof createMethodFailures>;
  * Knows which methods fail at which endpoints, also if others succeed there: some providers do not
  * serve all methods.
  */
-export function createMethodFailures() {
+export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover">) {
   /** The failures of each method at an endpoint, without a success. */
   const all = new Map<Endpoint, Map<string, Failures>>();
+
+  /** Whether the method has failed for some seconds, and within the last minute. */
+  function isDown(endpoint: Endpoint, method: string): boolean {
+    const failures = all.get(endpoint)?.get(method);
+    if (!failures || msSince(failures.lastAt) > OVER_MS) return false;
+    return msSince(failures.since) >= DOWN_AFTER_MS;
+  }
 
   return {
     /** Call also if the answer is unusable. */
@@ -36,11 +44,13 @@ export function createMethodFailures() {
       all.get(endpoint)?.delete(method);
     },
 
-    /** Whether the method has failed for some seconds, and within the last minute. */
-    isDown(endpoint: Endpoint, method: string): boolean {
-      const failures = all.get(endpoint)?.get(method);
-      if (!failures || msSince(failures.lastAt) > OVER_MS) return false;
-      return msSince(failures.since) >= DOWN_AFTER_MS;
-    },
+    isDown,
+
+    /**
+     * Whether an endpoint whose call of the method has just failed with this error may soon answer:
+     * others must not decide alone meanwhile. Ask after `fail`.
+     */
+    mayRecover: (endpoint: Endpoint, method: string, error: unknown): boolean =>
+      ranking.mayRecover(endpoint, error) && !isDown(endpoint, method),
   };
 }

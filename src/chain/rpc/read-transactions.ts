@@ -21,7 +21,7 @@ export interface ReadTransaction {
   readonly transaction: LandedTransaction;
   /** False if only one of several endpoints returns it. */
   readonly isCertain: boolean;
-  /** Whether another endpoint has failed only now: read again, because it may return another. */
+  /** Whether another endpoint may soon answer: read again, because it may return another. */
   readonly isAlone: boolean;
 }
 
@@ -97,10 +97,8 @@ export function createTransactionReader(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
   isReached: (slot: number) => boolean;
-  /** See {@link createEndpointRanking}. */
-  mayRecover: (endpoint: Endpoint, error: unknown) => boolean;
 }) {
-  const { failover, callEndpoint, isReached, mayRecover } = needs;
+  const { failover, callEndpoint, isReached } = needs;
 
   const readAt = createReadTransaction(needs);
 
@@ -187,19 +185,21 @@ export function createTransactionReader(needs: {
     ): Promise<ReadTransaction | undefined> {
       const readFrom = readAt(signature, (keys) => keys.includes(address));
       let isAlone = false;
+      const method = "getTransaction";
       const answers = await failover.callTwo<LandedTransaction | Error | undefined>(
         readFrom,
         (endpoint, error) => {
-          isAlone ||= mayRecover(endpoint, error);
+          isAlone ||= failover.mayRecover(endpoint, method, error);
           return error as Error;
         },
         (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),
+        method,
       );
       const quorum = Math.min(MIN_AGREEING, answers.length);
       const groups = groupsOf(answers);
       const agreeing = groups.find(({ length }) => length >= quorum);
       if (agreeing) return { transaction: agreeing[0]!, isCertain: true, isAlone: false };
-      if (groups.length > 1) throw new RpcError("unreadable", "getTransaction", "every endpoint");
+      if (groups.length > 1) throw new RpcError("unreadable", method, "every endpoint");
       const absent = answers.filter((answer) => answer === undefined).length;
       const transaction = groups[0]?.[0];
       if (transaction && absent < MIN_AGREEING) return { transaction, isCertain: false, isAlone };

@@ -43,8 +43,8 @@ export function createRpc(
     takeTurn: chainCallPlan?.turn,
     rpcTimeoutMs,
   });
-  const { isDown, mayRecover } = ranking;
-  const reads = { failover, callEndpoint, isReached, isDown, mayRecover };
+  const { isDown } = ranking;
+  const reads = { failover, callEndpoint, isReached, isDown };
   const readAccounts = createReadAccounts(reads);
   const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, ranking });
   const statuses = createSignatureStatuses({
