@@ -2,6 +2,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import { afterEach, describe, expect, it } from "vitest";
 import { MIN_LOOKED_AT } from "../../src/chain/history/history.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -195,6 +196,45 @@ it("a transfer that one of two endpoints calls failed is shown, however slowly t
   expect(body.errors[0].extensions.code).toBe("LOOKUP_FAILED");
   liar!.stopLying();
   expect(await readHistory()).toEqual(all);
+});
+
+it("coins and times that only the preferred of three endpoints reports are not shown", async () => {
+  await start(3);
+  const mint = newMint();
+  const { address, id } = world.account("newcomer");
+  world.sandbox.coins.launch({ mint, creator: address, fees: 1_000_000_000n });
+  await world.collect(id, {}, [mint]);
+  endpoints[0]!.lie({
+    getTransaction(tellTruth) {
+      const truth = tellTruth();
+      const { message } = truth.transaction;
+      for (const each of message.instructions) each.accounts = each.accounts.map(() => 1);
+      const meta = { ...truth.meta, innerInstructions: [] };
+      return { ...truth, meta, blockTime: 1_000_000_000 };
+    },
+  });
+  const { body } = await world.graphql(
+    `query History($id: String!) {
+      walletById(socialId: $id) { history(first: 1) { nodes { kind at mints } } }
+    }`,
+    { id },
+  );
+  const [transfer] = body.data.walletById.history.nodes;
+  expect(transfer).toMatchObject({ kind: "COLLECTED", mints: [mint] });
+  expect(new Date(transfer.at).getFullYear()).toBeGreaterThan(2001);
+});
+
+it("a block's time that only the preferred of three endpoints reports hides no last collect", async () => {
+  await start(3);
+  endpoints[0]!.lie({
+    getTransaction(tellTruth) {
+      const truth = tellTruth();
+      return truth && { ...truth, blockTime: 1_000_000_000 };
+    },
+  });
+  const collect = async () => (await world.collect(world.account("creator").id)).body;
+  const { txSignature } = await collect();
+  expect((await collect()).lastCollect).toMatchObject({ txSignature });
 });
 
 it("amounts of the only endpoint that returns transactions are shown", async () => {

@@ -73,7 +73,8 @@ export function decide(reports: readonly TransactionReport[], deadlines: Passed 
   const read = reports.flatMap((report) => (report.kind === "read" ? report.transaction : []));
   const same = largestGroup(read, contentOf);
   const [transaction] = same;
-  if (transaction && same.length >= quorum) return toLanded({ ...transaction, isCertain: true });
+  if (transaction && same.length >= quorum)
+    return toLanded({ ...transaction, blockTime: blockTimeOf(same), isCertain: true });
 
   const landings = reports.flatMap(landingOf);
   const agreeing = largestGroup(landings, outcomeOf);
@@ -142,8 +143,14 @@ const contentOf = ({ err, slot, fee, balances }: LandedTransaction): string =>
     [...balances].map(([address, { before, after }]) => [address, String(before), String(after)]),
   ]);
 
+/** Returns the time that all name which know it. */
+function blockTimeOf(transactions: readonly LandedTransaction[]): number | undefined {
+  const times = new Set(transactions.flatMap(({ blockTime }) => blockTime ?? []));
+  return times.size === 1 ? [...times][0] : undefined;
+}
+
 /** Returns the largest group of items with the same text. */
-function largestGroup<T>(items: readonly T[], toText: (item: T) => string): readonly T[] {
+export function largestGroup<T>(items: readonly T[], toText: (item: T) => string): readonly T[] {
   const groups = [...Map.groupBy(items, toText).values()];
   return groups.reduce<readonly T[]>((a, b) => (b.length > a.length ? b : a), []);
 }

@@ -47,8 +47,11 @@ const CATCH_UP_MS = [200, 400] as const;
  * How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s.
  */
 const TRIES_AT_BEST = 6;
-/** How many times endpoints are asked again that failed while another gave an incomplete result. */
-const TRIES_FOR_OTHERS = 4;
+/**
+ * How many times endpoints are asked that are behind while another gave an incomplete result: for
+ * about a second.
+ */
+const TRIES_WHILE_BEHIND = 4;
 
 type Ranking = Pick<
   EndpointRanking,
@@ -77,6 +80,9 @@ function createVerdict<T>(
 ) {
   const { others } = call;
   const needsOthers = () => others?.areNeeded() === true;
+  const isDown = (endpoint: Endpoint) =>
+    (ranking.isDown(endpoint) && ranking.backsOff(endpoint)) ||
+    (others !== undefined && methodFailures.isDown(endpoint, others.method));
   const refusing: Endpoint[] = [];
   /** The last error of an endpoint that may soon answer. */
   let missingAnswer: Error | undefined;
@@ -116,22 +122,22 @@ function createVerdict<T>(
     },
 
     /**
-     * With a result at hand, an endpoint that backs off is not worth the wait. If the call needs
-     * others, it is, unless it has failed for some seconds.
+     * With a result at hand, an endpoint that backs off is not worth a call. If the call needs
+     * others, it is, but for one that is down and has just failed.
      */
     isWorthAsking(candidate: Endpoint): boolean {
       if (!answer) return true;
       if (!others?.areNeeded()) return !ranking.backsOff(candidate);
-      const isDown = ranking.isDown(candidate) && ranking.backsOff(candidate);
-      return !isDown && !methodFailures.isDown(candidate, others.method);
+      return !isDown(candidate) || !methodFailures.hasJustFailed(candidate, others.method);
     },
 
     /**
-     * With a result at hand, slow endpoints are not worth the wait, unless the call needs others.
-     * Nor after a failure about the slot: when the call is retried, the answer that was refused for
-     * its slot may be accepted.
+     * With a result at hand, slow endpoints are not worth the wait, unless the call needs others,
+     * and these are not down. Nor after a failure about the slot: when the call is retried, the
+     * answer that was refused for its slot may be accepted.
      */
-    isEnough: () => (answer ? !needsOthers() : isOfSlot(failure)),
+    isEnough: (slow: Iterable<Endpoint>) =>
+      answer ? !needsOthers() || [...slow].every(isDown) : isOfSlot(failure),
 
     /**
      * Why the result does not count yet, if so: it is incomplete, and this is the error of another
@@ -161,8 +167,9 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints. A call that needs others waits for them, and asks those again that failed just
- * now. If they still fail, but have not failed for some seconds yet, the call fails too.
+ * slow endpoints. A call that needs others waits for them, and asks those that fail again and again,
+ * until they count as down: they have failed for some seconds. One that is down is asked at most
+ * once a second, and is not waited for if it is slow.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
@@ -220,11 +227,10 @@ export function createFailover(needs: {
         const { result, doubt } = await tryAll(call, deadline, waitsForBest, incomplete);
         ranking.check();
         if (!doubt) return result;
-        isLast = tries >= TRIES_FOR_OTHERS || deadline.aborted;
         // An endpoint that stays behind must not make calls fail.
-        if (isLast && isOfSlot(doubt)) return result;
-        if (isLast) throw doubt;
+        if (isOfSlot(doubt) && tries >= TRIES_WHILE_BEHIND) return result;
         await sleepBetween(CATCH_UP_MS);
+        if (deadline.aborted) throw doubt;
       } catch (error) {
         if (isLast || !(error instanceof RpcError) || deadline.aborted) throw error;
         isLast = !isBehind(error);

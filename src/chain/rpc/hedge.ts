@@ -6,14 +6,14 @@ export interface Verdict<T> {
   takeResult(endpoint: Endpoint, result: T): boolean;
   /** Takes an error. Returns whether it ends the call. `isFirst`: no other endpoint was asked. */
   takeError(endpoint: Endpoint, error: unknown, isFirst: boolean): boolean;
-  /** Whether the next candidate is worth the wait for its answer. */
+  /** Whether a candidate is worth the wait for its answer. */
   isWorthAsking(candidate: Endpoint): boolean;
-  /** Whether the call can end without the answers of slow endpoints. */
-  isEnough(): boolean;
+  /** Whether the call can end without the answers of these slow endpoints. */
+  isEnough(slow: Iterable<Endpoint>): boolean;
 }
 
 /**
- * Asks `candidates` in turn: the next one when an attempt ends, or when an endpoint has not
+ * Asks the `candidates` that are worth asking in turn: the next one when an attempt ends, or when an endpoint has not
  * answered within `slowMs`. Ends when the verdict says so, or when no attempt is open and no
  * candidate is left; then aborts the open attempts. An abort of `deadline` aborts all attempts.
  * Returns the endpoints that were too late: those without an answer, asked before the endpoint that
@@ -31,6 +31,7 @@ export function hedge<T>(needs: {
   const stop = new AbortController();
   const open = new Set<Endpoint>();
   const slow = new Set<Endpoint>();
+  let nextIndex = 0;
   let askedCount = 0;
   let isSettled = false;
   const giveUp = () => {
@@ -47,8 +48,9 @@ export function hedge<T>(needs: {
       resolve(late);
     }
 
-    function start(): void {
-      const index = askedCount++;
+    function start(index: number): void {
+      nextIndex = index + 1;
+      askedCount++;
       const endpoint = candidates[index]!;
       open.add(endpoint);
       const timer = setTimeout(() => {
@@ -77,12 +79,13 @@ export function hedge<T>(needs: {
     /** Asks the next candidate, waits for the open attempts, or ends the call. */
     function goOn(): void {
       if (isSettled) return;
-      const candidate = stop.signal.aborted ? undefined : candidates[askedCount];
-      if (candidate && verdict.isWorthAsking(candidate)) start();
-      else if (open.size === 0 || (verdict.isEnough() && slow.isSupersetOf(open)))
+      const rest = stop.signal.aborted ? [] : candidates.slice(nextIndex);
+      const ahead = rest.findIndex((candidate) => verdict.isWorthAsking(candidate));
+      if (ahead >= 0) start(nextIndex + ahead);
+      else if (open.size === 0 || (slow.isSupersetOf(open) && verdict.isEnough(open)))
         settle([...open]);
     }
 
-    start();
+    start(0);
   });
 }

@@ -1,11 +1,14 @@
 import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import type { Endpoint } from "./rpc-endpoint.ts";
+import { isUnsupported } from "./rpc-error.ts";
 
 /** As long as an endpoint that counts as down has failed at least. */
 export const DOWN_AFTER_MS = 4_000;
+/** For how long a failure has just been: then, an endpoint that is down may answer again. */
+const JUST_MS = 1_000;
 /** A failure long after the last one is the first of others. */
-const OVER_MS = 60_000;
+const OVER_MS = 10_000;
 
 interface Failures {
   readonly since: MonotonicTime;
@@ -22,7 +25,7 @@ export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover"
   /** The failures of each method at an endpoint, without a success. */
   const all = new Map<Endpoint, Map<string, Failures>>();
 
-  /** Whether the method has failed for some seconds, and within the last minute. */
+  /** Whether the method has failed for some seconds, the last time not long ago. */
   function isDown(endpoint: Endpoint, method: string): boolean {
     const failures = all.get(endpoint)?.get(method);
     if (!failures || msSince(failures.lastAt) > OVER_MS) return false;
@@ -46,11 +49,16 @@ export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover"
 
     isDown,
 
+    hasJustFailed(endpoint: Endpoint, method: string): boolean {
+      const failures = all.get(endpoint)?.get(method);
+      return failures !== undefined && msSince(failures.lastAt) < JUST_MS;
+    },
+
     /**
      * Whether an endpoint whose call of the method has just failed with this error may soon answer:
      * others must not decide alone meanwhile. Ask after `fail`.
      */
     mayRecover: (endpoint: Endpoint, method: string, error: unknown): boolean =>
-      ranking.mayRecover(endpoint, error) && !isDown(endpoint, method),
+      ranking.mayRecover(endpoint, error) && !isUnsupported(error) && !isDown(endpoint, method),
   };
 }

@@ -2,6 +2,7 @@ import type { Lamports } from "../primitives/lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { FINALIZED } from "./commitment.ts";
+import { largestGroup } from "./decide-outcome.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
@@ -177,7 +178,7 @@ export function createTransactionReader(needs: {
 
     /**
      * Reads a transaction, which names `address`, at two endpoints, and at the others if these do
-     * not agree. Undefined while no endpoint has it, or if only one of three has it.
+     * not agree. Of those that agree about the balances, most also agree about the rest. Undefined while no endpoint has it, or if only one of three has it.
      */
     async readTransaction(
       signature: string,
@@ -192,13 +193,15 @@ export function createTransactionReader(needs: {
           isAlone ||= failover.mayRecover(endpoint, method, error);
           return error as Error;
         },
-        (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),
+        (some) => groupsOf(some, contentOf).some(({ length }) => length >= MIN_AGREEING),
         method,
       );
       const quorum = Math.min(MIN_AGREEING, answers.length);
-      const groups = groupsOf(answers);
+      const groups = groupsOf(answers, movesOf);
       const agreeing = groups.find(({ length }) => length >= quorum);
-      if (agreeing) return { transaction: agreeing[0]!, isCertain: true, isAlone: false };
+      const same = largestGroup(agreeing ?? [], contentOf);
+      if (same[0])
+        return { transaction: same[0], isCertain: same.length >= quorum, isAlone: false };
       if (groups.length > 1) throw new RpcError("unreadable", method, "every endpoint");
       const absent = answers.filter((answer) => answer === undefined).length;
       const transaction = groups[0]?.[0];
@@ -210,17 +213,24 @@ export function createTransactionReader(needs: {
   };
 }
 
-/** Groups the transactions among endpoints' answers by what they did to balances. */
+/** What a transaction did to balances. */
+const movesOf = ({ err, balances }: LandedTransaction): string =>
+  JSON.stringify([
+    err,
+    ...[...balances].map(([address, { before, after }]) => `${address} ${before} ${after}`),
+  ]);
+
+/** All that a history shows of a transaction. */
+const contentOf = (transaction: LandedTransaction): string =>
+  JSON.stringify([movesOf(transaction), transaction.blockTime, transaction.instructions]);
+
+/** Groups the transactions among endpoints' answers. */
 function groupsOf(
   answers: readonly (LandedTransaction | Error | undefined)[],
+  toText: (transaction: LandedTransaction) => string,
 ): readonly (readonly LandedTransaction[])[] {
   const transactions = answers.flatMap((each) => (each instanceof Error ? [] : (each ?? [])));
-  const textOf = ({ err, balances }: LandedTransaction) =>
-    JSON.stringify([
-      err,
-      ...[...balances].map(([address, { before, after }]) => `${address} ${before} ${after}`),
-    ]);
-  return [...Map.groupBy(transactions, textOf).values()];
+  return [...Map.groupBy(transactions, toText).values()];
 }
 
 /**

@@ -22,6 +22,7 @@ export type RpcFailure =
   | "refused"
   | "no-room";
 
+const METHOD_NOT_FOUND = -32601;
 const UNSUPPORTED_VERSION = -32015;
 const INVALID_PARAMS = -32602;
 /**
@@ -104,6 +105,11 @@ export const isBehind = about((error) => isOfSlot(error) || error.code === NODE_
 
 /** Whether the node refuses a transaction, which another node may take. */
 export const isRefusal = about(({ failure }) => failure === "refused");
+
+/** Whether the node does not serve the method. */
+export const isUnsupported = about(
+  ({ failure, code }) => failure === "error" && code === METHOD_NOT_FOUND,
+);
 
 export const isOfAccount = about(({ failure }) => failure === "account");
 

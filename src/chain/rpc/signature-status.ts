@@ -172,7 +172,10 @@ export function createSignatureStatuses(
             readers.push(endpoint);
             return { kind: "read", transaction };
           }
-          if (!withStatus) return { kind: "unknown" };
+          if (!withStatus) {
+            if (failures.has(endpoint)) throw failures.get(endpoint);
+            return { kind: "unknown" };
+          }
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
           if (status?.isFinal) return toFound(status);

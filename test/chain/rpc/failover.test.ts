@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createEndpointRanking } from "../../../src/chain/rpc/endpoint-ranking.ts";
 import { createFailover } from "../../../src/chain/rpc/failover.ts";
@@ -263,6 +264,36 @@ describe("an incomplete result of a call with a transaction", () => {
     });
     await vi.advanceTimersByTimeAsync(4_000);
     expect(await answer).toBe("complete");
+  });
+
+  /** Lets the time pass until an answer comes. Waits between tries are real: they pass slower. */
+  async function settle(answer: Promise<string>): Promise<string> {
+    const over = answer.then(() => true);
+    while (!(await Promise.race([over, sleep(50, false)]))) await vi.advanceTimersByTimeAsync(100);
+    return answer;
+  }
+
+  it("goes on to the third endpoint when the second has failed for some seconds", async () => {
+    const failover = newFailover();
+    const behave = (third: string) => (host: string) =>
+      host === "second"
+        ? Promise.reject(down(host))
+        : Promise.resolve(host === "third" ? third : "incomplete");
+    expect(await settle(call(failover, behave("incomplete")))).toBe("incomplete");
+    expect(await settle(call(failover, behave("complete")))).toBe("complete");
+  });
+
+  it("waits only briefly for endpoints that are slow and down", async () => {
+    const failover = newFailover();
+    const behave = (host: string) =>
+      host === "first" ? Promise.resolve("incomplete") : Promise.reject(down(host));
+    expect(await settle(call(failover, behave))).toBe("incomplete");
+    const answer = call(failover, (host) =>
+      host === "first" ? Promise.resolve("incomplete") : new Promise(() => undefined),
+    );
+    // A fifth of the timeout for each.
+    await vi.advanceTimersByTimeAsync(2_000);
+    expect(await answer).toBe("incomplete");
   });
 
   it("is compared with an endpoint that has just failed", async () => {
