@@ -1,5 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { reasonOf } from "../observability/thrown.ts";
 import { createLruCache } from "../store/lru-cache.ts";
 import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../time/monotonic.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
@@ -236,7 +237,7 @@ export function createChainCallPlan(needs: {
 
   /** Why a waiting call is not made: its owner has left, or its blocks have used their shares. */
   const reasonToDrop = ({ signal, blocks }: Waiter): Error | undefined =>
-    signal?.aborted ? (signal.reason as Error) : refusalOf(blocks());
+    signal?.aborted ? reasonOf(signal) : refusalOf(blocks());
 
   function giveTurns(): void {
     refill();

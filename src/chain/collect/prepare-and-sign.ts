@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
+import { toError } from "../../observability/thrown.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
@@ -302,7 +303,7 @@ export function createTransactions(needs: {
     try {
       await ownCalls({ use: "collects", parts }, () => tryPrepare(members, settle, attempt));
     } catch (error) {
-      for (const member of members) settle(member, error as Error);
+      for (const member of members) settle(member, toError(error));
     }
   }
 

@@ -1,3 +1,4 @@
+import { toError } from "../../observability/thrown.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
@@ -191,7 +192,7 @@ export function createTransactionReader(needs: {
         readFrom,
         (endpoint, error) => {
           isAlone ||= mayRecover(endpoint, error);
-          return error as Error;
+          return toError(error);
         },
         (some) => groupsOf(some).some(({ length }) => length >= MIN_AGREEING),
       );
