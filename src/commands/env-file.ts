@@ -32,7 +32,7 @@ export function loadEnvFile(path: string): EnvFile {
     const code = codeOf(error);
     if (code === "ENOENT") return { names: new Set(), warnings: [] };
     throw new ConfigError([
-      `${path} cannot be read (${String(code)}): expected a file of NAME=value lines`,
+      `${path} cannot be read (${code}): expected a file of NAME=value lines`,
     ]);
   }
   const { broken, warnings } = checkLines(text);

@@ -7,6 +7,7 @@ export function toError(value: unknown): Error {
 export const reasonOf = (signal: AbortSignal): Error => toError(signal.reason);
 
 /** The `code` of an Error, such as Node's `ENOENT`. */
-export function codeOf(value: unknown): unknown {
-  return value instanceof Error && "code" in value ? value.code : undefined;
+export function codeOf(value: unknown): string | number | undefined {
+  const code = value instanceof Error && "code" in value ? value.code : undefined;
+  return typeof code === "string" || typeof code === "number" ? code : undefined;
 }

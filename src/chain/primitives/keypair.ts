@@ -37,7 +37,7 @@ function readKeyFile(path: string): string {
     const triedPath = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
     throw new Error(
-      `${EXPECTED}; the value is not a key, and cannot be read as a file${triedPath} (${String(code)})${hint}`,
+      `${EXPECTED}; the value is not a key, and cannot be read as a file${triedPath} (${code})${hint}`,
     );
   }
 }
