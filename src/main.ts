@@ -15,6 +15,7 @@ import {
 } from "./config.ts";
 import { listen, type Responder } from "./http/server.ts";
 import { createLogger, type DestinationStream, type Logger } from "./observability/log.ts";
+import { codeOf, toError } from "./observability/thrown.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
 
@@ -103,7 +104,7 @@ function readArguments(args: readonly string[]) {
     return parseArgs({ args: [...args], options: OPTIONS, allowPositionals: true });
   } catch (error) {
     // Drop Node's advice on how to pass the option as a positional argument.
-    const [message] = (error as Error).message.split(". To specify");
+    const [message] = toError(error).message.split(". To specify");
     throw new ConfigError([`${message}; run npm start -- --help`]);
   }
 }
@@ -130,7 +131,7 @@ async function importSandbox() {
   try {
     if (vm) return await import("./sandbox/sandbox.ts");
   } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== "ERR_MODULE_NOT_FOUND") throw error;
+    if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
   }
   throw new ConfigError([
     `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
@@ -181,7 +182,7 @@ async function listenOnAll(
   try {
     return await listen(responder, at);
   } catch (error) {
-    if (at.host !== "::" || (error as NodeJS.ErrnoException).code !== "EAFNOSUPPORT") throw error;
+    if (at.host !== "::" || codeOf(error) !== "EAFNOSUPPORT") throw error;
     log.warn("HOST: this machine has no IPv6, so the service listens at 0.0.0.0 instead of ::");
     return listen(responder, { ...at, host: "0.0.0.0" });
   }

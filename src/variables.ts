@@ -8,6 +8,7 @@ import {
 import { toLamports } from "./chain/primitives/lamports.ts";
 import { LAUNCHPAD_PROGRAMS, NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
+import { toError } from "./observability/thrown.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
@@ -315,7 +316,7 @@ function parsedBy<T>(parse: (text: string) => T) {
     try {
       return parse(text);
     } catch (error) {
-      context.addIssue((error as Error).message);
+      context.addIssue(toError(error).message);
       return z.NEVER;
     }
   };
@@ -352,7 +353,7 @@ function parseEntry(text: string, place: number, count: number): URL {
     return parseUrl(text);
   } catch (error) {
     const problem = text === "" ? " is empty" : /\s/.test(text) ? " contains a space" : "";
-    throw new Error(`${(error as Error).message}: entry ${place} of ${count}${problem}`);
+    throw new Error(`${toError(error).message}: entry ${place} of ${count}${problem}`);
   }
 }
 

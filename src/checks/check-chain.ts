@@ -9,6 +9,7 @@ import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
+import { toError } from "../observability/thrown.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -54,9 +55,7 @@ export async function checkChain(needs: {
   const [endpoints, simulationErrors, accounts] = await Promise.all([
     rpc.readClusters(),
     rpc.simulateAtEach(transferNothing(feePayer)),
-    Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(
-      (error: unknown) => error as Error,
-    ),
+    Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(toError),
   ]);
   const genesisHash = endpoints.find((each) => each.genesisHash)?.genesisHash;
   const cluster = nameOfCluster(genesisHash);

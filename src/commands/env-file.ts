@@ -1,6 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
 import { ConfigError } from "../config.ts";
+import { codeOf } from "../observability/thrown.ts";
 import { isReadableByAll } from "./risky-variables.ts";
 
 /**
@@ -28,7 +29,7 @@ export function loadEnvFile(path: string): EnvFile {
     // Some editors put a byte-order mark first.
     text = readFileSync(path, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
+    const code = codeOf(error);
     if (code === "ENOENT") return { names: new Set(), warnings: [] };
     throw new ConfigError([
       `${path} cannot be read (${code}): expected a file of NAME=value lines`,

@@ -8,6 +8,7 @@ import { isRefusal, refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { REFUSES } from "../checks/check-chain.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
+import { toError } from "../observability/thrown.ts";
 import type { CallUpstream } from "../upstream/http.ts";
 import { monotonicNow, type MonotonicTime, msBetween, msSince } from "../time/monotonic.ts";
 
@@ -69,10 +70,7 @@ export function createExamineEndpoints(needs: {
         call("getMultipleAccounts", [
           LARGEST_CALL,
           { encoding: "base64", dataSlice: NO_DATA },
-        ]).then(
-          () => undefined,
-          (error: unknown) => error as Error,
-        ),
+        ]).then(() => undefined, toError),
       ]);
       if (pace) paces.push(pace);
       const facts = [

@@ -59,8 +59,8 @@ function findWords(name: string): string | undefined {
     const words = candidate.split("_");
     return words[0] === first ? others.filter((word) => words.includes(word)).length : 0;
   };
-  const closest = VARIABLE_NAMES.toSorted((a, b) => common(b) - common(a))[0]!;
-  return common(closest) === 0 ? undefined : closest;
+  const [closest] = VARIABLE_NAMES.toSorted((a, b) => common(b) - common(a));
+  return closest !== undefined && common(closest) > 0 ? closest : undefined;
 }
 
 /** A word without the endings that people add or leave out: PROXIES, TRUSTED, ORIGINS. */

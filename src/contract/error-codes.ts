@@ -136,6 +136,10 @@ export const ERROR_CODES = {
 
 export type ErrorCode = keyof typeof ERROR_CODES;
 
+export function isErrorCode(code: string): code is ErrorCode {
+  return Object.hasOwn(ERROR_CODES, code);
+}
+
 /** The row of a code, without the table's literal types. */
 export function rowOf(code: ErrorCode): ErrorCodeRow {
   return ERROR_CODES[code];
@@ -143,6 +147,7 @@ export function rowOf(code: ErrorCode): ErrorCodeRow {
 
 /** The codes that an operation returns, in the table's order. */
 export function codesOf(operation: ContractOperation): ErrorCode[] {
-  const codes = Object.keys(ERROR_CODES) as ErrorCode[];
-  return codes.filter((code) => rowOf(code).operations?.includes(operation));
+  return Object.keys(ERROR_CODES)
+    .filter(isErrorCode)
+    .filter((code) => rowOf(code).operations?.includes(operation));
 }

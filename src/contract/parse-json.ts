@@ -14,6 +14,11 @@ export function parseJsonBody(body: Buffer): unknown {
   return isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined;
 }
 
+/** Whether a value is an object and no array: any member may be read. */
+export function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
 const CODINGS = ["gzip", "x-gzip", "deflate", "br", "zstd"];
 
 /** What a body is that is no text in UTF-8, for a message; undefined if it is. */

@@ -1,15 +1,21 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { reasonOf } from "../observability/thrown.ts";
 import { createLruCache } from "../store/lru-cache.ts";
 import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../time/monotonic.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
 import { inFairOrder } from "./fair-order.ts";
 
+const USES = ["lookups", "collects", "histories", "streams"] as const;
+export type Use = (typeof USES)[number];
 /** Each use's floor: the fraction of the plan that no other use can take. */
-const FLOORS = { lookups: 3 / 8, collects: 3 / 8, histories: 7 / 32, streams: 1 / 32 };
-export type Use = keyof typeof FLOORS;
-const USES = Object.keys(FLOORS) as Use[];
+const FLOORS: Readonly<Record<Use, number>> = {
+  lookups: 3 / 8,
+  collects: 3 / 8,
+  histories: 7 / 32,
+  streams: 1 / 32,
+};
 /** The most of the plan in any minute, for an IPv4 /24, an IPv6 /48, or an IPv6 /32. */
 const BLOCK_SHARE = 1 / 4;
 /** For all trusted callers together. */
@@ -96,8 +102,11 @@ export function createChainCallPlan(needs: {
   const tabs = new AsyncLocalStorage<Tab>();
   /** By block and IPv6 /32, and of all together. */
   const usages = createLruCache<string, Usage>(MAX_OWNERS);
-  const waiting = Object.fromEntries(USES.map((use) => [use, new Set<Waiter>()])) as {
-    readonly [use in Use]: Set<Waiter>;
+  const waiting: Readonly<Record<Use, Set<Waiter>>> = {
+    lookups: new Set(),
+    collects: new Set(),
+    histories: new Set(),
+    streams: new Set(),
   };
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
@@ -236,7 +245,7 @@ export function createChainCallPlan(needs: {
 
   /** Why a waiting call is not made: its owner has left, or its blocks have used their shares. */
   const reasonToDrop = ({ signal, blocks }: Waiter): Error | undefined =>
-    signal?.aborted ? (signal.reason as Error) : refusalOf(blocks());
+    signal?.aborted ? reasonOf(signal) : refusalOf(blocks());
 
   function giveTurns(): void {
     refill();

@@ -32,6 +32,7 @@ export interface Operation extends RunnableOperation {
 
 /** A document that has been parsed; valid if it is cached. */
 export interface Document {
+  readonly text: string;
   readonly node: DocumentNode;
   readonly operations: ReadonlyMap<OperationDefinitionNode, Operation>;
   /** The memory that it takes, with its text and without plans of its operations. */
@@ -93,7 +94,7 @@ export function createDocuments(schema: GraphQLSchema) {
         .map((each) => [each, createOperation(node, each)] as const);
       if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
       const bytes = BYTES_PER_DOCUMENT + 2 * text.length + BYTES_PER_TOKEN * tokens;
-      return { node, operations: new Map(operations), bytes };
+      return { text, node, operations: new Map(operations), bytes };
     },
 
     /**
@@ -129,9 +130,9 @@ export function createDocuments(schema: GraphQLSchema) {
     },
 
     /** Caches a valid document whose operation has been admitted. */
-    add(text: string, document: Document): void {
+    add(document: Document): void {
       valid.add(document);
-      cache.set(text, document, { size: document.bytes + bytesOfPlans(document) });
+      cache.set(document.text, document, { size: document.bytes + bytesOfPlans(document) });
     },
   };
 }

@@ -7,7 +7,7 @@ import {
   type ExecutionResult,
   type GraphQLSchema,
 } from "graphql";
-import { createYoga, type Plugin, type YogaInitialContext } from "graphql-yoga";
+import { createYoga, isAsyncIterable, type Plugin, type YogaInitialContext } from "graphql-yoga";
 import { LRUCache } from "lru-cache";
 import type { ContractError } from "../contract/contract-error.ts";
 import { isJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
@@ -72,6 +72,18 @@ export function createGraphQLEndpoint(needs: {
     memoMethod: (accept) => preferredType(accept, RESPONSE_TYPES) ?? "none",
   });
 
+  function documentOf(node: DocumentNode): Document {
+    const document = parsed.get(node);
+    if (!document) throw new Error("Yoga passes on a document that it has not parsed");
+    return document;
+  }
+
+  /** The valid document that Yoga passes on, and the operation that the request selects. */
+  function selectedIn({ document: node, operationName }: ExecutionArgs) {
+    const document = documentOf(node);
+    return { document, operation: findOperation(document, operationName) };
+  }
+
   /**
    * The media type of the response to a caller with this `Accept` header; undefined if it allows
    * none of ours.
@@ -107,7 +119,7 @@ export function createGraphQLEndpoint(needs: {
     onValidate({ context, setValidationFn }) {
       const { operationName, variables } = context.params;
       setValidationFn((_schema: GraphQLSchema, node: DocumentNode) =>
-        documents.validate(parsed.get(node)!, operationName, variables).map(completeGraphQLError),
+        documents.validate(documentOf(node), operationName, variables).map(completeGraphQLError),
       );
     },
     /**
@@ -115,38 +127,32 @@ export function createGraphQLEndpoint(needs: {
      * the contract's.
      */
     async onExecute({ args, setExecuteFn }) {
-      const { document, operationName, contextValue } = args as ExecutionArgs & {
-        contextValue: Context & YogaInitialContext;
-      };
+      const { contextValue } = args;
       const { scope, params } = contextValue;
       scope.log.debug("parsed and validated an operation that was not cached");
-      const valid = parsed.get(document)!;
-      const operation = findOperation(valid, operationName);
+      const { document, operation } = selectedIn(args);
       if (operation) {
         await admit(operation.measure(params.variables), scope);
-        documents.add(params.query!, valid);
+        documents.add(document);
         setExecuteFn(() => operation.run(contextValue, params.variables));
       }
       // Says why there is none.
-      else setExecuteFn(execute as (args: unknown) => unknown);
+      else setExecuteFn(execute);
       return {
         onExecuteDone({ result, setResult }) {
-          setResult(convertErrors(result as ExecutionResult, scope));
+          if (!isAsyncIterable(result)) setResult(convertErrors(result, scope));
         },
       };
     },
     onSubscribe({ args, setSubscribeFn }) {
-      const { document, operationName, contextValue } = args as ExecutionArgs & {
-        contextValue: YogaInitialContext;
-      };
-      const valid = parsed.get(document)!;
-      documents.add(contextValue.params.query!, valid);
-      const { run } = findOperation(valid, operationName)!;
-      setSubscribeFn(createSubscribe(run) as (args: unknown) => unknown);
+      const { document, operation } = selectedIn(args);
+      documents.add(document);
+      if (operation) setSubscribeFn(createSubscribe(operation.run));
     },
     onResultProcess({ result, serverContext }) {
-      withPrint(result as ExecutionResult);
-      recordFirstCode(result as ExecutionResult, (serverContext as unknown as Context).scope);
+      if (isAsyncIterable(result) || Array.isArray(result)) return;
+      withPrint(result);
+      recordFirstCode(result, serverContext.scope);
     },
   };
 
@@ -211,7 +217,7 @@ export function createGraphQLEndpoint(needs: {
     const operation = document && findOperation(document, params.operationName);
     if (!operation || !mayRunBy(method, operation)) return undefined;
     const size = operation.measure(params.variables);
-    if (exceededLimit(size.counts) || !canPass(size, scope)) return undefined;
+    if (exceededLimit(size.counts) || exceededRateLimit(size, scope)) return undefined;
     if (size.requests > 1) await admit(size, scope);
     const result = await operation.run({ useCases, scope }, params.variables);
     if (result.data === undefined) return undefined;
@@ -234,11 +240,11 @@ export function createGraphQLEndpoint(needs: {
         // Yoga formats this error.
         params = error;
       }
-      const body =
-        type && !(params instanceof GraphQLError) && (await answerCached(request, params, scope));
-      return typeof body === "string"
-        ? { status: 200, headers: { "content-type": type! }, body }
-        : answerWithYoga(request, params, type, scope);
+      if (type && !(params instanceof GraphQLError)) {
+        const body = await answerCached(request, params, scope);
+        if (body !== undefined) return { status: 200, headers: { "content-type": type }, body };
+      }
+      return answerWithYoga(request, params, type, scope);
     },
 
     answerFailure: (error: ContractError, { headers }: HttpRequest) =>
@@ -263,9 +269,15 @@ const mayRunBy = (method: string, { node: { operation } }: Operation): boolean =
   operation === OperationTypeNode.QUERY ||
   (operation === OperationTypeNode.MUTATION && method === "POST");
 
-/** Whether an operation can pass the caller's rate limit at all. */
-function canPass({ requests }: OperationSize, { rateLimit }: RequestScope): boolean {
-  return rateLimit === undefined || requests <= rateLimit.limit;
+/** Returns GraphQLError BAD_REQUEST if an operation can never pass the caller's rate limit. */
+function exceededRateLimit(
+  { requests }: OperationSize,
+  { rateLimit }: RequestScope,
+): GraphQLError | undefined {
+  if (rateLimit === undefined || requests <= rateLimit.limit) return undefined;
+  return badRequest(
+    `This request counts as ${requests} requests, and the rate limit is ${rateLimit.limit}. Split it.`,
+  );
 }
 
 /**
@@ -274,10 +286,8 @@ function canPass({ requests }: OperationSize, { rateLimit }: RequestScope): bool
  */
 async function admit(size: OperationSize, scope: RequestScope): Promise<void> {
   const { requests } = size;
-  if (!canPass(size, scope))
-    throw badRequest(
-      `This request counts as ${requests} requests, and the rate limit is ${scope.rateLimit!.limit}. Split it.`,
-    );
+  const refusal = exceededRateLimit(size, scope);
+  if (refusal) throw refusal;
   if (requests > 1) await scope.admit(requests);
 }
 

@@ -27,5 +27,6 @@ export function preferredType<Type extends string>(
 ): Type | undefined {
   const isRead = accept && accept.length <= MAX_ACCEPT_LENGTH;
   const negotiator = new Negotiator({ headers: { accept: isRead ? accept : "*/*" } });
-  return negotiator.mediaType([...types]) as Type | undefined;
+  const name = negotiator.mediaType([...types]);
+  return types.find((type) => type === name);
 }

@@ -1,5 +1,5 @@
 import type { HttpRequest } from "../contract/http-messages.ts";
-import { encodingOf, parseJson, parseJsonBody } from "../contract/parse-json.ts";
+import { encodingOf, parseJson, parseJsonBody, isObject } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
 import { badRequest } from "./errors.ts";
 
@@ -110,9 +110,9 @@ export interface Params {
  * `extensions`.
  */
 export function areParams(params: object): params is Params {
-  if (Array.isArray(params)) return false;
+  if (!isObject(params)) return false;
   for (const name in params) if (!PARAM_NAMES.has(name)) return false;
-  const { query, variables, operationName = null, extensions } = params as Record<string, unknown>;
+  const { query, variables, operationName = null, extensions } = params;
   return (
     typeof query === "string" &&
     isObjectOrAbsent(variables) &&

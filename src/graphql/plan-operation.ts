@@ -51,36 +51,35 @@ interface Definition {
 /** The fields of an object in an operation's answer, in order. */
 export type Plan = readonly PlannedField[];
 
+/** All selections of one field. */
+type Selections = readonly [FieldNode, ...FieldNode[]];
+
 /** A field of an operation's answer. */
 export class PlannedField {
   readonly responseName: string;
-  /** All selections of the field. */
-  readonly nodes: readonly FieldNode[];
+  readonly nodes: Selections;
   readonly definition: Definition;
   /** Undefined if they depend on variables. */
   readonly args: Arguments | undefined;
-  #fields: Plan | undefined;
-  #planFields: (() => Plan) | undefined;
+  /** The plan, or how to make it. */
+  #fields: Plan | (() => Plan);
 
   constructor(
     responseName: string,
-    nodes: readonly FieldNode[],
+    nodes: Selections,
     definition: Definition,
     planFields: () => Plan,
   ) {
     this.responseName = responseName;
     this.nodes = nodes;
     this.definition = definition;
-    this.args = constantArguments(definition.field, nodes[0]!);
-    this.#planFields = planFields;
+    this.args = constantArguments(definition.field, nodes[0]);
+    this.#fields = planFields;
   }
 
   /** The fields of the object, or of each object of the list. Throws for an invalid directive. */
   get fields(): Plan {
-    if (!this.#fields) {
-      this.#fields = this.#planFields!();
-      this.#planFields = undefined;
-    }
+    if (typeof this.#fields === "function") this.#fields = this.#fields();
     return this.#fields;
   }
 }
@@ -106,7 +105,9 @@ export function createPlanOperation(schema: GraphQLSchema) {
     const isQuery = parent === schema.getQueryType();
     if (isQuery && name === SchemaMetaFieldDef.name) return SchemaMetaFieldDef;
     if (isQuery && name === TypeMetaFieldDef.name) return TypeMetaFieldDef;
-    return parent.getFields()[name]!;
+    const field = parent.getFields()[name];
+    if (!field) throw new Error(`${parent.name} has no field ${name}`);
+    return field;
   }
 
   function definitionOf(parent: GraphQLObjectType, name: string): Definition {
@@ -153,19 +154,22 @@ export function createPlanOperation(schema: GraphQLSchema) {
     }
 
     function planSets(parent: GraphQLObjectType, sets: readonly SelectionSetNode[]): Plan {
-      const groups = Map.groupBy(
-        fieldsOf(fragments, sets, includes),
-        ({ name, alias }) => (alias ?? name).value,
-      );
+      const groups = new Map<string, [FieldNode, ...FieldNode[]]>();
+      for (const node of fieldsOf(fragments, sets, includes)) {
+        const responseName = (node.alias ?? node.name).value;
+        const nodes = groups.get(responseName);
+        if (nodes) nodes.push(node);
+        else groups.set(responseName, [node]);
+      }
       return Array.from(groups, ([responseName, nodes]) => planField(parent, responseName, nodes));
     }
 
     function planField(
       parent: GraphQLObjectType,
       responseName: string,
-      nodes: readonly FieldNode[],
+      nodes: Selections,
     ): PlannedField {
-      const node = nodes[0]!;
+      const node = nodes[0];
       const known = nodes.length === 1 && fieldsByNode.get(node);
       if (known) return known;
       const definition = definitionOf(parent, node.name.value);
@@ -187,7 +191,9 @@ export function createPlanOperation(schema: GraphQLSchema) {
       for (const field of fields) planAll(field.fields);
     }
 
-    const fields = planSets(schema.getRootType(operation)!, [selectionSet]);
+    const root = schema.getRootType(operation);
+    if (!root) throw new Error(`the schema has no ${operation}`);
+    const fields = planSets(root, [selectionSet]);
     if (!variables) planAll(fields);
     return { fields, size, hasDirectives };
   };

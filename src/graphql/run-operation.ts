@@ -115,7 +115,9 @@ class RunningOperation {
   readonly #context: Context;
   readonly #variables: VariableValues;
   readonly #errors: GraphQLError[] = [];
-  #data: Answer | null = new Answer();
+  readonly #data = new Answer();
+  /** Whether an error has made the whole answer null. */
+  #isRootRemoved = false;
   /** How many promises have not settled. */
   #pending = 0;
   #onIdle: (() => void) | undefined;
@@ -131,7 +133,7 @@ class RunningOperation {
     event: unknown,
   ): ExecutionResult | Promise<ExecutionResult> {
     try {
-      this.#fill(this.#data as Container, planFor(this.#variables), event, undefined);
+      this.#fill(this.#data, planFor(this.#variables), event, undefined);
     } catch (error) {
       this.#removeRoot(error as GraphQLError);
     }
@@ -140,12 +142,11 @@ class RunningOperation {
 
   /** Runs the fields of a mutation, one after the other. */
   async runInOrder(planFor: (variables: VariableValues) => Plan): Promise<ExecutionResult> {
-    const data = this.#data as Container;
     try {
       for (const field of planFor(this.#variables)) {
-        this.#fill(data, [field], undefined, undefined);
+        this.#fill(this.#data, [field], undefined, undefined);
         if (this.#pending > 0) await this.#idle();
-        if (this.#data === null) break;
+        if (this.#isRootRemoved) break;
       }
     } catch (error) {
       this.#removeRoot(error as GraphQLError);
@@ -161,7 +162,8 @@ class RunningOperation {
   }
 
   #result(): ExecutionResult {
-    const [errors, data] = [this.#errors, this.#data];
+    const errors = this.#errors;
+    const data = this.#isRootRemoved ? null : this.#data;
     return errors.length === 0 ? { data } : { errors, data };
   }
 
@@ -172,7 +174,7 @@ class RunningOperation {
       const { shape } = definition;
       try {
         const args =
-          field.args ?? getArgumentValues(definition.field, field.nodes[0]!, this.#variables);
+          field.args ?? getArgumentValues(definition.field, field.nodes[0], this.#variables);
         const value: unknown = definition.resolve(source, args, this.#context, definition.info);
         object[responseName] = this.#receive(value, shape, field, object, responseName, place);
       } catch (error) {
@@ -304,8 +306,8 @@ class RunningOperation {
   }
 
   #removeRoot(error: GraphQLError): void {
-    if (this.#data === null) return;
-    this.#data = null;
+    if (this.#isRootRemoved) return;
+    this.#isRootRemoved = true;
     this.#errors.push(error);
   }
 
@@ -316,7 +318,7 @@ class RunningOperation {
 
   #isRemoved(place: Place | undefined): boolean {
     for (let each = place; each; each = each.parent) if (each.isRemoved) return true;
-    return this.#data === null;
+    return this.#isRootRemoved;
   }
 }
 

@@ -13,7 +13,8 @@ interface StartedNode {
 export function keepOnlyStarts(document: DocumentNode): DocumentNode {
   const nodes: ASTNode[] = [document];
   for (const node of nodes) {
-    for (const value of Object.values(node) as unknown[]) {
+    const values: unknown[] = Object.values(node);
+    for (const value of values) {
       if (isNode(value)) nodes.push(value);
       else if (Array.isArray(value)) nodes.push(...value.filter(isNode));
     }

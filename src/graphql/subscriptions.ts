@@ -5,7 +5,7 @@ import {
   type GraphQLError,
 } from "graphql";
 import { isAsyncIterable, type Plugin } from "graphql-yoga";
-import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
+import { isErrorCode, rowOf } from "../contract/error-codes.ts";
 import type { Context } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { badRequest } from "./errors.ts";
@@ -40,11 +40,10 @@ export function answerSubscriptions(
 ): Plugin<ServerContext> {
   return {
     onExecute({ args }) {
-      if (!(args.contextValue as ServerContext).accepts.json)
-        throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
+      if (!args.contextValue.accepts.json) throw badRequest(MUST_ACCEPT_JSON, { status: 406 });
     },
     onSubscribe({ args }) {
-      const { scope, accepts } = args.contextValue as ServerContext;
+      const { scope, accepts } = args.contextValue;
       if (!accepts.events) throw badRequest(MUST_ACCEPT_EVENTS, { status: 406 });
       return {
         onSubscribeResult({ result, setResult }) {
@@ -59,7 +58,7 @@ export function answerSubscriptions(
               setResult(convertErrors(result, scope));
             },
             onEnd() {
-              scope.stream!.close();
+              scope.stream?.close();
             },
           };
         },
@@ -100,17 +99,12 @@ async function* onlyEvent(result: ExecutionResult) {
 
 /** Sets the HTTP status of transient errors, and 400 for the errors of an invalid request. */
 function withStatus(result: ExecutionResult): ExecutionResult {
-  for (const { extensions } of (result.errors ?? []) as GraphQLError[]) {
-    const { code, retryAfterSeconds, http } = extensions as {
-      code?: string;
-      retryAfterSeconds?: number;
-      http?: object;
-    };
-    const status =
-      code !== undefined && code in ERROR_CODES ? rowOf(code as ErrorCode).status : 400;
+  for (const { extensions } of result.errors ?? []) {
+    const { code, retryAfterSeconds, http } = extensions;
+    const status = typeof code === "string" && isErrorCode(code) ? rowOf(code).status : 400;
     if (http || (status !== 429 && status < 500 && code !== "BAD_REQUEST")) continue;
     const headers =
-      retryAfterSeconds === undefined ? {} : { "retry-after": String(retryAfterSeconds) };
+      typeof retryAfterSeconds === "number" ? { "retry-after": String(retryAfterSeconds) } : {};
     extensions.http = { status, headers, spec: false };
   }
   return result;

@@ -81,10 +81,11 @@ function senderOf(
   isTrusted: (address: string) => boolean,
 ): string {
   if (forwardedFor === undefined || !isTrusted(remoteAddress)) return remoteAddress;
-  const hops = forwardedFor.split(",");
-  let sender: string;
-  do sender = withoutPort(hops.pop()!);
-  while (hops.length > 0 && isTrusted(sender));
+  let sender = remoteAddress;
+  for (const hop of forwardedFor.split(",").reverse()) {
+    sender = withoutPort(hop);
+    if (!isTrusted(sender)) break;
+  }
   return sender;
 }
 

@@ -82,7 +82,8 @@ export function readBody(
       }
     };
     const close = () => {
-      if (request.complete) resolve(chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks));
+      const chunk = chunks[0];
+      if (request.complete) resolve(chunk && chunks.length === 1 ? chunk : Buffer.concat(chunks));
       else reject(new Error("the caller disconnected before it sent the whole body"));
     };
     if (request.destroyed) close();

@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import type { IncomingHttpHeaders } from "node:http";
 import { SpanKind } from "@opentelemetry/api";
 import { ContractError } from "../contract/contract-error.ts";
-import { ERROR_CODES, rowOf, type ErrorCode } from "../contract/error-codes.ts";
+import { isErrorCode, rowOf } from "../contract/error-codes.ts";
 import { answerError, type Answer } from "../contract/http-messages.ts";
 import { logMembers, type Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
@@ -66,13 +66,13 @@ export function describeRequest(
 }
 
 /** Whether an error code means that the service failed. GraphQL's status is 200 even then. */
-function isFailure(code: string | undefined): boolean {
-  return code !== undefined && code in ERROR_CODES && rowOf(code as ErrorCode).status >= 500;
+function isFailure(code: string): boolean {
+  return isErrorCode(code) && rowOf(code).status >= 500;
 }
 
 export class HttpRequestScope implements RequestScope {
   /** The headers that every response has, errors included. */
-  readonly headers: Record<string, string>;
+  readonly headers: Record<string, string> & { readonly "x-request-id": string };
   readonly startedAt = monotonicNow();
   readonly #needs: RequestScopeNeeds;
   readonly #received: IncomingHttpHeaders;
@@ -200,11 +200,12 @@ export class HttpRequestScope implements RequestScope {
       const isAllowed = this.#needs.cors.isAllowed(this.#received, operation !== "other");
       const answer = isAllowed ? await run() : this.#refuseOrigin();
       span?.setAttribute("http.response.status_code", answer.status);
-      if (span && isFailure(this.#code)) markFailed(span, this.#code!);
+      const code = this.#code;
+      if (span && code !== undefined && isFailure(code)) markFailed(span, code);
       return answer;
     });
     const durationMs = msSince(this.startedAt);
-    const requestId = this.headers["x-request-id"]!;
+    const requestId = this.headers["x-request-id"];
     const { status } = answer;
     if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
       this.headers.link = this.#needs.errorLink;

@@ -95,7 +95,7 @@ export function createRouter(
     const httpRequest: HttpRequest = {
       method: method === "HEAD" ? "GET" : method,
       headers,
-      query: queryAt < 0 ? "" : url.slice(queryAt + 1).split("#", 1)[0]!,
+      query: queryAt < 0 ? "" : url.slice(queryAt + 1).replace(/#.*/s, ""),
       readBody: (maxBytes) => readBody(request, maxBytes),
     };
     const result = await scope.answer(

@@ -221,7 +221,7 @@ export async function listen(
     for (const socket of idle) {
       idle.delete(socket);
       // Otherwise a request has begun to arrive.
-      if (connections.get(socket)!.readWhenIdle === socket.bytesRead) {
+      if (connections.get(socket)?.readWhenIdle === socket.bytesRead) {
         forget(socket);
         socket.destroy();
         return true;
@@ -288,8 +288,8 @@ const takenOf = (socket: Socket & { _handle?: { writeQueueSize: number } | null 
 function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
   let hosts = 0;
   for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i]!;
-    if (name.length === 4 && name.toLowerCase() === "host") hosts++;
+    const name = rawHeaders[i];
+    if (name?.length === 4 && name.toLowerCase() === "host") hosts++;
   }
   return hosts > 1;
 }

@@ -55,10 +55,10 @@ export function createStreams(
 
   /** Throws RATE_LIMITED if `owner` already has `limit` streams. */
   function limitTo(limit: number, group: string, owner: string): void {
-    const streams = byOwner.get(owner);
-    if (!streams || streams.size < limit) return;
+    const streams = byOwner.get(owner) ?? new Set();
     const [oldest] = streams;
-    const seconds = toRetryAfterSeconds(msUntil(oldest!.endsAt));
+    if (!oldest || streams.size < limit) return;
+    const seconds = toRetryAfterSeconds(msUntil(oldest.endsAt));
     const what = `Too many open streams: the maximum is ${limit} from ${group}. Close one.`;
     throw new ContractError("RATE_LIMITED", retryIn(seconds, what));
   }

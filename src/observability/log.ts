@@ -2,6 +2,7 @@ import { write, writeSync } from "node:fs";
 import { pino, symbols, type DestinationStream, type Logger } from "pino";
 import { prettyFactory } from "pino-pretty";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
+import { codeOf } from "./thrown.ts";
 
 export type { DestinationStream, Logger };
 
@@ -86,7 +87,7 @@ function openStandardOutput(): DestinationStream {
         unwritten = unwritten.subarray(writeSync(STANDARD_OUTPUT_FD, unwritten));
         takeLines();
       } catch (error) {
-        if ((error as NodeJS.ErrnoException).code !== "EAGAIN") return;
+        if (codeOf(error) !== "EAGAIN") return;
         Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, EXIT_RETRY_MS);
       }
     }

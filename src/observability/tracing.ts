@@ -10,6 +10,7 @@ import {
   type Tracer,
   type TracerProvider,
 } from "@opentelemetry/api";
+import { codeOf, toError } from "./thrown.ts";
 
 /** The API's provider. It has a delegate once an SDK is registered. */
 type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
@@ -65,8 +66,7 @@ export function inSpan<T>(
       return await run(span);
     } catch (error) {
       // The code or name, never the message: other libraries' messages may contain URLs with keys.
-      const { code, name } = error as { code?: unknown; name?: unknown };
-      markFailed(span, String(code ?? name));
+      markFailed(span, String(codeOf(error) ?? toError(error).name));
       throw error;
     } finally {
       span.end();

@@ -5,6 +5,7 @@ import { toLookupContractError } from "../chain/errors/to-contract-error.ts";
 import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/balances/wallets.ts";
 import type { Caller } from "../fairness/caller.ts";
+import { toError } from "../observability/thrown.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { toContractError as fromSocial } from "../social/to-contract-error.ts";
@@ -149,14 +150,14 @@ export class Loaders {
       this.reads.cached += cachedCount;
       this.reads.social += missing.length - cachedCount;
       const foundAccounts = await accountLookup.findByIds(missing, this.#caller, startedAt);
-      missing.forEach((id, i) => accounts.set(id, toLoaded(foundAccounts[i]!)));
-      for (const id of missing) {
-        const account = accounts.get(id)!;
+      missing.forEach((id, i) => {
+        const account = toLoaded(foundAccounts[i] ?? noAnswer(id));
+        accounts.set(id, account);
         if (!(account instanceof Error))
           (this.#accountsById ??= new Map<string, SocialAccount>()).set(id, account);
-      }
+      });
     }
-    return ids.map((id) => accounts.get(id)!);
+    return ids.map((id) => accounts.get(id) ?? noAnswer(id));
   }
 
   /** Reads each account once, with all coins that the request names for it. */
@@ -169,18 +170,13 @@ export class Loaders {
       else accounts.push(mergedWallet);
     }
     this.reads.chain += accounts.length;
-    const read = await this.#sources.balances
-      .getBalances(accounts, this.#caller)
-      .catch((error: unknown) => accounts.map(() => error as Error));
-    accounts.forEach(({ account }, i) => {
-      const result = read[i]!;
-      balances.set(
-        account.address,
-        result instanceof Error ? toLookupContractError(result) : result,
-      );
+    const read = await this.#sources.balances.getBalances(accounts, this.#caller).catch(toError);
+    accounts.forEach(({ account: { address } }, i) => {
+      const result = read instanceof Error ? read : (read[i] ?? noAnswer(address));
+      balances.set(address, result instanceof Error ? toLookupContractError(result) : result);
     });
-    return wallets.map(({ account, coins }) => {
-      const result = balances.get(account.address)!;
+    return wallets.map(({ account: { address }, coins }) => {
+      const result = balances.get(address) ?? noAnswer(address);
       return result instanceof Error ? result : result(coins);
     });
   }
@@ -206,9 +202,11 @@ function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWit
   try {
     return { account, coins: allCoins([coins, ...others.map((other) => other.coins)]) };
   } catch (error) {
-    return error as Error;
+    return toError(error);
   }
 }
+
+const noAnswer = (key: string) => new Error(`no answer for ${key}`);
 
 const READY = Promise.resolve();
 

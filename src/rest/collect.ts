@@ -10,7 +10,7 @@ import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { encodingOf, parseJsonBody } from "../contract/parse-json.ts";
+import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
@@ -81,26 +81,25 @@ function readMembers(
   contentEncoding: string | undefined,
 ): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
   const value = parseJsonBody(body);
-  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+  if (!isObject(value)) {
     const receivedBody = encodingOf(body, contentEncoding) ?? quote(body.toString());
     throw new ContractError("INVALID_SOCIAL_ID", {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
-  const { socialId, mint, mints: mintList, minimum } = value as Readonly<Record<string, unknown>>;
+  const { socialId, mint, minimum } = value;
+  const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  if (!Array.isArray(mintList ?? []))
+  if (!Array.isArray(mintList))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   // Accept `mint` too, because a lookup uses this name.
-  const mints = [
-    ...(mint === undefined || mint === null ? [] : [mint]),
-    ...((mintList ?? []) as unknown[]),
-  ];
-  for (const mint of mints) if (typeof mint !== "string") throw invalidMint(mint);
-  if (typeof (minimum ?? "") !== "string") throw invalidMinimum(minimum);
-  return {
-    socialId,
-    mints: mints as string[],
-    minimum: (minimum ?? undefined) as string | undefined,
-  };
+  const namedMints: readonly unknown[] = mintList;
+  const mints: string[] = [];
+  for (const each of mint === undefined || mint === null ? namedMints : [mint, ...namedMints]) {
+    if (typeof each !== "string") throw invalidMint(each);
+    mints.push(each);
+  }
+  if (minimum !== undefined && minimum !== null && typeof minimum !== "string")
+    throw invalidMinimum(minimum);
+  return { socialId, mints, minimum: minimum ?? undefined };
 }

@@ -84,7 +84,14 @@ export function createOpenApiDocument(needs: {
     JSON.stringify(String(settings[name])).slice(1, -1),
   );
   const document = JSON.parse(text) as OpenApiDocument;
-  addErrors(document.paths["/wallet/lookup"]!.get!, "lookup", { schema: "ErrorBody" }, [
+
+  function operationAt(path: string, method: "get" | "post") {
+    const operation = document.paths[path]?.[method];
+    if (!operation) throw new Error(`the template has no ${method} ${path}`);
+    return operation;
+  }
+
+  addErrors(operationAt("/wallet/lookup", "get"), "lookup", { schema: "ErrorBody" }, [
     errorWithPath("HANDLE_REQUIRED", basePath),
     invalidHandle(handleFormat, quote("@creator")),
     invalidMint("nonsense"),
@@ -97,7 +104,7 @@ export function createOpenApiDocument(needs: {
     needs.rateLimited,
   ]);
   addErrors(
-    document.paths["/collect"]!.post!,
+    operationAt("/collect", "post"),
     "collect",
     { schema: "CollectError", members: COLLECT_FAILURE },
     [
@@ -181,13 +188,14 @@ function oneOf(
 
 function retryAfter(errors: readonly ContractError[]): object {
   const delayedErrors = errors.filter(({ retryAfterSeconds }) => retryAfterSeconds !== undefined);
-  if (delayedErrors.length === 0) return {};
+  const [first] = delayedErrors;
+  if (!first) return {};
   return {
     "Retry-After": {
       description: `Seconds to wait before you try again; sent with ${delayedErrors.map(({ code }) => `\`${code}\``).join(" and ")}.`,
       required: delayedErrors.length === errors.length,
       schema: { type: "integer", minimum: 1 },
-      example: delayedErrors[0]!.retryAfterSeconds,
+      example: first.retryAfterSeconds,
     },
   };
 }

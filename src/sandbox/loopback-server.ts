@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import { codeOf } from "../observability/thrown.ts";
 
 export interface LoopbackRequest {
   readonly method: string;
@@ -139,7 +140,7 @@ export async function createLoopbackServer<Call>(options: {
       });
     });
   await listen(options.port).catch((error: unknown) => {
-    if ((error as NodeJS.ErrnoException).code !== "EADDRINUSE") throw error;
+    if (codeOf(error) !== "EADDRINUSE") throw error;
     return listen(0);
   });
 

@@ -1,5 +1,5 @@
-import type { Lamports } from "../chain/primitives/lamports.ts";
 import type { Balance } from "../chain/balances/balances.ts";
+import { toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import { builder, exact, sol } from "./builder.ts";
 
 /**
@@ -7,13 +7,13 @@ import { builder, exact, sol } from "./builder.ts";
  */
 const WITHDRAWAL_FEE_PERCENT = 2n;
 
-const total = ({ vault, pda }: Balance) => (vault + pda) as Lamports;
+const total = ({ vault, pda }: Balance) => toLamports(vault + pda);
 
 /**
  * The total after the withdrawal fee. Rounds the fee up, so that the owner receives at least this.
  */
 function withdrawable(balance: Balance): Lamports {
-  return ((total(balance) * (100n - WITHDRAWAL_FEE_PERCENT)) / 100n) as Lamports;
+  return toLamports((total(balance) * (100n - WITHDRAWAL_FEE_PERCENT)) / 100n);
 }
 
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({

@@ -1,9 +1,4 @@
-import {
-  getArgumentValues,
-  getNamedType,
-  type GraphQLObjectType,
-  type GraphQLResolveInfo,
-} from "graphql";
+import { getArgumentValues, getNamedType, isObjectType, type GraphQLResolveInfo } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
@@ -231,7 +226,8 @@ function mintsOfFields({
   returnType,
   variableValues,
 }: GraphQLResolveInfo): Mints[] {
-  const fields = (getNamedType(returnType) as GraphQLObjectType).getFields();
+  const type = getNamedType(returnType);
+  const fields = isObjectType(type) ? type.getFields() : {};
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
   const nodes = fieldsOf(new Map(Object.entries(fragments)), sets);
   // Fields with one response name have equal arguments.

@@ -100,14 +100,15 @@ export function createAccountCache(needs: {
       if (!answer) return;
       const [time, foundEntries] = answer;
       redisEpoch = time - performance.now();
-      foundEntries.forEach(([value, remainingMs], i) => {
-        const entry = value === null ? undefined : decode(keys[i]!, value);
+      keys.forEach((key, i) => {
+        const [value, remainingMs] = foundEntries[i] ?? [null, 0];
+        const entry = value === null ? undefined : decode(key, value);
         // Written while Redis's clock was ahead: the entry's age is unknown.
         if (!entry || entry.writtenAt > time) return;
         const maxAge = maxAgeMs(entry.account !== null);
         const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
-        if (ttl > 0) entries.set(keys[i]!, account, { ttl });
+        if (ttl > 0) entries.set(key, account, { ttl });
       });
     },
 

@@ -1,5 +1,6 @@
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Caller } from "../fairness/caller.ts";
+import { reasonOf } from "../observability/thrown.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
@@ -71,7 +72,7 @@ export function createAccountLookup(needs: {
   ): Promise<(SocialAccount | Error)[]> {
     const reservations = () => keys.flatMap((key) => reserving.get(key) ?? []);
     while (!signal.aborted && reservations().length > 0) await Promise.all(reservations());
-    if (signal.aborted) return keys.map(() => signal.reason as Error);
+    if (signal.aborted) return keys.map(() => reasonOf(signal));
 
     const request = {
       addressBlock,

@@ -115,7 +115,7 @@ export function createSocialClient(needs: {
     signal: AbortSignal,
     method?: string,
   ): Promise<z.infer<typeof USERS>> {
-    const by = isHandleKey(keys[0]!) ? "usernames" : "ids";
+    const by = keys.every(isHandleKey) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
     const call = {
       upstream: "social",
@@ -155,8 +155,8 @@ export function createSocialClient(needs: {
       const answers = new Map<AccountKey, SocialAccount | SocialError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
         const result = await find(half, limits).catch((reason: unknown) => reason as SocialError);
-        for (const key of half)
-          answers.set(key, result instanceof SocialError ? result : result.get(key)!);
+        if (result instanceof SocialError) for (const key of half) answers.set(key, result);
+        else for (const [key, answer] of result) answers.set(key, answer);
       }
       return answers;
     }
@@ -239,7 +239,7 @@ function match(
   keys: readonly AccountKey[],
   { data = [], errors = [] }: z.infer<typeof USERS>,
 ): SocialAnswers {
-  const areHandles = isHandleKey(keys[0]!);
+  const areHandles = keys.every(isHandleKey);
   const answers = new Map<AccountKey, SocialAccount | SocialError>();
   const add = (key: AccountKey, answer: SocialAccount | SocialError) =>
     answers.set(

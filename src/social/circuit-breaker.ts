@@ -35,12 +35,19 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
   /** No call is made until this time, after a 429. */
   let limitedUntil = LONG_AGO;
 
+  const refuse = (kind: "rate-limited" | "circuit-open", leftMs: number) =>
+    new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+
+  /** Why a call would be refused now because of a 429. */
+  function limitRefusal(): SocialError | undefined {
+    const limitedMs = msUntil(limitedUntil);
+    return limitedMs > 0 ? refuse("rate-limited", limitedMs) : undefined;
+  }
+
   /** Why a call would be refused now. */
   function refusal(): SocialError | undefined {
-    const refuse = (kind: "rate-limited" | "circuit-open", leftMs: number) =>
-      new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
-    const limitedMs = msUntil(limitedUntil);
-    if (limitedMs > 0) return refuse("rate-limited", limitedMs);
+    const limit = limitRefusal();
+    if (limit) return limit;
     switch (circuit.kind) {
       case "closed":
         return undefined;
@@ -76,7 +83,8 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       if (!isTransient(error)) throw error;
       await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
       // Another call may have received a 429.
-      if (msUntil(limitedUntil) > 0) throw refusal()!;
+      const limit = limitRefusal();
+      if (limit) throw limit;
       return call();
     }
   }

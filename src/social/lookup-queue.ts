@@ -1,5 +1,6 @@
 import type { Caller } from "../fairness/caller.ts";
 import { inFairOrder } from "../fairness/fair-order.ts";
+import { reasonOf, toError } from "../observability/thrown.ts";
 import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
@@ -84,16 +85,16 @@ export function createLookupQueue(needs: {
     const { signal, sendBefore } = caller;
     const joinedEntry = pending(key);
     if (joinedEntry || signal.aborted) onEnd?.();
-    if (signal.aborted) return Promise.resolve(signal.reason as Error);
+    if (signal.aborted) return Promise.resolve(reasonOf(signal));
     const entry = joinedEntry ?? add(key, onEnd);
     entry.callers.push(caller);
     return new Promise((resolve) => {
       const leave = () => {
         const isWaiting = waiting.get(key) === entry;
         const isLate = isWaiting && turn === "awaited" && monotonicNow() > sendBefore;
-        resolve(isLate ? refuse() : (signal.reason as Error));
+        resolve(isLate ? refuse() : reasonOf(signal));
         // Free the entry's place in the queue at once.
-        if (isWaiting && !isWanted(entry)) end(entry, signal.reason as Error);
+        if (isWaiting && !isWanted(entry)) end(entry, reasonOf(signal));
       };
       signal.addEventListener("abort", leave, { once: true });
       void entry.promise.then((answer) => {
@@ -120,7 +121,7 @@ export function createLookupQueue(needs: {
   function millisecondsUntilDue(): number {
     if (waiting.size >= MAX_USERS_PER_CALL || waiting.size > socialQueueMax) return 0;
     const [oldest] = waiting.values();
-    return Math.max(0, msUntil(oldest!.dueAt));
+    return oldest ? Math.max(0, msUntil(oldest.dueAt)) : 0;
   }
 
   /** Whether the next call may be made. If not, calls `send` when its turn comes. */
@@ -145,9 +146,7 @@ export function createLookupQueue(needs: {
       waiting.delete(entry.key);
       inFlight.set(entry.key, entry);
     }
-    const answers = await clock
-      .call(() => ask(batch.map(({ key }) => key)))
-      .catch((error: unknown) => error as Error);
+    const answers = await clock.call(() => ask(batch.map(({ key }) => key))).catch(toError);
     for (const entry of batch) {
       const none = () => new Error(`no answer for ${entry.key}`);
       end(entry, answers instanceof Error ? answers : (answers.get(entry.key) ?? none()));

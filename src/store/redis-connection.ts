@@ -99,7 +99,7 @@ export function createConnection(needs: {
         resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
       });
     }, answerTimeoutMs);
-    (client.sendCommand(command) as Promise<unknown>).then(resolve, resolve);
+    Promise.resolve(client.sendCommand(command)).then(resolve, resolve);
     return promise.finally(() => {
       clearTimeout(timer);
     });
@@ -134,7 +134,7 @@ export function createConnection(needs: {
       const keys: string[] = [];
       for (let i = 0; masters.size > 0; i++) {
         const slot = new Command("get", [KEY_PREFIX + keyOf(i)]).getSlot();
-        if (masters.delete(slots[slot]![0])) keys.push(keyOf(i));
+        if (masters.delete(slots[slot]?.[0])) keys.push(keyOf(i));
       }
       return keys;
     },

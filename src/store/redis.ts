@@ -177,11 +177,15 @@ export function createRedis(needs: {
     args: ScriptArguments,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
     if (state !== "up") return "unavailable";
-    const answer = await connection.evaluate(script.text, args);
-    const failure = answer instanceof Error ? answer : script.answer.safeParse(answer).error;
-    if (!failure) return { answer: answer as Answer };
+    const reply = await connection.evaluate(script.text, args);
+    const answer =
+      reply instanceof Error
+        ? ({ success: false, error: reply } as const)
+        : script.answer.safeParse(reply);
+    if (answer.success) return { answer: answer.data };
+    const failure = answer.error;
     failures.inc();
-    if (failure === answer && !SCRIPT_ERROR.test(failure.message)) {
+    if (failure === reply && !SCRIPT_ERROR.test(failure.message)) {
       markDown(failure.message);
       return "unavailable";
     }

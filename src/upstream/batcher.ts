@@ -1,4 +1,5 @@
 import type { Batches, Parts } from "../fairness/chain-call-plan.ts";
+import { reasonOf, toError } from "../observability/thrown.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 import { createDispatchClock } from "./dispatch-clock.ts";
 
@@ -30,6 +31,8 @@ interface Entry<Key, Value> {
 }
 
 const NO_OWNER: KeyOwner = { blocks: [] };
+/** Stands for the answer of a key until it is known. */
+const UNANSWERED = new Error("no answer yet");
 
 /**
  * Merges the loads of concurrent callers into few calls. While no call is in flight, keys are sent
@@ -82,9 +85,9 @@ export function createBatcher<Key, Value>(options: {
     else for (const { key } of entries) waiting.delete(idOf(key));
   }
 
-  function refuse(entries: readonly Waiting[], toError: (entry: Waiting) => Error): void {
+  function refuse(entries: readonly Waiting[], refusal: () => Error): void {
     remove(entries);
-    for (const entry of entries) answer(entry, toError(entry));
+    for (const entry of entries) answer(entry, refusal());
   }
 
   function send(): number | undefined {
@@ -111,7 +114,7 @@ export function createBatcher<Key, Value>(options: {
   function millisecondsUntilDue(): number {
     if (clock.calls() === 0 || size >= maxKeys) return 0;
     const [oldest] = waiting.values();
-    return Math.max(0, msUntil(oldest!.dueAt));
+    return oldest ? Math.max(0, msUntil(oldest.dueAt)) : 0;
   }
 
   function takeTurn(): void {
@@ -124,7 +127,7 @@ export function createBatcher<Key, Value>(options: {
     void turn
       .then(() => void sendOne())
       .catch((error: unknown) => {
-        refuse([...waiting.values()], () => error as Error);
+        refuse([...waiting.values()], () => toError(error));
       })
       .finally(() => {
         isTakingTurn = false;
@@ -146,9 +149,8 @@ export function createBatcher<Key, Value>(options: {
     for (const entry of inOrder(room)) {
       const { owners, key } = entry;
       const waitingOwners = owners.length === 1 ? owners : owners.filter(isWaiting);
-      const refusal = waitingOwners.some(isWaiting)
-        ? batches?.refusalOf(blocksOf({ owners: waitingOwners }))
-        : (owners[0]!.signal!.reason as Error);
+      const refusal =
+        reasonToLeave(owners) ?? batches?.refusalOf(blocksOf({ owners: waitingOwners }));
       if (refusal) {
         refusals.set(entry, refusal);
         continue;
@@ -160,7 +162,7 @@ export function createBatcher<Key, Value>(options: {
       room -= addedSize;
       if (room <= 0) break;
     }
-    refuse([...refusals.keys()], (entry) => refusals.get(entry)!);
+    for (const [entry, refusal] of refusals) refuse([entry], () => refusal);
     remove(batch);
     return batch;
   }
@@ -177,7 +179,7 @@ export function createBatcher<Key, Value>(options: {
       });
     const error = await clock
       .call(() => (batches ? batches.run(partsOf(batch), run, takenCalls) : run()))
-      .catch((error: unknown) => error as Error);
+      .catch(toError);
     for (const entry of batch)
       if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
   }
@@ -210,9 +212,10 @@ export function createBatcher<Key, Value>(options: {
       const { signal } = owner;
       // One promise for all keys saves time: every lookup of a balance runs this code.
       return new Promise((resolve) => {
-        const answers = new Array<Answer<Value> | undefined>(keys.length).fill(undefined);
+        const answers = new Array<Answer<Value>>(keys.length).fill(UNANSWERED);
         const leave = () => {
-          resolve(answers.map((answer) => answer ?? (signal!.reason as Error)));
+          const reason = signal ? reasonOf(signal) : UNANSWERED;
+          resolve(answers.map((answer) => (answer === UNANSWERED ? reason : answer)));
         };
         let missing = keys.length;
         if (missing === 0 || signal?.aborted) {
@@ -227,7 +230,7 @@ export function createBatcher<Key, Value>(options: {
             answers[i] = value;
             if (--missing > 0) return;
             signal?.removeEventListener("abort", leave);
-            resolve(answers as Answer<Value>[]);
+            resolve(answers);
           });
         });
       });
@@ -237,5 +240,13 @@ export function createBatcher<Key, Value>(options: {
 
 const isWaiting = ({ signal }: KeyOwner) => !signal?.aborted;
 
-const blocksOf = ({ owners }: { readonly owners: readonly KeyOwner[] }) =>
-  owners.length === 1 ? owners[0]!.blocks : owners.flatMap(({ blocks }) => blocks);
+/** Why nobody waits for a key any more: the first owner's reason; undefined if an owner waits. */
+function reasonToLeave(owners: readonly KeyOwner[]): Error | undefined {
+  const signal = owners[0]?.signal;
+  return signal && !owners.some(isWaiting) ? reasonOf(signal) : undefined;
+}
+
+function blocksOf({ owners }: { readonly owners: readonly KeyOwner[] }): readonly string[] {
+  const owner = owners[0];
+  return owner && owners.length === 1 ? owner.blocks : owners.flatMap(({ blocks }) => blocks);
+}

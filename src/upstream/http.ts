@@ -1,6 +1,7 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
 import { Agent } from "undici";
+import { reasonOf } from "../observability/thrown.ts";
 import { inSpan, type SpanDescription } from "../observability/tracing.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
 
@@ -65,7 +66,7 @@ export function createCallUpstream(registry: Registry) {
       let response: Omit<UpstreamAnswer, "text">;
       let abortCall: ((reason: Error) => void) | undefined;
       const abort = () => {
-        const reason = signal.reason as Error;
+        const reason = reasonOf(signal);
         // Reject first: `abortCall` calls `onResponseError` at once, which would reject with
         // another error.
         reject(reason);
@@ -84,7 +85,7 @@ export function createCallUpstream(registry: Registry) {
         { origin, path: pathname + search, method, headers, body: body ?? null },
         {
           onRequestStart(controller) {
-            if (signal.aborted) controller.abort(signal.reason as Error);
+            if (signal.aborted) controller.abort(reasonOf(signal));
             else abortCall = controller.abort.bind(controller);
           },
           onResponseStart(_controller, status, headers) {

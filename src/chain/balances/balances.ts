@@ -212,9 +212,10 @@ export function createBalances(needs: {
       caller?: Caller,
     ): Promise<(BalanceWith | Error)[]> {
       const states = await readWallets(wallets, caller);
-      return states.map((state, i) =>
-        state instanceof Error ? state : toBalanceWith(wallets[i]!, state),
-      );
+      return wallets.map((wallet, i) => {
+        const state = states[i] ?? new Error("a wallet is missing");
+        return state instanceof Error ? state : toBalanceWith(wallet, state);
+      });
     },
 
     /** The lamports that an account's owner cannot withdraw from its address. */

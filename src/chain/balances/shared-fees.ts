@@ -89,7 +89,7 @@ export function toSharedFees(
   const isEnough = ({ distributable, amount }: Distribution) =>
     distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
   const refusal = findReason();
-  const distribution = refusal === null ? toDistribution(curve!) : undefined;
+  const distribution = refusal === null && curve ? toDistribution(curve) : undefined;
   const finalRefusal = distribution ? reasonNotCounted(distribution) : refusal;
 
   /** Returns why no collect can distribute the fees; null if a collect can try. */
@@ -119,8 +119,8 @@ export function toSharedFees(
     )?.account;
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
 
-    function compose(withPool: boolean): Distribution {
-      const heldAmount = toLamports(vaults.creatorVault + (withPool ? inAmm : 0n));
+    function compose(fromPool?: FeeAccount): Distribution {
+      const heldAmount = toLamports(vaults.creatorVault + (fromPool ? inAmm : 0n));
       const paidRent = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, heldAmount) : 0n;
       const distributable = saturatingSubtract(
         toLamports(heldAmount + paidRent + curve.waiting),
@@ -129,8 +129,8 @@ export function toSharedFees(
       // Nothing trades on the curve of a coin that has migrated.
       const withCurve = !pool || curve.waiting > 0n;
       const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paidRent : 0n;
-      const forPool = withPool
-        ? growthRentOf(pool!.missingBytes, vaults) + vaults.missingRent.POOL
+      const forPool = fromPool
+        ? growthRentOf(fromPool.missingBytes, vaults) + vaults.missingRent.POOL
         : 0n;
       return {
         coin,
@@ -140,12 +140,12 @@ export function toSharedFees(
         distributable,
         shareholders,
         withCurve,
-        withPool,
+        withPool: fromPool !== undefined,
       };
     }
-    const withoutPool = compose(false);
+    const withoutPool = compose();
     if (!pool || inAmm < vaults.ammMinimum) return withoutPool;
-    return { ...compose(true), withoutPool: isEnough(withoutPool) ? withoutPool : undefined };
+    return { ...compose(pool), withoutPool: isEnough(withoutPool) ? withoutPool : undefined };
   }
 
   /** Returns why a distribution must exclude this curve or pool; null if it need not. */

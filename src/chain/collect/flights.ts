@@ -223,9 +223,8 @@ export function createFlights(needs: {
     flight.setState({ kind: "preparing" });
     const preparation = await prepare(turn, claim, endsAt, arrive).catch((error: unknown) => {
       claim.settle();
-      const { failure } = error instanceof CollectError ? error : {};
-      if (failure?.kind !== "budget-spent") throw error;
-      return { kind: "refused", error: error as CollectError, payers: turn.payers } as const;
+      if (!(error instanceof CollectError) || error.failure.kind !== "budget-spent") throw error;
+      return { kind: "refused", error, payers: turn.payers } as const;
     });
     if (preparation.kind !== "signed") {
       claim.settle();

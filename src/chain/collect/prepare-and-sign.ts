@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
+import { toError } from "../../observability/thrown.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
@@ -143,9 +144,9 @@ export function createTransactions(needs: {
     ready = new Map();
     const same = [...Map.groupBy(departing.keys(), groupOf).values()];
     void prepareEach(same, (member, result) => {
-      const { resolve, reject } = departing.get(member)!;
-      if (result instanceof Error) reject(result);
-      else resolve(result);
+      const waiter = departing.get(member);
+      if (result instanceof Error) waiter?.reject(result);
+      else waiter?.resolve(result);
     });
   }
 
@@ -302,7 +303,7 @@ export function createTransactions(needs: {
     try {
       await ownCalls({ use: "collects", parts }, () => tryPrepare(members, settle, attempt));
     } catch (error) {
-      for (const member of members) settle(member, error as Error);
+      for (const member of members) settle(member, toError(error));
     }
   }
 
@@ -332,7 +333,11 @@ export function createTransactions(needs: {
       settle(first, await prepareAlone(first, attempt));
       return;
     }
-    const parts = members.map(({ unit }) => composer.choosePart(unit.account, [], unit.vaults)!);
+    const plans = members.map((member) => ({
+      member,
+      part: composer.choosePart(member.unit.account, [], member.unit.vaults)!,
+    }));
+    const parts = plans.map(({ part }) => part);
     let fitting = members.length;
     // Count the instructions before the simulation.
     while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
@@ -342,39 +347,44 @@ export function createTransactions(needs: {
     }
 
     /** Prepares each of `some` members alone, and the other members together again. */
-    async function separate(some: readonly Member[]): Promise<void> {
-      setApart(some, ALONE);
-      const rest = members.filter((member) => !some.includes(member));
-      await prepareEach([...some.map((member) => [member]), rest], settle, attempt + 1);
+    async function separate(some: readonly { readonly member: Member }[]): Promise<void> {
+      const lone = some.map(({ member }) => member);
+      setApart(lone, ALONE);
+      const rest = members.filter((member) => !lone.includes(member));
+      await prepareEach([...lone.map((member) => [member]), rest], settle, attempt + 1);
     }
 
     const { rentMinimum } = first.fees.vaults;
     const simulation = await simulateParts(parts, rentMinimum);
     if ("err" in simulation) {
-      const culprit = parts.findIndex((part) => blamedIn(part, simulation.blamed).part);
-      if (culprit >= 0) return separate([members[culprit]!]);
+      const culprit = plans.find(({ part }) => blamedIn(part, simulation.blamed).part);
+      if (culprit) return separate([culprit]);
       split(members);
       again();
       return;
     }
-    const amounts = parts.map((part, i) => movedBy(part, members[i]!.unit.vaults, simulation));
-    const small = members.filter(
-      ({ unit, isTooLittle }, i) =>
-        isTooLittle(amounts[i]!) || simulation.leftInAmm.get(unit.account.ammVault),
+    const entries = plans.map(({ member, part }) => ({
+      member,
+      part,
+      moved: movedBy(part, member.unit.vaults, simulation),
+    }));
+    const small = entries.filter(
+      ({ member, moved: amount }) =>
+        member.isTooLittle(amount) || simulation.leftInAmm.get(member.unit.account.ammVault),
     );
     if (small.length > 0) return separate(small);
     const terms = await getTerms(members, parts, simulation);
     if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
-      const prices = await Promise.all(
-        parts.map(async (part) => toAffordable(await readPriceOf([part]), terms.unitLimit)),
+      const offers = await Promise.all(
+        plans.map(async ({ member, part }) => ({
+          member,
+          price: toAffordable(await readPriceOf([part]), terms.unitLimit),
+        })),
       );
-      const lowest = prices.reduce((least, price) => (price < least ? price : least));
-      const expensive = members.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
+      const lowest = offers.reduce((least, each) => (each.price < least.price ? each : least));
+      const expensive = offers.filter(({ price }) => price > MAX_PRICE_RATIO * lowest.price);
       if (expensive.length > 0) return separate(expensive);
     }
-    const entries = members.map((member, i) => ({
-      ...{ member, part: parts[i]!, moved: amounts[i]! },
-    }));
     const results = await sign(entries, simulation, terms, rentMinimum).catch((error: unknown) => {
       // `errors` has an entry for each account: undefined if the budget allows the account.
       if (error instanceof AggregateError) return error.errors as (Error | undefined)[];
@@ -438,12 +448,13 @@ export function createTransactions(needs: {
       isSplit = true;
     };
     return entries.map(({ part }, i): Prepared => {
+      const cost = costs[i]!;
       if (!areStored[i]) {
-        costs[i]!.close({ refund: firstStored < 0 });
+        cost.close({ refund: firstStored < 0 });
         return { kind: "again" };
       }
       const signedPart = {
-        ...{ ...costs[i]!, transaction, part, signedAt, rentMinimum },
+        ...{ ...cost, transaction, part, signedAt, rentMinimum },
         fee: i === firstStored ? fee : toLamports(0),
         usedUnits: (units: number) => {
           unitLimits.landed(parts, units, budget.unitLimit);

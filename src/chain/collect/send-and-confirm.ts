@@ -69,8 +69,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
         const answer = await orUndefined(
           rpc.getSignatureStatuses(some, { searchTransactionHistory: false }),
         );
-        answer?.forEach((status, j) => {
-          if (status?.isFinal) void open.get(some[j]!)?.look(status);
+        some.forEach((signature, j) => {
+          const status = answer?.[j];
+          if (status?.isFinal) void open.get(signature)?.look(status);
         });
       }
     }

@@ -219,9 +219,9 @@ export function createSettleTransaction(needs: {
     } else {
       // Only this error proves that a shareholder is at fault. Other errors may mean that
       // distributions were paused.
-      if (isReceiverBelowRent(err))
-        for (const { coin, shareholders } of distributionsOf(signed?.part.sweeps ?? [])) {
-          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed!.rentMinimum);
+      if (signed && isReceiverBelowRent(err))
+        for (const { coin, shareholders } of distributionsOf(signed.part.sweeps)) {
+          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed.rentMinimum);
           findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
         }
       claim.settle({ slot, hasFailed: true });

@@ -1,5 +1,6 @@
 import { ContractError } from "../../contract/contract-error.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
+import { toError } from "../../observability/thrown.ts";
 import { CollectError } from "./collect-error.ts";
 import { NoRoomError, RpcError } from "../rpc/rpc-error.ts";
 
@@ -9,7 +10,7 @@ import { NoRoomError, RpcError } from "../rpc/rpc-error.ts";
  */
 export function toLookupContractError(error: unknown): Error {
   if (error instanceof NoRoomError) return new ContractError("SERVICE_BUSY", noRoom(error));
-  return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : (error as Error);
+  return error instanceof RpcError ? toOutage("LOOKUP_FAILED", error) : toError(error);
 }
 
 /**

@@ -44,4 +44,4 @@ export function sweptCoinsOf(
 
 /** Leaves out what a node did not send. */
 const toAddresses = (keys: ReadonlySet<string | undefined>) =>
-  [...keys].filter(Boolean) as string[];
+  [...keys].flatMap((key) => key || []);

@@ -1,3 +1,4 @@
+import { toError } from "../../observability/thrown.ts";
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import type { Batches, Parts } from "../../fairness/chain-call-plan.ts";
@@ -79,7 +80,7 @@ export function createLiveBalances(
   }
 
   function leave(wallet: Watched, addressBlock: string): void {
-    const watchersLeft = wallet.watchers.get(addressBlock)! - 1;
+    const watchersLeft = (wallet.watchers.get(addressBlock) ?? 1) - 1;
     if (watchersLeft > 0) wallet.watchers.set(addressBlock, watchersLeft);
     else wallet.watchers.delete(addressBlock);
     if (wallet.watchers.size > 0) return;
@@ -105,7 +106,7 @@ export function createLiveBalances(
     for (const { watchers, triedAt } of wallets.values())
       for (const block of watchers.keys()) readAt.set(block, triedAt);
     const turnOf = ({ watchers }: Watched) =>
-      earliest(...watchers.keys().map((block) => readAt.get(block)!));
+      earliest(...watchers.keys().map((block) => readAt.get(block) ?? LONG_AGO));
     const oldestFirst = some.toSorted((a, b) => msBetween(turnOf(b), turnOf(a)));
     return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
   }
@@ -122,10 +123,10 @@ export function createLiveBalances(
     }
     const results = await balances
       .getBalances(batch, watcher)
-      .catch((error: unknown) => batch.map(() => error as Error));
+      .catch((error: unknown) => batch.map(() => toError(error)));
     batch.forEach((wallet, i) => {
-      const result = results[i]!;
-      if (!(result instanceof Error)) show(wallet, result, startedAt);
+      const result = results[i];
+      if (result && !(result instanceof Error)) show(wallet, result, startedAt);
       else if (!watcher?.signal.aborted) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error && !isOfAccount(result));
@@ -141,7 +142,7 @@ export function createLiveBalances(
       before.pda === now.pda &&
       before.coins.length === now.coins.length &&
       before.coins.every(
-        ({ stage, amount }, i) => stage === now.coins[i]!.stage && amount === now.coins[i]!.amount,
+        ({ stage, amount }, i) => stage === now.coins[i]?.stage && amount === now.coins[i].amount,
       );
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });

@@ -59,7 +59,7 @@ export function keyAt(data: Buffer, offset: number): string {
  * numerator and denominator is a square modulo P. web3.js computes x, which is much slower.
  */
 export function isOnCurve(bytes: Buffer): boolean {
-  const hasSign = bytes[31]! >= 0x80;
+  const hasSign = bytes.readUInt8(31) >= 0x80;
   const y = BigInt.asUintN(255, toBigInt(bytes));
   if (y >= P) return false;
   const ySquared = (y * y) % P;

@@ -2,6 +2,7 @@ import { readFileSync } from "node:fs";
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { z } from "zod";
+import { codeOf } from "../../observability/thrown.ts";
 
 const EXPECTED =
   "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
@@ -31,7 +32,7 @@ function readKeyFile(path: string): string {
   try {
     return readFileSync(path, "utf8");
   } catch (error) {
-    const code = (error as NodeJS.ErrnoException).code ?? "unknown";
+    const code = codeOf(error) ?? "unknown";
     // Quote only a text with a dot and a slash, as most paths have: a key in base64 has no dot.
     const triedPath = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";

@@ -17,7 +17,7 @@ export function toLamports(amount: number | bigint): Lamports {
 
 /** `a - b`, or 0 if negative. */
 export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
-  return (a > b ? a - b : 0n) as Lamports;
+  return toLamports(a > b ? a - b : 0n);
 }
 
 /** Formats as SOL with all decimals that are needed: 300_000_000 → "0.3". */

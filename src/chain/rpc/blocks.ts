@@ -89,9 +89,10 @@ export function createBlocks(needs: {
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
-      const reportedSlots = results.flatMap((result) =>
-        result.status === "fulfilled" ? result.value : ((result.reason as RpcError).slot ?? []),
-      );
+      const reportedSlots = results.flatMap((result) => {
+        if (result.status === "fulfilled") return result.value;
+        return result.reason instanceof RpcError ? (result.reason.slot ?? []) : [];
+      });
       const up = endpoints.filter((endpoint) => !ranking.isDown(endpoint));
       const newestFirst = reportedSlots.sort((a, b) => b - a);
       // Another endpoint has reached all slots but the first.

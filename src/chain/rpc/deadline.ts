@@ -1,3 +1,4 @@
+import { reasonOf } from "../../observability/thrown.ts";
 import { memoize } from "../../store/memoize.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
 import { toRpcError } from "./rpc-error.ts";
@@ -23,7 +24,7 @@ export async function withDeadline<T>(
 export function untilAborted<T>(promise: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = () => {
-      reject(signal.reason as Error);
+      reject(reasonOf(signal));
     };
     if (signal.aborted) abort();
     else signal.addEventListener("abort", abort, { once: true });

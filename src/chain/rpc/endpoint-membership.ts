@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import { monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
+import { LONG_AGO, monotonicNow, type MonotonicTime, msSince } from "../../time/monotonic.ts";
 import { untilAborted, withDeadline } from "./deadline.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { RpcError, toRpcError } from "./rpc-error.ts";
@@ -121,7 +121,7 @@ export function createEndpointMembership(needs: {
     isVerified: (endpoint: Endpoint) => of(endpoint).verifiedAt !== undefined,
 
     /** Whether a verified endpoint's genesis hash is to be read again. */
-    isDue: (endpoint: Endpoint) => msSince(of(endpoint).verifiedAt!) >= VERIFY_AFTER_MS,
+    isDue: (endpoint: Endpoint) => msSince(of(endpoint).verifiedAt ?? LONG_AGO) >= VERIFY_AFTER_MS,
 
     /** Makes the endpoint unverified: after a failure, another node may answer. */
     doubt(endpoint: Endpoint): void {

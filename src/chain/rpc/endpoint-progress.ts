@@ -32,7 +32,12 @@ const TEXTS: Readonly<Record<Fault, string>> = {
   still: "a chain endpoint's slot stands still: the others are used",
 };
 
-const rankOf = ({ progress }: Track) => FAULTS.indexOf(progress.fault()!) + 1;
+/** 0 without a fault. */
+function rankOf({ progress }: Track): number {
+  const fault = progress.fault();
+  return fault === undefined ? 0 : FAULTS.indexOf(fault) + 1;
+}
+
 const isKnown = ({ progress }: Track) => progress.slot() > 0 && progress.silentMs() <= KNOWN_MS;
 
 /** `fault`: the fault of `track`. */

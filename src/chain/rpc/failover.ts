@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { toError } from "../../observability/thrown.ts";
 import { withDeadline } from "./deadline.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import { hedge, type Verdict } from "./hedge.ts";
@@ -112,12 +113,12 @@ function createVerdict<T>(
       if (others) {
         if (!isOfSlot(error)) methodFailures.fail(endpoint, others.method);
         if (methodFailures.mayRecover(endpoint, others.method, error))
-          missingAnswer = error as Error;
+          missingAnswer = toError(error);
       }
       const waits = waitsForBest && isFirst && isOfSlot(error) && ranking.isBest(endpoint);
       // Keep a failure about the slot: the call is then retried, because the endpoint may soon
       // catch up.
-      if (!isOfSlot(failure)) failure = error as Error;
+      if (!isOfSlot(failure)) failure = toError(error);
       return waits;
     },
 

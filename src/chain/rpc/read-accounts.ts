@@ -227,7 +227,7 @@ function pack(groups: readonly Group[], limit: number): readonly Call[] {
 }
 
 const isOfOneSlot = (answers: readonly { readonly slot: number }[]) =>
-  answers.every(({ slot }) => slot === answers[0]!.slot);
+  answers.every(({ slot }) => slot === answers[0]?.slot);
 
 const chunksOf = (keys: readonly string[], size: number) =>
   Array.from({ length: Math.ceil(keys.length / size) }, (_, i) =>

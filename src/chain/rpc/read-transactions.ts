@@ -1,3 +1,4 @@
+import { toError } from "../../observability/thrown.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
@@ -60,7 +61,7 @@ const READ_TRANSACTION = {
  * return an empty list instead, or -32019 if they have long-term storage. Source: the changelog of
  * Agave, 4.0.0, and its `rpc.rs`.
  */
-const UNKNOWN_CURSOR = [-32020, -32019];
+const UNKNOWN_CURSOR: readonly (number | undefined)[] = [-32020, -32019];
 
 /** Reads a transaction from one endpoint; undefined if the endpoint does not have it. */
 export type ReadTransactionAt = ReturnType<typeof createReadTransaction>;
@@ -138,7 +139,7 @@ export function createTransactionReader(needs: {
               if (
                 before !== undefined &&
                 error instanceof RpcError &&
-                UNKNOWN_CURSOR.includes(error.code!)
+                UNKNOWN_CURSOR.includes(error.code)
               )
                 return undefined;
               throw error;
@@ -148,7 +149,7 @@ export function createTransactionReader(needs: {
           if (!entries) return;
           const signatures = new Set(entries.map(({ signature }) => signature));
           const isNewestFirst = entries.every(
-            ({ slot }, i) => i === 0 || slot <= entries[i - 1]!.slot,
+            ({ slot }, i) => slot <= (entries[i - 1]?.slot ?? slot),
           );
           const isCredible = entries.every(({ slot }) => isReached(slot));
           const repeats =
@@ -191,7 +192,7 @@ export function createTransactionReader(needs: {
         readFrom,
         (endpoint, error) => {
           isAlone ||= failover.mayRecover(endpoint, method, error);
-          return error as Error;
+          return toError(error);
         },
         (some) => groupsOf(some, contentOf).some(({ length }) => length >= MIN_AGREEING),
         method,
@@ -207,7 +208,7 @@ export function createTransactionReader(needs: {
       const transaction = groups[0]?.[0];
       if (transaction && absent < MIN_AGREEING) return { transaction, isCertain: false, isAlone };
       if (transaction) return undefined;
-      if (absent === 0) throw answers[0] as Error;
+      if (absent === 0) throw toError(answers[0]);
       return undefined;
     },
   };
@@ -247,7 +248,7 @@ function agree(
 ): readonly ListedTransaction[] {
   const votes = [...lists.values()].map((list) => ({
     signatures: new Map(list.map(({ signature, hasFailed }) => [signature, hasFailed])),
-    oldestSlot: list.length === limit ? list.at(-1)!.slot : -1,
+    oldestSlot: list[limit - 1]?.slot ?? -1,
   }));
   return [...lists.values()]
     .reduce(merge)

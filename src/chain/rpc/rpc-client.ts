@@ -126,8 +126,7 @@ export function createRpc(
       const results = await failover.callEachWithTransaction((endpoint, signal) =>
         callEndpoint(endpoint, "sendTransaction", [transaction, options], signal),
       );
-      if (results.every(({ status }) => status === "rejected"))
-        throw (results[0] as PromiseRejectedResult).reason;
+      if (results.every((result) => result.status === "rejected")) throw results[0]?.reason;
     },
   };
 }

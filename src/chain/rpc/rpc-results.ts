@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { isBase58 } from "../../contract/base58.ts";
+import { isObject } from "../../contract/parse-json.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 
 const lamports = z.int().nonnegative().transform(toLamports);
@@ -37,33 +38,35 @@ export interface Account {
   readonly executable?: boolean | undefined;
 }
 
-const isCount = (value: unknown): boolean => Number.isSafeInteger(value) && (value as number) >= 0;
-const isTypeOrAbsent = (value: unknown, type: string): boolean =>
-  value === undefined || typeof value === type;
+const isCount = (value: unknown): boolean =>
+  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 
 /** Returns undefined for a value that is not an account. */
 function toAccount(value: unknown): Account | null | undefined {
-  if (typeof value !== "object" || value === null) return value === null ? null : undefined;
-  const { lamports, data, owner, space, executable } = value as Record<string, unknown>;
+  if (value === null) return null;
+  if (!isObject(value)) return undefined;
+  const { lamports, data, owner, space, executable } = value;
+  const text: unknown = Array.isArray(data) ? data[0] : undefined;
   const isAccount =
+    typeof lamports === "number" &&
     Number.isInteger(lamports) &&
-    (lamports as number) >= 0 &&
+    lamports >= 0 &&
     Array.isArray(data) &&
     data.length === 2 &&
-    typeof data[0] === "string" &&
+    typeof text === "string" &&
     data[1] === "base64" &&
-    isTypeOrAbsent(owner, "string") &&
-    (space === undefined || isCount(space)) &&
-    isTypeOrAbsent(executable, "boolean");
+    (owner === undefined || typeof owner === "string") &&
+    (space === undefined || (typeof space === "number" && isCount(space))) &&
+    (executable === undefined || typeof executable === "boolean");
   if (!isAccount) return undefined;
   return {
-    lamports: BigInt(lamports as number),
+    lamports: toLamports(BigInt(lamports)),
     isRounded: !Number.isSafeInteger(lamports),
-    data: Buffer.from(data[0] as string, "base64"),
+    data: Buffer.from(text, "base64"),
     owner,
     space,
     executable,
-  } as Account;
+  };
 }
 
 /**
@@ -74,7 +77,7 @@ const accounts = z
   .custom<readonly unknown[]>(Array.isArray)
   .transform((values, context): readonly (Account | null)[] => {
     const accounts = values.map(toAccount);
-    if (!accounts.includes(undefined)) return accounts as (Account | null)[];
+    if (accounts.every((account) => account !== undefined)) return accounts;
     context.addIssue("expected accounts");
     return z.NEVER;
   });

@@ -108,7 +108,7 @@ export function createSimulations(needs: {
             throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
           return {
             ...{ err, endpoint, unitsConsumed, left: payerLamports },
-            accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? EMPTY])),
+            accounts: new Map(addresses.map((address, i) => [address, accounts[i] ?? EMPTY])),
             payerBefore: preBalances?.[0],
           };
         },

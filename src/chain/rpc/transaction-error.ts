@@ -1,3 +1,4 @@
+import { isObject } from "../../contract/parse-json.ts";
 /**
  * A transaction's error in the form of JSON-RPC: a name, or an object with one name and its
  * details.
@@ -40,9 +41,9 @@ export function isTooLarge(err: TransactionError): boolean {
  * The index of the account that would end below the rent-exempt minimum. The fee payer has index 0.
  */
 export function accountBelowRent(err: TransactionError): number | undefined {
-  const details = detailsOf(err, "InsufficientFundsForRent") as
-    { account_index?: number } | undefined;
-  return details?.account_index;
+  const details = detailsOf(err, "InsufficientFundsForRent");
+  const index = isObject(details) ? details.account_index : undefined;
+  return typeof index === "number" ? index : undefined;
 }
 
 const instructionError = (err: TransactionError) =>

@@ -4,6 +4,7 @@ import {
   chooseSweeps,
   collectableWith,
   distributionsOf,
+  type Distribution,
   isPlaceSweep,
   withoutAmm,
   withoutPools,
@@ -89,16 +90,18 @@ export function createReadUnits(needs: {
       ? { vaults: withoutAmm(vaults), sweeps: withoutPools(sweeps) }
       : { vaults, sweeps };
     const ofVaults = failedSimulations.errorOf(account.address, collectableWith([], own.vaults));
-    const distributions = distributionsOf(sweeps).map((sweep) => ({
-      ...{ kind: "distribution" as const, key: sweep.coin.sharingConfig.address, account },
-      ...{ vaults: none, sweeps: [sweep] },
-    }));
+    const distributions = distributionsOf(sweeps)
+      .toSorted(byGain)
+      .map((sweep) => ({
+        ...{ kind: "distribution" as const, key: sweep.coin.sharingConfig.address, account },
+        ...{ vaults: none, sweeps: [sweep] },
+      }));
     const ownUnit = {
       ...{ kind: "own" as const, key: account.address, account, vaults: own.vaults },
       sweeps: own.sweeps.filter(isPlaceSweep),
     };
     const hasFailed = ofVaults !== undefined && ownUnit.sweeps.length === 0;
-    const all = [...(hasFailed ? [] : [ownUnit]), ...distributions.toSorted(byGain)];
+    const all = [...(hasFailed ? [] : [ownUnit]), ...distributions];
     const units = all.flatMap((unit): Unit | [] => {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
       return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
@@ -109,10 +112,9 @@ export function createReadUnits(needs: {
 }
 
 /** Orders distributions by gain, and equal ones by key: shareholders then meet at the same one. */
-function byGain(a: Pick<Unit, "key" | "sweeps">, b: typeof a): number {
-  const [one, other] = [a.sweeps[0]!.amount, b.sweeps[0]!.amount];
-  if (one !== other) return one < other ? 1 : -1;
-  return a.key < b.key ? -1 : 1;
+function byGain(a: Distribution, b: Distribution): number {
+  if (a.amount !== b.amount) return a.amount < b.amount ? 1 : -1;
+  return a.coin.sharingConfig.address < b.coin.sharingConfig.address ? -1 : 1;
 }
 
 /** The id of a sweep in {@link FailedSimulations}. */

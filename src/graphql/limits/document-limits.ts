@@ -1,4 +1,5 @@
 import {
+  assertObjectType,
   getNamedType,
   isObjectType,
   Lexer,
@@ -42,7 +43,7 @@ const LIMITED = ["history", "coins", "coinsSeen"];
  * fail, and an error costs much more than a field.
  */
 export const MAX_FIELDS =
-  MAX_WALLETS * (1 + fieldsBelow(schema.getType("Wallet") as GraphQLObjectType));
+  MAX_WALLETS * (1 + fieldsBelow(assertObjectType(schema.getType("Wallet"))));
 
 /** Counts an object type's fields, and the fields of their types. */
 function fieldsBelow(type: GraphQLObjectType): number {

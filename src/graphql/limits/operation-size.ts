@@ -107,7 +107,7 @@ export function measureOperation(
   const fragments = fragmentsOf(document);
   const countsByFragment = new Map<string, Readonly<Measured>>();
   // Without a prototype, as a variable may be called `constructor`.
-  const values = Object.create(null) as Record<string, unknown>;
+  const values: Record<string, unknown> = { __proto__: null };
   for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
     if (defaultValue) values[variable.name.value] = valueFromASTUntyped(defaultValue);
   Object.assign(values, variables);

@@ -25,7 +25,7 @@ const START = `{
 }`;
 
 const files: GraphiQLFiles = { script: toBytes(`${js}\n${START}\n`), css: toBytes(css) };
-parentPort!.postMessage(files, [files.script.buffer, files.css.buffer]);
+parentPort?.postMessage(files, [files.script.buffer, files.css.buffer]);
 
 function toBytes(text: string): Uint8Array<ArrayBuffer> {
   return new TextEncoder().encode(text);

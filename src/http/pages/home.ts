@@ -105,5 +105,5 @@ const ENTITIES: Readonly<Record<string, string>> = {
 
 /** Escapes a text for HTML, and for attributes in double quotes. */
 export function escapeHtml(text: string): string {
-  return text.replace(/[&<>"]/g, (character) => ENTITIES[character]!);
+  return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

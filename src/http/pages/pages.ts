@@ -121,7 +121,7 @@ export function createPages(
       sandboxNotice(needs.sandboxAccounts),
     ),
     headers: {
-      "content-type": CONTENT_TYPES[".html"]!,
+      "content-type": contentTypeOf("home.html"),
       link: descriptionLink(needs.basePath),
       ...pageHeaders(HOME_POLICY),
     },
@@ -173,7 +173,13 @@ function toFile(
   content: string | Buffer<ArrayBuffer>,
   headers?: Record<string, string>,
 ): StaticFile {
-  return createStaticFile(content, { "content-type": CONTENT_TYPES[extname(name)]!, ...headers });
+  return createStaticFile(content, { "content-type": contentTypeOf(name), ...headers });
+}
+
+function contentTypeOf(name: string): string {
+  const type = CONTENT_TYPES[extname(name)];
+  if (type === undefined) throw new Error(`${name} has no content type`);
+  return type;
 }
 
 function read(url: string): Buffer<ArrayBuffer> {

@@ -60,7 +60,8 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     const currentTimes = current.get(caller);
     let times = currentTimes ?? previous.get(caller) ?? [];
     // Remove expired times in one step: shifting them one by one would move all others each time.
-    if (times.length > 0 && times[0]! + windowMs <= now) {
+    const oldest = times[0];
+    if (oldest !== undefined && oldest + windowMs <= now) {
       const first = times.findIndex((time) => time + windowMs > now);
       times.splice(0, first < 0 ? times.length : first);
     }

@@ -224,7 +224,8 @@ export function createChain(
       ...execution,
     };
     ledger.set(transaction.signature, landedTransaction);
-    if (ledger.size > KEPT_TRANSACTIONS) ledger.delete(ledger.keys().next().value!);
+    const [oldest] = ledger.keys();
+    if (ledger.size > KEPT_TRANSACTIONS && oldest !== undefined) ledger.delete(oldest);
     for (const listener of listeners) listener(landedTransaction);
   }
 

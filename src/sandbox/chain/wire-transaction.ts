@@ -61,11 +61,12 @@ export function decodeTransaction(bytes: Uint8Array): WireTransaction {
     throw new Error(`transaction too large: ${bytes.length} bytes (max: ${maxBytes} bytes)`);
   }
   const signers = signersOf(message);
-  if (signers.length === 0) throw new Error("the transaction must have a signer");
   const signatures = signers.map((signer) =>
     base58.decode(decodedTransaction.signatures[signer] ?? NO_SIGNATURE),
   );
-  return { bytes, decoded: decodedTransaction, message, signatures, signature: signatures[0]! };
+  const [signature] = signatures;
+  if (signature === undefined) throw new Error("the transaction must have a signer");
+  return { bytes, decoded: decodedTransaction, message, signatures, signature };
 }
 
 function decodeMessage(bytes: Uint8Array): WireMessage {
@@ -78,10 +79,10 @@ function decodeMessage(bytes: Uint8Array): WireMessage {
     config: version === 1 ? message : undefined,
     instructions:
       version === 1
-        ? message.instructionHeaders.map(({ programAccountIndex }, i) => ({
-            programAddressIndex: programAccountIndex,
-            accountIndices: message.instructionPayloads[i]!.instructionAccountIndices,
-            data: message.instructionPayloads[i]!.instructionData,
+        ? message.instructionPayloads.map(({ instructionAccountIndices, instructionData }, i) => ({
+            programAddressIndex: message.instructionHeaders[i]!.programAccountIndex,
+            accountIndices: instructionAccountIndices,
+            data: instructionData,
           }))
         : message.instructions,
   };

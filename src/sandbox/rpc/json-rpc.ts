@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { toError } from "../../observability/thrown.ts";
 
 /** An error for the caller, with the `code` and `data` that a real node sends. */
 export class JsonRpcError extends Error {
@@ -98,7 +99,7 @@ function answer(request: unknown, methods: Methods): object {
       code,
       message,
       data: details,
-    } = error instanceof JsonRpcError ? error : new JsonRpcError(-32603, (error as Error).message);
+    } = error instanceof JsonRpcError ? error : new JsonRpcError(-32603, toError(error).message);
     return { jsonrpc: "2.0", error: { code, message, data: details }, id };
   }
 }

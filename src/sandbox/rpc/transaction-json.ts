@@ -51,7 +51,7 @@ function toConfigJson({
   configValues,
 }: NonNullable<SandboxTransaction["message"]["config"]>) {
   const values = [...configValues];
-  const take = (isSet: boolean) => (isSet ? values.shift()!.value : null);
+  const take = (isSet: boolean) => (isSet ? (values.shift()?.value ?? null) : null);
   return {
     priorityFee: take(transactionConfigMaskHasPriorityFee(configMask)),
     computeUnitLimit: take(transactionConfigMaskHasComputeUnitLimit(configMask)),

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { toError } from "../../observability/thrown.ts";
 import type { Chain, SandboxTransaction } from "../chain/chain.ts";
 import type { Commitment } from "../chain/slots.ts";
 import { decodeTransaction } from "../chain/wire-transaction.ts";
@@ -173,6 +174,6 @@ function decodeParam(base64: string): WireTransaction {
   try {
     return decodeTransaction(Buffer.from(base64, "base64"));
   } catch (error) {
-    throw invalidParams(`invalid transaction: ${(error as Error).message}`);
+    throw invalidParams(`invalid transaction: ${toError(error).message}`);
   }
 }
