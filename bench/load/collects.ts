@@ -42,7 +42,7 @@ type CollectAnswer =
       readonly newBalance: string;
       readonly txSignature: string;
     }
-  | { readonly kind: "nothing" }
+  | { readonly kind: "nothing"; readonly message: string }
   | { readonly kind: "error"; readonly code: ErrorCode; readonly message: string }
   /** No answer arrived, because the replica was killed. */
   | { readonly kind: "lost" };
@@ -70,7 +70,7 @@ export function createCollects(
   ): string {
     if (account) {
       if (answer.kind === "collected") truth.reported(account.id, answer.txSignature);
-      if (answer.kind === "nothing") truth.checkNothing(account, call, mints);
+      if (answer.kind === "nothing") truth.checkNothing(account, call, mints, answer.message);
       calls.push({ ...call, account, mints, end: Date.now(), answer });
     }
     if (answer.kind === "error") return answer.code;
@@ -99,12 +99,12 @@ export function createCollects(
         const collected = COLLECTED.parse(withoutNulls(result));
         return record(account, call, { kind: "collected", ...collected }, mints);
       }
-      if (result) NOTHING.parse(withoutNulls(result));
+      const nothing = result && NOTHING.parse(withoutNulls(result));
       const error = errors.find(({ path }) => answer?.status === 429 || path?.includes(key));
       return record(
         account,
         call,
-        result ? { kind: "nothing" } : (error ?? { kind: "lost" }),
+        nothing ? { kind: "nothing", message: nothing.message } : (error ?? { kind: "lost" }),
         mints,
       );
     });
@@ -122,7 +122,7 @@ export function createCollects(
     const nothing = NOTHING.safeParse(answer.body);
     if (nothing.success) {
       assert(answer.status === 400, `NOTHING_TO_COLLECT with status ${answer.status}`);
-      return record(account, call, { kind: "nothing" }, mints);
+      return record(account, call, { kind: "nothing", message: nothing.data.message }, mints);
     }
     if (answer.status !== 200) {
       const allowed = typeof socialId === "string" && socialId !== "" ? COLLECT_CODES : [];

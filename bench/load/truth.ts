@@ -129,11 +129,16 @@ export function createTruth(
     },
 
     /** Checks the answer NOTHING_TO_COLLECT to a collect with these mints. */
-    checkNothing({ id, handle }: SandboxAccount, request: Request, mints: readonly string[]) {
+    checkNothing(
+      { id, handle }: SandboxAccount,
+      request: Request,
+      mints: readonly string[],
+      message: string,
+    ) {
       const { start, replica } = request;
       counts.nothings++;
       const verdict = judge(id, start, (state) => timeline.isNothing(state, mints));
-      const detail = `${handle} with ${mints.length} coins at replica ${replica}: ${verdict}; ${describe(id, start, mints)}`;
+      const detail = `${handle} with ${mints.length} coins at replica ${replica}: ${message} ${verdict}; ${describe(id, start, mints)}`;
       if (verdict === "true") return;
       const isExcused = verdict === "old" || (verdict === "outdated" && isUntold(id, request));
       if (isExcused && wasStale(start)) counts.staleNothings++;

@@ -9,9 +9,8 @@ import type { RpcMethod } from "./rpc-results.ts";
 import { isBehind, isOfSlot, isRefusal, RpcError } from "./rpc-error.ts";
 
 /**
- * While `areNeeded`, an incomplete result of `method` counts only when other endpoints have answered
- * too, or have failed for some seconds: one endpoint must not decide about money. Until then, the
- * call throws their error.
+ * While `areNeeded`, an incomplete result of `method` counts only when other endpoints have
+ * answered too, or have failed for some seconds: one endpoint must not decide about money.
  */
 interface NeedForOthers {
   readonly method: RpcMethod;
@@ -168,9 +167,9 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints. A call that needs others waits for them, and asks those that fail again and again,
- * until they count as down: they have failed for some seconds. One that is down is asked at most
- * once a second, and is not waited for if it is slow.
+ * slow endpoints. A call that needs others waits for them, and asks those that fail again, until
+ * they count as down: they have failed for some seconds. One that is down is asked at most once a
+ * second, and is not waited for if it is slow.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];

@@ -179,7 +179,8 @@ export function createTransactionReader(needs: {
 
     /**
      * Reads a transaction, which names `address`, at two endpoints, and at the others if these do
-     * not agree. Of those that agree about the balances, most also agree about the rest. Undefined while no endpoint has it, or if only one of three has it.
+     * not agree. Of those that agree about the balances, most also agree about the rest. Undefined
+     * while no endpoint has it, or if only one of three has it.
      */
     async readTransaction(
       signature: string,
