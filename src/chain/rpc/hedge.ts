@@ -14,8 +14,8 @@ export interface Verdict<T> {
 
 /**
  * Asks the `candidates` that are worth asking in turn: the next one when an attempt ends, or when
- * an endpoint has not answered within `slowMs`. Ends when the verdict says so, or when no attempt is
- * open and no candidate is left; then aborts the open attempts. An abort of `deadline` aborts all
+ * an endpoint has not answered within `slowMs`. Ends when the verdict says so, or when no attempt
+ * is open and no candidate is left; then aborts the open attempts. An abort of `deadline` aborts all
  * attempts. Returns the endpoints that were too late: those without an answer, asked before the one
  * that ended the call.
  */
