@@ -150,7 +150,7 @@ function blockTimeOf(transactions: readonly LandedTransaction[]): number | undef
 }
 
 /** Returns the largest group of items with the same text. */
-export function largestGroup<T>(items: readonly T[], toText: (item: T) => string): readonly T[] {
+function largestGroup<T>(items: readonly T[], toText: (item: T) => string): readonly T[] {
   const groups = [...Map.groupBy(items, toText).values()];
   return groups.reduce<readonly T[]>((a, b) => (b.length > a.length ? b : a), []);
 }

@@ -3,7 +3,6 @@ import type { Lamports } from "../primitives/lamports.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import type { Failover } from "./failover.ts";
 import { FINALIZED } from "./commitment.ts";
-import { largestGroup } from "./decide-outcome.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
@@ -200,10 +199,16 @@ export function createTransactionReader(needs: {
       );
       const quorum = Math.min(MIN_AGREEING, answers.length);
       const groups = groupsOf(answers, movesOf);
-      const agreeing = groups.find(({ length }) => length >= quorum);
-      const same = largestGroup(agreeing ?? [], contentOf);
-      if (same[0])
-        return { transaction: same[0], isCertain: same.length >= quorum, isAlone: false };
+      const agreeing = groups.find(({ length }) => length >= quorum) ?? [];
+      const largestFirst = groupsOf(agreeing, contentOf).toSorted((a, b) => b.length - a.length);
+      const [same = []] = largestFirst;
+      const [agreedTransaction] = same;
+      if (agreedTransaction)
+        return {
+          transaction: agreedTransaction,
+          isCertain: same.length >= quorum,
+          isAlone: false,
+        };
       if (groups.length > 1) throw new RpcError("unreadable", method, "every endpoint");
       const absent = answers.filter((answer) => answer === undefined).length;
       const transaction = groups[0]?.[0];
