@@ -34,8 +34,9 @@ export function audit(
 
   /**
    * When a replica can have begun to build a transaction: at the start of the oldest request
-   * waiting for its accounts, or for any account that it pays, if it only distributes. With an
-   * older blockhash, any replica may have signed it before.
+   * waiting for its accounts, or for any account that it pays, if it only distributes. The request
+   * may have left since then, but not before the blockhash was produced. With a far older
+   * blockhash, any replica may have signed it before.
    */
   function originOf(transaction: SentTransaction) {
     const { accounts, replica, blockhash, at } = transaction;
@@ -43,10 +44,13 @@ export function audit(
     const waiting = (owners.length > 0 ? owners : accounts)
       .flatMap(({ id }) => callsOf.get(id) ?? [])
       .filter((call) => call.replica === replica && call.start.at <= at && at <= call.end);
-    const since = Math.min(at, ...waiting.map(({ start }) => start.at));
-    const { at: blockhashAt = since } = system.blockhashes.get(blockhash) ?? {};
-    if (blockhashAt < since - STORED_MS) return { since: blockhashAt, signers: replicas };
-    return { since, signers: [replicas[replica]!] };
+    const askedAt = Math.min(at, ...waiting.map(({ start }) => start.at));
+    const { at: blockhashAt = askedAt } = system.blockhashes.get(blockhash) ?? {};
+    const isOld = blockhashAt < askedAt - STORED_MS;
+    return {
+      since: Math.min(askedAt, blockhashAt),
+      signers: isOld ? replicas : [replicas[replica]!],
+    };
   }
   /** Whether a replica may have signed a transaction without seeing the other replica's locks. */
   function signedAlone(transaction: SentTransaction): boolean {
