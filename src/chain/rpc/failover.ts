@@ -210,7 +210,10 @@ export function createFailover(needs: {
       verdict,
       deadline,
     });
-    for (const endpoint of late) ranking.failed(endpoint, "slow");
+    for (const endpoint of late) {
+      ranking.failed(endpoint, "slow");
+      if (call.others) methodFailures.fail(endpoint, call.others.method);
+    }
     return { result: verdict.outcome(), doubt: verdict.doubt() };
   }
 

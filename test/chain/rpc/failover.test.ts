@@ -294,6 +294,9 @@ describe("an incomplete result of a call with a transaction", () => {
     // A fifth of the timeout for each.
     await vi.advanceTimersByTimeAsync(2_000);
     expect(await answer).toBe("incomplete");
+    const nextAnswer = call(failover, behave);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await nextAnswer).toBe("incomplete");
   });
 
   it("is compared with an endpoint that has just failed", async () => {
