@@ -36,6 +36,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
 
   function checkAmounts({
     account,
+    end,
+    replica,
     answer: { txSignature, collected, newBalance },
   }: Success): void {
     const landed = chain.landed(txSignature);
@@ -45,12 +47,14 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     if (before === undefined || after === undefined || landed?.err !== null)
       problems.add(
         "a success without a transaction",
-        `${txSignature} did not collect for ${account.handle}`,
+        `${txSignature} did not collect for ${account.handle}, reported by replica ${replica}`,
+        end,
       );
     else if (collected !== sol(after - before) || newBalance !== sol(after))
       problems.add(
         "a success with wrong amounts",
-        `${txSignature}: ${collected} and ${newBalance} reported, ${after - before} and ${after} on the chain`,
+        `${txSignature}: ${collected} and ${newBalance} reported by replica ${replica}, ${after - before} and ${after} on the chain`,
+        end,
       );
   }
 
