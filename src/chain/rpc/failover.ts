@@ -70,6 +70,10 @@ type Ranking = Pick<
 const sleepBetween = ([least, most]: readonly [number, number]) =>
   sleep(least + Math.random() * (most - least));
 
+/** Whether an endpoint is down, and backs off: no answer is expected. */
+const isResting = (ranking: Ranking, endpoint: Endpoint): boolean =>
+  ranking.isDown(endpoint) && ranking.backsOff(endpoint);
+
 /** Decides what the results and errors of one try mean, and tells the ranking. */
 function createVerdict<T>(
   call: Call<T>,
@@ -81,7 +85,7 @@ function createVerdict<T>(
   const { others } = call;
   const needsOthers = () => others?.areNeeded() === true;
   const isDown = (endpoint: Endpoint) =>
-    (ranking.isDown(endpoint) && ranking.backsOff(endpoint)) ||
+    isResting(ranking, endpoint) ||
     (others !== undefined && methodFailures.isDown(endpoint, others.method));
   const refusing: Endpoint[] = [];
   /** The last error of an endpoint that may soon answer. */
@@ -281,7 +285,11 @@ export function createFailover(needs: {
       Promise.allSettled(some.map((endpoint) => callOne(endpoint, attempt, deadline))),
     );
 
-  /** Makes a call at some endpoints. One that backs off has a fifth of the timeout. */
+  /**
+   * Makes a call at some endpoints. One that is down has a fifth of the timeout. One that has only
+   * begun to fail has the same time as the others: on a busy machine, the only one with more time
+   * would decide alone.
+   */
   const callSome = <T>(
     some: readonly Endpoint[],
     attempt: Attempt<T>,
@@ -290,7 +298,7 @@ export function createFailover(needs: {
   ): Promise<T[]> =>
     Promise.all(
       some.map((endpoint) => {
-        const maxMs = ranking.backsOff(endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
+        const maxMs = isResting(ranking, endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
         return withDeadline(maxMs, (deadline) =>
           callOne(endpoint, attempt, deadline, method),
         ).catch((error: unknown) => toResult(endpoint, error));
