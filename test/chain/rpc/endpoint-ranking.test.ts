@@ -100,7 +100,18 @@ describe("an endpoint's cluster", () => {
     expect(called).toContain("first getGenesisHash");
   });
 
-  it("is that of the most preferred endpoint that has answered", async () => {
+  it("is the one that most endpoints report, whichever answers first", async () => {
+    for (const odd of HOSTS) {
+      const { use, ranking, lines } = startRanking({ ...ALL, [odd]: "b" });
+      expect(await use(odd)).toBe("used");
+      await ranking.readClusters();
+      for (const host of HOSTS) expect(await use(host)).toBe(host === odd ? "cluster" : "used");
+      expect(ranking.genesisHash()).toBe("a");
+      expect(lines(50)).toEqual([expect.stringContaining(`"host":"${odd}"`)]);
+    }
+  });
+
+  it("does not change when a more preferred endpoint comes back that reports another", async () => {
     const { use, hashes } = startRanking({ second: "b", third: "b" });
     expect([await use("first"), await use("second"), await use("third")]).toEqual([
       "error",
@@ -108,8 +119,20 @@ describe("an endpoint's cluster", () => {
       "used",
     ]);
     hashes.first = "a";
-    expect(await use("first")).toBe("used");
-    expect([await use("second"), await use("third")]).toEqual(["cluster", "cluster"]);
+    expect([await use("first"), await use("second"), await use("third")]).toEqual([
+      "cluster",
+      "used",
+      "used",
+    ]);
+  });
+
+  it("is not known of three while only two have answered, and these differ", async () => {
+    const { use, hashes } = startRanking({ first: "a", second: "b" });
+    const useAll = async () => [await use("first"), await use("second"), await use("third")];
+    expect(await useAll()).toEqual(["used", "used", "error"]);
+    hashes.third = "b";
+    await use("third");
+    expect(await useAll()).toEqual(["cluster", "used", "used"]);
   });
 
   it("does not change when an endpoint answers differently than before, while another one still reports it", async () => {
@@ -120,17 +143,20 @@ describe("an endpoint's cluster", () => {
     expect([await use("first"), await use("second")]).toEqual(["cluster", "used"]);
   });
 
-  it("changes when no endpoint reports it any more", async () => {
-    const { use, fail, hashes } = startRanking({ first: "odd", second: "a" });
-    expect([await use("first"), await use("second")]).toEqual(["used", "cluster"]);
-    hashes.first = "a";
+  it("changes once two endpoints report another one, and fewer report it", async () => {
+    const { use, fail, hashes } = startRanking(ALL);
+    for (const host of HOSTS) expect(await use(host)).toBe("used");
+    Object.assign(hashes, { first: "b", second: "b" });
     fail("first");
-    expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
+    expect(await use("first")).toBe("cluster");
+    fail("second");
+    await use("second");
+    expect([await use("first"), await use("third")]).toEqual(["used", "cluster"]);
   });
 
   it("is logged as an error once per change", async () => {
-    const { use, fail, lines } = startRanking({ first: "a", second: "b" });
-    await use("first");
+    const { use, fail, lines, ranking } = startRanking({ ...ALL, second: "b" });
+    await ranking.readClusters();
     for (let i = 0; i < 3; i++) {
       expect(await use("second")).toBe("cluster");
       fail("second");
