@@ -1,11 +1,17 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { afterEach, describe, expect, it, vi } from "vitest";
+import { CLOCK_SYSVAR } from "../../src/chain/slots/clock.ts";
 import type { Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { inventLandings } from "../support/doubles/invented-landing.ts";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  earlierClock,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const ALL_FEES = { success: true, collected: "3.1000", newBalance: "8.3000" };
 const GAIN = 777_000_000_000n;
+const SLOT_MS = 200;
 /** More than a node's slots may differ from another's. */
 const SLOTS_TOO_LOW = 2_000;
 
@@ -19,7 +25,11 @@ let world: World;
 let endpoints: LyingEndpoint[];
 let liar: LyingEndpoint;
 let honest: LyingEndpoint[];
+let goOn: (() => void) | undefined;
 afterEach(async () => {
+  vi.restoreAllMocks();
+  goOn?.();
+  goOn = undefined;
   for (const { faults } of endpoints) faults.clear();
   await world.close();
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));
@@ -86,3 +96,60 @@ describe.each(POSITIONS)("when the $position of three endpoints is on another cl
     expect(world.sandbox.landedCollects()).toHaveLength(2);
   });
 });
+
+describe.each([6, 60])("while the chain stands still for %i s", (seconds) => {
+  it.each(POSITIONS)(
+    "the $position of three endpoints, which goes on, decides nothing alone",
+    async ({ index }) => {
+      await start(index, { COLLECT_TIMEOUT_MS: "3000", RPC_TIMEOUT_MS: "1000" });
+      const { chain } = world.sandbox;
+      await world.gateway.start();
+      goOn = chain.standStill();
+      const since = Date.now();
+      const slotsAhead = () => Math.floor((Date.now() - since) / SLOT_MS);
+      liar.become((truth) => ({
+        ...inventLandings(chain, { gain: GAIN })(truth),
+        ...goingOn(truth, slotsAhead),
+      }));
+      let passedMs = 0;
+      const [now, date] = [performance.now.bind(performance), Date.now.bind(Date)];
+      vi.spyOn(performance, "now").mockImplementation(() => now() + passedMs);
+      vi.spyOn(Date, "now").mockImplementation(() => date() + passedMs);
+      while (passedMs < seconds * 1_000) {
+        passedMs += 1_000;
+        await world.lookup("artist001");
+      }
+
+      expect((await collect()).body).toMatchObject({ success: false, error: "COLLECT_FAILED" });
+      expect(world.sandbox.landedCollects()).toEqual([]);
+      for (const other of honest)
+        expect(linesAbout("stands still").join()).not.toContain(hostOf(other));
+      goOn();
+      await expect
+        .poll(async () => (await world.lookup("creator")).body.balance?.pda)
+        .toBe("8.3000");
+      expect(world.sandbox.landedCollects()).toHaveLength(1);
+    },
+  );
+});
+
+/** What a node says that is this many slots ahead. */
+function goingOn(truth: Methods, slotsAhead: () => number): Methods {
+  const later = (method: string) => (params: unknown) => {
+    const { context, value } = structuredClone(truth[method]!(params)) as any;
+    return { context: { ...context, slot: Number(context.slot) + slotsAhead() }, value };
+  };
+  return {
+    getSlot: (params) => Number(truth.getSlot!(params)) + slotsAhead(),
+    simulateTransaction: later("simulateTransaction"),
+    getLatestBlockhash: later("getLatestBlockhash"),
+    getMultipleAccounts(params) {
+      const { context, value } = later("getMultipleAccounts")(params);
+      const [keys] = params as [string[]];
+      const seconds = Math.floor((slotsAhead() * SLOT_MS) / 1_000);
+      const clock = keys.indexOf(CLOCK_SYSVAR);
+      if (clock >= 0) value[clock] = earlierClock(value[clock], -seconds);
+      return { context, value };
+    },
+  };
+}

@@ -52,7 +52,7 @@ export function createRpc(
     ...reads,
     getFinalizedBlock,
     readTransactionAt: createReadTransaction(reads),
-    hasFault: ranking.hasFault,
+    isOverruled: ranking.isOverruled,
     recordReads(readers, failures) {
       for (const [endpoint, error] of failures) ranking.failed(endpoint, error);
       const refusals = [...failures].filter(([, error]) => isRefusal(error));

@@ -88,8 +88,8 @@ export function createSignatureStatuses(
     getFinalizedBlock: Attempt<FinalizedBlock>;
     isReached: (slot: number) => boolean;
     readTransactionAt: ReadTransactionAt;
-    /** Whether an endpoint's state is worse than another's; see {@link createEndpointRanking}. */
-    hasFault: (endpoint: Endpoint) => boolean;
+    /** Whether an endpoint's state is worse than the others'; see {@link createEndpointRanking}. */
+    isOverruled: (endpoint: Endpoint) => boolean;
     isDown: (endpoint: Endpoint) => boolean;
     /** Records which endpoints returned a transaction, and which could not be asked for it. */
     recordReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
@@ -101,7 +101,7 @@ export function createSignatureStatuses(
     getFinalizedBlock,
     isReached,
     readTransactionAt,
-    hasFault,
+    isOverruled,
     isDown,
   } = needs;
   const { reportMs = REPORT_MS } = needs;
@@ -179,7 +179,7 @@ export function createSignatureStatuses(
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
           if (status?.isFinal) return toFound(status);
-          return hasFault(endpoint) ? { kind: "silent" } : { kind: "unknown" };
+          return isOverruled(endpoint) ? { kind: "silent" } : { kind: "unknown" };
         },
         (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
         isEnough,
@@ -212,7 +212,7 @@ export function createSignatureStatuses(
         const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
         const say = (report: TransactionReport): ExpiryReport => ({ report, blockHeight });
         const valid = (): ExpiryReport =>
-          hasFault(endpoint) ? SILENT_ABOUT_EXPIRY : say({ kind: "valid" });
+          isOverruled(endpoint) ? SILENT_ABOUT_EXPIRY : say({ kind: "valid" });
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
         if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return valid();
         try {

@@ -74,6 +74,7 @@ function startRanking(answers: Partial<Record<Host, string>>) {
     fail(host: Host) {
       ranking.failed(endpointOf(host), new RpcError("unreachable", "getSlot", host));
     },
+    isOverruled: (host: Host) => ranking.isOverruled(endpointOf(host)),
     order: () => ranking.inOrder().map(({ host }) => host),
   };
 }
@@ -217,6 +218,14 @@ describe("the preferred endpoint loses the reads", () => {
     expect((await callFor(started, 20_000)).at(-1)).toBe("first");
   });
 
+  it("not to one that goes on while all others stand at the same slot", async () => {
+    const started = startRanking(ALL);
+    await started.ranking.readClusters();
+    const then = stateNow();
+    started.states.first = started.states.second = () => then;
+    expect(await callFor(started, MINUTE_MS)).not.toContain("third");
+  });
+
   it("not to one that claims to be ahead, by a constant, by ever more or by its clock", async () => {
     for (const lie of [
       () => ({ ...stateNow(), slot: stateNow().slot + 10_000 }),
@@ -228,5 +237,43 @@ describe("the preferred endpoint loses the reads", () => {
       await started.ranking.readClusters();
       expect(new Set(await callFor(started, 60_000))).toEqual(new Set(["first"]));
     }
+  });
+});
+
+describe("an endpoint with a fault is overruled", () => {
+  /** Reads all states for 20 s. */
+  async function checkFor20Seconds({ ranking }: ReturnType<typeof startRanking>): Promise<void> {
+    for (let seconds = 0; seconds < 20; seconds += 2) {
+      await vi.advanceTimersByTimeAsync(2_000);
+      ranking.check();
+    }
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  it.each(["still", "late"])(
+    "by two better ones, not by one while another has the fault too: %s",
+    async (fault) => {
+      const started = startRanking(ALL);
+      await started.ranking.readClusters();
+      const then = stateNow();
+      const stateOf = (slots: number) =>
+        fault === "still" ? { ...then, slot: then.slot + slots } : stateNow(MINUTE_MS);
+      started.states.first = () => stateOf(0);
+      started.states.second = () => stateOf(1);
+      await checkFor20Seconds(started);
+      expect(HOSTS.map(started.isOverruled)).toEqual([false, false, false]);
+      delete started.states.second;
+      await checkFor20Seconds(started);
+      expect(HOSTS.map(started.isOverruled)).toEqual([true, false, false]);
+    },
+  );
+
+  it("by one better one while no other answers", async () => {
+    const started = startRanking(ALL);
+    await started.ranking.readClusters();
+    started.states.first = () => stateNow(MINUTE_MS);
+    delete started.hashes.second;
+    await checkFor20Seconds(started);
+    expect(started.isOverruled("first")).toBe(true);
   });
 });
