@@ -57,7 +57,7 @@ export async function checkChain(needs: {
     rpc.simulateAtEach(transferNothing(feePayer)),
     Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(toError),
   ]);
-  const genesisHash = endpoints.find((each) => each.genesisHash)?.genesisHash;
+  const genesisHash = rpc.genesisHash();
   const cluster = nameOfCluster(genesisHash);
 
   async function checkEndpoint(
@@ -74,7 +74,7 @@ export async function checkChain(needs: {
     if (hash !== genesisHash)
       return bad(
         "SOLANA_RPC_URL",
-        `${text}, the first on ${cluster}: use endpoints of one cluster`,
+        `${text}, the others on ${cluster}: use endpoints of one cluster`,
       );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);

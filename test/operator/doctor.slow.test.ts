@@ -168,7 +168,7 @@ describe("npm run doctor", () => {
     const ofEndpoints = lines.filter((line) => /SOLANA_RPC_URL: (?!the launch platf)/.test(line));
     expect(ofEndpoints.toSorted()).toEqual([
       expect.stringMatching(
-        /^WRONG .* is on a private cluster, the first on mainnet-beta: use endpoints of/,
+        /^WRONG .* is on a private cluster, the others on mainnet-beta: use endpoints of/,
       ),
       expect.stringMatching(
         /^check .* refuses calls for 100 accounts: a larger plan needs fewer calls$/,

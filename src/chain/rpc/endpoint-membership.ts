@@ -29,11 +29,11 @@ export type EndpointMembership = ReturnType<typeof createEndpointMembership>;
  * preferred first.
  *
  * An endpoint on the wrong cluster is not used: its answers about our accounts look right, but are
- * wrong. The most preferred endpoint that has answered decides which genesis hash is right. If this
- * endpoint later reports a different hash, the earlier hash stays right while another endpoint
- * reports it: a host name may move to a node of another cluster. The hash is read before the first
- * use, in the background after a failure, and once a minute. After a failure, a caller waits for
- * this read only if no other endpoint works.
+ * wrong. The right genesis hash is the one that most endpoints report. One of several endpoints may
+ * lie, so a hash that two have reported is replaced only by one that two report, and more than this
+ * one. Until two report the same hash, none is wrong; but of only two endpoints that differ, the
+ * preferred one is right. The hash is read before the first use, in the background after a failure,
+ * and once a minute. After a failure, a caller waits for this read only if no other endpoint works.
  */
 export function createEndpointMembership(needs: {
   endpoints: readonly Endpoint[];
@@ -49,17 +49,23 @@ export function createEndpointMembership(needs: {
   const byEndpoint = new Map(all.map((each) => [each.endpoint, each]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
   let rightHash: string | undefined;
+  /** Whether two endpoints have reported the right hash at the same time. */
+  let isConfirmed = false;
+
+  const reporting = (genesisHash: string | undefined) =>
+    all.filter((each) => each.genesisHash === genesisHash).length;
 
   function learn(membership: Membership, genesisHash: string): void {
-    const preferredEndpoint = all.find((each) => each.genesisHash !== undefined);
     Object.assign(membership, { genesisHash, verifiedAt: monotonicNow() });
-    const isMorePreferred =
-      !preferredEndpoint || all.indexOf(membership) < all.indexOf(preferredEndpoint);
-    if (isMorePreferred) rightHash = genesisHash;
-    else if (!all.some((each) => each.genesisHash === rightHash))
-      rightHash = preferredEndpoint.genesisHash;
+    // Hashes are in order of preference, so that a tie is the preferred endpoint's.
+    const hashes = all.flatMap((each) => each.genesisHash ?? []);
+    const commonest = hashes.reduce((a, b) => (reporting(b) > reporting(a) ? b : a));
+    if (!isConfirmed || reporting(commonest) > Math.max(1, reporting(rightHash)))
+      rightHash = commonest;
+    isConfirmed ||= reporting(rightHash) > 1;
     for (const each of all) {
-      const isForeign = each.genesisHash !== undefined && each.genesisHash !== rightHash;
+      const isOther = each.genesisHash !== undefined && each.genesisHash !== rightHash;
+      const isForeign = isOther && (isConfirmed || all.length === 2);
       if (isForeign && !each.isForeign) log.error({ host: each.endpoint.host }, IS_FOREIGN);
       each.isForeign = isForeign;
     }
@@ -102,7 +108,7 @@ export function createEndpointMembership(needs: {
       if (isSend || genesisHash === undefined || isForeign) await verification;
       assertNotForeign(endpoint);
       const [result] = await Promise.all([call(), verification]);
-      // In the meantime, a more preferred endpoint may have changed which cluster is right.
+      // In the meantime, another endpoint's report may have changed which cluster is right.
       assertNotForeign(endpoint);
       return result;
     } catch (cause) {

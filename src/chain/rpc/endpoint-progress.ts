@@ -55,7 +55,8 @@ export type EndpointProgress = ReturnType<typeof createEndpointProgress>;
  * Knows whether each endpoint's state is current. Only an endpoint's own answers decide whether it
  * has a {@link Fault}: an endpoint cannot make others look bad by claiming to be ahead. A fault
  * counts only while a better endpoint answers: if all endpoints look old, this machine's clock is
- * wrong, and all are used.
+ * wrong, and all are used. Two that stand still at the same slot have no fault: the whole chain may
+ * stand still, and a third that goes on may lie.
  */
 export function createEndpointProgress(needs: {
   endpoints: readonly Endpoint[];
@@ -74,24 +75,31 @@ export function createEndpointProgress(needs: {
   const byEndpoint = new Map(all.map((track) => [track.endpoint, track]));
   const of = (endpoint: Endpoint) => byEndpoint.get(endpoint)!;
 
-  /**
-   * The endpoint's fault, if a better endpoint answers. `orUnknown`: an endpoint of unknown state
-   * counts as better.
-   */
-  function faultOf(track: Track, orUnknown = false): Fault | undefined {
-    const fault = track.progress.fault();
-    if (!fault) return undefined;
-    const others = all.filter((other) => other !== track && !backsOff(other.endpoint));
-    return others.some((other) => (isKnown(other) ? isBetter(other, track, fault) : orUnknown))
-      ? fault
-      : undefined;
+  const othersOf = (track: Track) =>
+    all.filter((other) => other !== track && !backsOff(other.endpoint));
+
+  /** The endpoint's fault. To stand still is none while another one is at the same slot. */
+  function faultOf(track: Track): Fault | undefined {
+    const { progress } = track;
+    const fault = progress.fault();
+    const isSame = (other: Track) => isKnown(other) && other.progress.slot() === progress.slot();
+    return fault === "still" && othersOf(track).some(isSame) ? undefined : fault;
   }
+
+  /** The endpoints that answer and are better than a faulty one. */
+  function betterThan(track: Track): readonly Track[] {
+    const fault = faultOf(track);
+    if (!fault) return [];
+    return othersOf(track).filter((other) => isKnown(other) && isBetter(other, track, fault));
+  }
+
+  const isFaulty = (track: Track) => betterThan(track).length > 0;
 
   /** Logs a fault once, although it may come and go. */
   function logFault(track: Track): void {
     const { endpoint, logged: lastLogged } = track;
     const { host } = endpoint;
-    const fault = faultOf(track);
+    const fault = isFaulty(track) ? faultOf(track) : undefined;
     if (fault) {
       if (fault !== lastLogged?.fault) log.warn({ host }, TEXTS[fault]);
       track.logged = { fault, at: monotonicNow() };
@@ -103,7 +111,17 @@ export function createEndpointProgress(needs: {
 
   return {
     /** Whether the endpoint has a fault, and a better one answers. */
-    isFaulty: (endpoint: Endpoint) => faultOf(of(endpoint)) !== undefined,
+    isFaulty: (endpoint: Endpoint) => isFaulty(of(endpoint)),
+
+    /**
+     * Whether the endpoint has a fault, and two better ones answer, or all others that answer are
+     * better: one of several must not silence the others.
+     */
+    isOverruled(endpoint: Endpoint): boolean {
+      const track = of(endpoint);
+      const { length } = betterThan(track);
+      return length > 0 && length >= Math.min(2, othersOf(track).length);
+    },
 
     logFaults(): void {
       all.forEach(logFault);
@@ -115,10 +133,15 @@ export function createEndpointProgress(needs: {
       return lastLogged && TEXTS[lastLogged.fault];
     },
 
-    /** Records an answer's state. Returns whether the answer may be used. */
+    /**
+     * Records an answer's state. Returns whether the answer may be used: with a fault, an endpoint
+     * of unknown state counts as better.
+     */
     take(endpoint: Endpoint, state: State): boolean {
       const track = of(endpoint);
-      return track.progress.take(state) && faultOf(track, true) === undefined;
+      if (!track.progress.take(state)) return false;
+      const mayBeWorse = faultOf(track) && !othersOf(track).every(isKnown);
+      return !mayBeWorse && !isFaulty(track);
     },
 
     /**
@@ -126,6 +149,10 @@ export function createEndpointProgress(needs: {
      * heights make it impossible.
      */
     takeHeight: (endpoint: Endpoint, height: number): boolean => of(endpoint).heights.take(height),
+
+    /** Whether the endpoint's own answers allow that it has reached this slot. */
+    isReachedAt: (endpoint: Endpoint, slot: number): boolean =>
+      of(endpoint).progress.isReached(slot),
 
     /** Reads the endpoint's state, and records it. */
     async read(endpoint: Endpoint): Promise<void> {

@@ -162,8 +162,8 @@ export function createEndpointRanking(needs: {
      */
     mayRecover: (endpoint: Endpoint, error: unknown) => !isRefusal(error) && !isDown(endpoint),
 
-    /** Whether the endpoint's state has a fault, and a better endpoint answers. */
-    hasFault: progress.isFaulty,
+    /** Whether the endpoint's state has a fault, so that what it does not know counts for nothing. */
+    isOverruled: progress.isOverruled,
 
     /**
      * Records a call's error, or "slow". An error about the slot or the transaction causes no
@@ -229,6 +229,7 @@ export function createEndpointRanking(needs: {
     newestSlot: newest.slot,
     takeSlot: newest.take,
     isReached: newest.isReached,
+    isReachedAt: progress.isReachedAt,
     takeHeight: progress.takeHeight,
 
     /** See {@link createEndpointChecks}. */

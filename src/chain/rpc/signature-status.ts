@@ -10,8 +10,7 @@ export interface SignatureStatus {
   readonly err: TransactionError | null;
   readonly isFinal: boolean;
   /**
-   * The slot in which the transaction was executed; 0 if the node or the chain cannot have reached
-   * that slot.
+   * The slot in which the transaction was executed; 0 if the node cannot have reached that slot.
    */
   readonly slot: number;
 }
@@ -86,10 +85,10 @@ export function createSignatureStatuses(
      * credible.
      */
     getFinalizedBlock: Attempt<FinalizedBlock>;
-    isReached: (slot: number) => boolean;
+    isReachedAt: (endpoint: Endpoint, slot: number) => boolean;
     readTransactionAt: ReadTransactionAt;
-    /** Whether an endpoint's state is worse than another's; see {@link createEndpointRanking}. */
-    hasFault: (endpoint: Endpoint) => boolean;
+    /** Whether an endpoint's state is worse than the others'; see {@link createEndpointRanking}. */
+    isOverruled: (endpoint: Endpoint) => boolean;
     isDown: (endpoint: Endpoint) => boolean;
     /** Records which endpoints returned a transaction, and which could not be asked for it. */
     recordReads: (readers: readonly Endpoint[], failures: ReadonlyMap<Endpoint, unknown>) => void;
@@ -99,9 +98,9 @@ export function createSignatureStatuses(
     failover,
     callEndpoint,
     getFinalizedBlock,
-    isReached,
+    isReachedAt,
     readTransactionAt,
-    hasFault,
+    isOverruled,
     isDown,
   } = needs;
   const { reportMs = REPORT_MS } = needs;
@@ -119,7 +118,8 @@ export function createSignatureStatuses(
       if (!entry) return undefined;
       const { err, confirmations, confirmationStatus } = entry;
       // Used as `minContextSlot`, a slot that is too high would block reads.
-      const slot = entry.slot <= context.slot && isReached(entry.slot) ? entry.slot : 0;
+      const isCredible = entry.slot <= context.slot && isReachedAt(endpoint, entry.slot);
+      const slot = isCredible ? entry.slot : 0;
       const isFinal = confirmationStatus === FINALIZED.commitment || confirmations === null;
       return { err, isFinal, slot };
     });
@@ -179,7 +179,7 @@ export function createSignatureStatuses(
           const { statuses } = await readStatuses(endpoint, [signature], SEARCH, signal);
           const [status] = statuses;
           if (status?.isFinal) return toFound(status);
-          return hasFault(endpoint) ? { kind: "silent" } : { kind: "unknown" };
+          return isOverruled(endpoint) ? { kind: "silent" } : { kind: "unknown" };
         },
         (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
         isEnough,
@@ -212,7 +212,7 @@ export function createSignatureStatuses(
         const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint, signal);
         const say = (report: TransactionReport): ExpiryReport => ({ report, blockHeight });
         const valid = (): ExpiryReport =>
-          hasFault(endpoint) ? SILENT_ABOUT_EXPIRY : say({ kind: "valid" });
+          isOverruled(endpoint) ? SILENT_ABOUT_EXPIRY : say({ kind: "valid" });
         const isWrongHeight = lastValidBlockHeight > blockHeight + MAX_BLOCKS_AHEAD;
         if (blockHeight <= lastValidBlockHeight && !isWrongHeight) return valid();
         try {

@@ -74,6 +74,7 @@ function startRanking(answers: Partial<Record<Host, string>>) {
     fail(host: Host) {
       ranking.failed(endpointOf(host), new RpcError("unreachable", "getSlot", host));
     },
+    isOverruled: (host: Host) => ranking.isOverruled(endpointOf(host)),
     order: () => ranking.inOrder().map(({ host }) => host),
   };
 }
@@ -100,7 +101,18 @@ describe("an endpoint's cluster", () => {
     expect(called).toContain("first getGenesisHash");
   });
 
-  it("is that of the most preferred endpoint that has answered", async () => {
+  it("is the one that most endpoints report, whichever answers first", async () => {
+    for (const odd of HOSTS) {
+      const { use, ranking, lines } = startRanking({ ...ALL, [odd]: "b" });
+      expect(await use(odd)).toBe("used");
+      await ranking.readClusters();
+      for (const host of HOSTS) expect(await use(host)).toBe(host === odd ? "cluster" : "used");
+      expect(ranking.genesisHash()).toBe("a");
+      expect(lines(50)).toEqual([expect.stringContaining(`"host":"${odd}"`)]);
+    }
+  });
+
+  it("does not change when a more preferred endpoint comes back that reports another", async () => {
     const { use, hashes } = startRanking({ second: "b", third: "b" });
     expect([await use("first"), await use("second"), await use("third")]).toEqual([
       "error",
@@ -108,8 +120,20 @@ describe("an endpoint's cluster", () => {
       "used",
     ]);
     hashes.first = "a";
-    expect(await use("first")).toBe("used");
-    expect([await use("second"), await use("third")]).toEqual(["cluster", "cluster"]);
+    expect([await use("first"), await use("second"), await use("third")]).toEqual([
+      "cluster",
+      "used",
+      "used",
+    ]);
+  });
+
+  it("is not known of three while only two have answered, and these differ", async () => {
+    const { use, hashes } = startRanking({ first: "a", second: "b" });
+    const useAll = async () => [await use("first"), await use("second"), await use("third")];
+    expect(await useAll()).toEqual(["used", "used", "error"]);
+    hashes.third = "b";
+    await use("third");
+    expect(await useAll()).toEqual(["cluster", "used", "used"]);
   });
 
   it("does not change when an endpoint answers differently than before, while another one still reports it", async () => {
@@ -120,17 +144,20 @@ describe("an endpoint's cluster", () => {
     expect([await use("first"), await use("second")]).toEqual(["cluster", "used"]);
   });
 
-  it("changes when no endpoint reports it any more", async () => {
-    const { use, fail, hashes } = startRanking({ first: "odd", second: "a" });
-    expect([await use("first"), await use("second")]).toEqual(["used", "cluster"]);
-    hashes.first = "a";
+  it("changes once two endpoints report another one, and fewer report it", async () => {
+    const { use, fail, hashes } = startRanking(ALL);
+    for (const host of HOSTS) expect(await use(host)).toBe("used");
+    Object.assign(hashes, { first: "b", second: "b" });
     fail("first");
-    expect([await use("first"), await use("second")]).toEqual(["used", "used"]);
+    expect(await use("first")).toBe("cluster");
+    fail("second");
+    await use("second");
+    expect([await use("first"), await use("third")]).toEqual(["used", "cluster"]);
   });
 
   it("is logged as an error once per change", async () => {
-    const { use, fail, lines } = startRanking({ first: "a", second: "b" });
-    await use("first");
+    const { use, fail, lines, ranking } = startRanking({ ...ALL, second: "b" });
+    await ranking.readClusters();
     for (let i = 0; i < 3; i++) {
       expect(await use("second")).toBe("cluster");
       fail("second");
@@ -191,6 +218,14 @@ describe("the preferred endpoint loses the reads", () => {
     expect((await callFor(started, 20_000)).at(-1)).toBe("first");
   });
 
+  it("not to one that goes on while all others stand at the same slot", async () => {
+    const started = startRanking(ALL);
+    await started.ranking.readClusters();
+    const then = stateNow();
+    started.states.first = started.states.second = () => then;
+    expect(await callFor(started, MINUTE_MS)).not.toContain("third");
+  });
+
   it("not to one that claims to be ahead, by a constant, by ever more or by its clock", async () => {
     for (const lie of [
       () => ({ ...stateNow(), slot: stateNow().slot + 10_000 }),
@@ -202,5 +237,43 @@ describe("the preferred endpoint loses the reads", () => {
       await started.ranking.readClusters();
       expect(new Set(await callFor(started, 60_000))).toEqual(new Set(["first"]));
     }
+  });
+});
+
+describe("an endpoint with a fault is overruled", () => {
+  /** Reads all states for 20 s. */
+  async function checkFor20Seconds({ ranking }: ReturnType<typeof startRanking>): Promise<void> {
+    for (let seconds = 0; seconds < 20; seconds += 2) {
+      await vi.advanceTimersByTimeAsync(2_000);
+      ranking.check();
+    }
+    await vi.advanceTimersByTimeAsync(0);
+  }
+
+  it.each(["still", "late"])(
+    "by two better ones, not by one while another has the fault too: %s",
+    async (fault) => {
+      const started = startRanking(ALL);
+      await started.ranking.readClusters();
+      const then = stateNow();
+      const stateOf = (slots: number) =>
+        fault === "still" ? { ...then, slot: then.slot + slots } : stateNow(MINUTE_MS);
+      started.states.first = () => stateOf(0);
+      started.states.second = () => stateOf(1);
+      await checkFor20Seconds(started);
+      expect(HOSTS.map(started.isOverruled)).toEqual([false, false, false]);
+      delete started.states.second;
+      await checkFor20Seconds(started);
+      expect(HOSTS.map(started.isOverruled)).toEqual([true, false, false]);
+    },
+  );
+
+  it("by one better one while no other answers", async () => {
+    const started = startRanking(ALL);
+    await started.ranking.readClusters();
+    started.states.first = () => stateNow(MINUTE_MS);
+    delete started.hashes.second;
+    await checkFor20Seconds(started);
+    expect(started.isOverruled("first")).toBe(true);
   });
 });
