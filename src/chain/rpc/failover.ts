@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { toError } from "../../observability/thrown.ts";
+import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { withDeadline } from "./deadline.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import { hedge, type Verdict } from "./hedge.ts";
@@ -26,6 +27,16 @@ interface Call<T> {
   readonly others?: NeedForOthers | undefined;
   /** This endpoint is asked only after all others that work. */
   readonly avoided?: Endpoint | undefined;
+}
+
+/** A call that two endpoints answer, and more if these results are not enough. */
+interface CallOfTwo<T> {
+  readonly attempt: Attempt<T>;
+  /** Converts an endpoint's error. */
+  readonly toResult: (endpoint: Endpoint, error: unknown) => T;
+  readonly isEnough: (results: readonly T[]) => boolean;
+  /** Whose failures are recorded. */
+  readonly method?: RpcMethod;
 }
 
 /** The incomplete results of a call so far. */
@@ -286,40 +297,41 @@ export function createFailover(needs: {
     );
 
   /**
-   * Makes a call at some endpoints. One that is down has a fifth of the timeout. One that has only
-   * begun to fail has the same time as the others: on a busy machine, the only one with more time
-   * would decide alone.
+   * Makes a call at some endpoints. Those that are down are asked last, and have a fifth of the
+   * timeout, or the time that has passed since `since` if that is more: on a busy machine, the only
+   * one with more time would decide alone.
    */
-  const callSome = <T>(
+  async function callSome<T>(
     some: readonly Endpoint[],
-    attempt: Attempt<T>,
-    toResult: (endpoint: Endpoint, error: unknown) => T,
-    method?: RpcMethod,
-  ): Promise<T[]> =>
-    Promise.all(
-      some.map((endpoint) => {
-        const maxMs = isResting(ranking, endpoint) ? rpcTimeoutMs * SLOW_AFTER : rpcTimeoutMs;
-        return withDeadline(maxMs, (deadline) =>
-          callOne(endpoint, attempt, deadline, method),
-        ).catch((error: unknown) => toResult(endpoint, error));
-      }),
+    since: MonotonicTime,
+    { attempt, toResult, method }: CallOfTwo<T>,
+  ): Promise<T[]> {
+    const ask = (endpoints: readonly Endpoint[], maxMs: number) =>
+      Promise.all(
+        endpoints.map((endpoint) =>
+          withDeadline(maxMs, (deadline) => callOne(endpoint, attempt, deadline, method)).catch(
+            (error: unknown) => toResult(endpoint, error),
+          ),
+        ),
+      );
+    const { working = [], resting = [] } = Object.groupBy(some, (endpoint) =>
+      isResting(ranking, endpoint) ? "resting" : "working",
     );
+    const results = await ask(working, rpcTimeoutMs);
+    const restingMs = Math.max(rpcTimeoutMs * SLOW_AFTER, msSince(since));
+    return [...results, ...(await ask(resting, restingMs))];
+  }
 
   /**
-   * Makes a call at the two best endpoints at once, and then at the others too, unless the two
-   * results are enough. `toResult` converts an endpoint's error. `method`: whose failures are
-   * recorded. Never rejects.
+   * Makes a call at the two best endpoints, and then at the others too, unless the two results are
+   * enough. Never rejects.
    */
-  async function callTwoAtOnce<T>(
-    attempt: Attempt<T>,
-    toResult: (endpoint: Endpoint, error: unknown) => T,
-    isEnough: (results: readonly T[]) => boolean,
-    method?: RpcMethod,
-  ): Promise<T[]> {
+  async function callTwoAtOnce<T>(call: CallOfTwo<T>): Promise<T[]> {
+    const since = monotonicNow();
     const candidates = ranking.inOrder();
-    const results = await callSome(candidates.slice(0, 2), attempt, toResult, method);
-    if (candidates.length <= 2 || isEnough(results)) return results;
-    return [...results, ...(await callSome(candidates.slice(2), attempt, toResult, method))];
+    const results = await callSome(candidates.slice(0, 2), since, call);
+    if (candidates.length <= 2 || call.isEnough(results)) return results;
+    return [...results, ...(await callSome(candidates.slice(2), since, call))];
   }
 
   return {
@@ -370,9 +382,9 @@ export function createFailover(needs: {
     /**
      * As `callTwoAtOnce`, when it is the caller's turn. Rejects with the error of a refused turn.
      */
-    async callTwo<T>(...call: Parameters<typeof callTwoAtOnce<T>>): Promise<T[]> {
+    async callTwo<T>(call: CallOfTwo<T>): Promise<T[]> {
       await takeTurn?.();
-      return callTwoAtOnce(...call);
+      return callTwoAtOnce(call);
     },
 
     /**

@@ -192,15 +192,15 @@ export function createTransactionReader(needs: {
       const readFrom = readAt(signature, (keys) => keys.includes(address));
       let isAlone = false;
       const method = "getTransaction";
-      const answers = await failover.callTwo<LandedTransaction | Error | undefined>(
-        readFrom,
-        (endpoint, error) => {
+      const answers = await failover.callTwo<LandedTransaction | Error | undefined>({
+        method,
+        attempt: readFrom,
+        toResult(endpoint, error) {
           isAlone ||= failover.mayRecover(endpoint, method, error);
           return toError(error);
         },
-        (some) => groupsOf(some, contentOf).some(({ length }) => length >= MIN_AGREEING),
-        method,
-      );
+        isEnough: (some) => groupsOf(some, contentOf).some(({ length }) => length >= MIN_AGREEING),
+      });
       const quorum = Math.min(MIN_AGREEING, answers.length);
       const groups = groupsOf(answers, movesOf);
       const agreeing = groups.find(({ length }) => length >= quorum) ?? [];

@@ -163,8 +163,8 @@ export function createSignatureStatuses(
       const readAt = readTransactionAt(signature, isRight);
       const readers: Endpoint[] = [];
       const failures = new Map<Endpoint, unknown>();
-      const reports = await failover.callTwoAtOnce<TransactionReport>(
-        async (endpoint, signal) => {
+      const reports = await failover.callTwoAtOnce<TransactionReport>({
+        async attempt(endpoint, signal) {
           const transaction = await readAt(endpoint, signal).catch((error: unknown) => {
             failures.set(endpoint, error);
           });
@@ -181,9 +181,9 @@ export function createSignatureStatuses(
           if (status?.isFinal) return toFound(status);
           return isOverruled(endpoint) ? { kind: "silent" } : { kind: "unknown" };
         },
-        (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
+        toResult: (endpoint) => ({ kind: isDown(endpoint) ? "silent" : "failing" }),
         isEnough,
-      );
+      });
       needs.recordReads(readers, failures);
       return reports;
     },
