@@ -4,6 +4,7 @@ import {
   startLyingEndpoint,
   type LyingEndpoint,
 } from "../support/doubles/lying-endpoint.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -99,4 +100,15 @@ it.each([
   keepOnly([], none);
   const { errors } = await readHistory({ after: "1".repeat(64) });
   expect(errors).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
+});
+
+it("a list that cannot be true confirms no other endpoint's list: it is asked for again", async () => {
+  keepOnly([]);
+  const entry = { signature: all[0], slot: 1, err: null, blockTime: null };
+  world.sandbox.rpc.faults.add({
+    when: isMethod("getSignaturesForAddress"),
+    times: 1,
+    then: rpcResult([entry, entry]),
+  });
+  expect((await readHistory()).signatures).toEqual(all);
 });

@@ -153,3 +153,37 @@ function goingOn(truth: Methods, slotsAhead: () => number): Methods {
     },
   };
 }
+
+describe.each(POSITIONS)(
+  "when the slots of the $position of three endpoints are too low",
+  (each) => {
+    const { index } = each;
+    const QUERY = `query History($id: String!) {
+    walletById(socialId: $id) { history(first: 20) { nodes { signature } } }
+  }`;
+
+    it("a history still has what the others list, and none of them backs off", async () => {
+      await start(index);
+      const { chain } = world.sandbox;
+      const { id, address } = world.account("artist001");
+      const signature = chain.transfer(address, 1_000_000_000n);
+      chain.advanceSlots(32);
+      const lower = (tellTruth: () => any) => {
+        const { context, value } = tellTruth();
+        return { context: { ...context, slot: Number(context.slot) - SLOTS_TOO_LOW }, value };
+      };
+      liar.lie({
+        getMultipleAccounts: lower,
+        getLatestBlockhash: lower,
+        simulateTransaction: lower,
+        getSlot: (tellTruth) => Number(tellTruth()) - SLOTS_TOO_LOW,
+        getSignaturesForAddress: () => [],
+      });
+      await world.gateway.start();
+      expect((await world.lookup("artist002")).status).toBe(200);
+      const { body } = await world.graphql(QUERY, { id });
+      expect(body.data.walletById.history).toEqual({ nodes: [{ signature }] });
+      expect(linesAbout("a chain endpoint fails")).toEqual([]);
+    });
+  },
+);

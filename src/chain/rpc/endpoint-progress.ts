@@ -150,6 +150,10 @@ export function createEndpointProgress(needs: {
      */
     takeHeight: (endpoint: Endpoint, height: number): boolean => of(endpoint).heights.take(height),
 
+    /** Whether the endpoint's own answers allow that it has reached this slot. */
+    isReachedAt: (endpoint: Endpoint, slot: number): boolean =>
+      of(endpoint).progress.isReached(slot),
+
     /** Reads the endpoint's state, and records it. */
     async read(endpoint: Endpoint): Promise<void> {
       const { progress } = of(endpoint);

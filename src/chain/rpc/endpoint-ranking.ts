@@ -229,6 +229,7 @@ export function createEndpointRanking(needs: {
     newestSlot: newest.slot,
     takeSlot: newest.take,
     isReached: newest.isReached,
+    isReachedAt: progress.isReachedAt,
     takeHeight: progress.takeHeight,
 
     /** See {@link createEndpointChecks}. */

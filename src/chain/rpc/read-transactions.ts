@@ -72,9 +72,9 @@ export type ReadTransactionAt = ReturnType<typeof createReadTransaction>;
  */
 export function createReadTransaction(needs: {
   callEndpoint: CallEndpoint;
-  isReached: (slot: number) => boolean;
+  isReachedAt: (endpoint: Endpoint, slot: number) => boolean;
 }) {
-  const { callEndpoint, isReached } = needs;
+  const { callEndpoint, isReachedAt } = needs;
   return (
       signature: string,
       isRight: (keys: readonly string[]) => boolean,
@@ -89,7 +89,8 @@ export function createReadTransaction(needs: {
       const isOther = answer.transaction.signatures[0] !== signature || !isRight(keys);
       if (isOther || (err === null && !isComplete))
         throw new RpcError("unreadable", method, endpoint.host);
-      return toLanded(answer, keys, isReached);
+      const slot = isReachedAt(endpoint, answer.slot) ? answer.slot : 0;
+      return toLanded({ ...answer, slot }, keys);
     };
 }
 
@@ -97,9 +98,9 @@ export function createReadTransaction(needs: {
 export function createTransactionReader(needs: {
   failover: Failover;
   callEndpoint: CallEndpoint;
-  isReached: (slot: number) => boolean;
+  isReachedAt: (endpoint: Endpoint, slot: number) => boolean;
 }) {
-  const { failover, callEndpoint, isReached } = needs;
+  const { failover, callEndpoint, isReachedAt } = needs;
 
   const readAt = createReadTransaction(needs);
 
@@ -144,13 +145,15 @@ export function createTransactionReader(needs: {
               throw error;
             },
           );
-          answeredEndpoints.add(endpoint);
-          if (!entries) return;
+          if (!entries) {
+            answeredEndpoints.add(endpoint);
+            return;
+          }
           const signatures = new Set(entries.map(({ signature }) => signature));
           const isNewestFirst = entries.every(
             ({ slot }, i) => slot <= (entries[i - 1]?.slot ?? slot),
           );
-          const isCredible = entries.every(({ slot }) => isReached(slot));
+          const isCredible = entries.every(({ slot }) => isReachedAt(endpoint, slot));
           const repeats =
             signatures.size < entries.length || (before !== undefined && signatures.has(before));
           if (entries.length > limit || repeats || !isNewestFirst || !isCredible)
@@ -161,6 +164,7 @@ export function createTransactionReader(needs: {
             hasFailed: err !== null,
             isDoubtful: false,
           }));
+          answeredEndpoints.add(endpoint);
           lists.set(endpoint, endpointList);
           list = agree(lists, limit);
         },
@@ -306,7 +310,6 @@ function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
 function toLanded(
   { transaction: { message }, meta, slot, blockTime }: RawTransaction,
   keys: readonly string[],
-  isReached: (slot: number) => boolean,
 ): LandedTransaction {
   const balances: [string, { before: Lamports; after: Lamports }][] = [];
   keys.forEach((key, i) => {
@@ -318,7 +321,7 @@ function toLanded(
     err: meta.err,
     fee: meta.fee,
     unitsConsumed: meta.computeUnitsConsumed ?? 0,
-    slot: isReached(slot) ? slot : 0,
+    slot,
     blockTime: blockTime ?? undefined,
     balances: new Map(balances),
     instructions: [...(message.instructions ?? []), ...inner].map(

@@ -35,7 +35,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, newestSlot, takeSlot, isReached, readClusters, genesisHash, problems } =
+  const { callEndpoint, newestSlot, takeSlot, isReachedAt, readClusters, genesisHash, problems } =
     ranking;
   const failover = createFailover({
     endpoints,
@@ -44,7 +44,7 @@ export function createRpc(
     rpcTimeoutMs,
   });
   const { isDown } = ranking;
-  const reads = { failover, callEndpoint, isReached, isDown };
+  const reads = { failover, callEndpoint, isReachedAt, isDown };
   const readAccounts = createReadAccounts(reads);
   const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, ranking });
   const statuses = createSignatureStatuses({

@@ -10,8 +10,7 @@ export interface SignatureStatus {
   readonly err: TransactionError | null;
   readonly isFinal: boolean;
   /**
-   * The slot in which the transaction was executed; 0 if the node or the chain cannot have reached
-   * that slot.
+   * The slot in which the transaction was executed; 0 if the node cannot have reached that slot.
    */
   readonly slot: number;
 }
@@ -86,7 +85,7 @@ export function createSignatureStatuses(
      * credible.
      */
     getFinalizedBlock: Attempt<FinalizedBlock>;
-    isReached: (slot: number) => boolean;
+    isReachedAt: (endpoint: Endpoint, slot: number) => boolean;
     readTransactionAt: ReadTransactionAt;
     /** Whether an endpoint's state is worse than the others'; see {@link createEndpointRanking}. */
     isOverruled: (endpoint: Endpoint) => boolean;
@@ -99,7 +98,7 @@ export function createSignatureStatuses(
     failover,
     callEndpoint,
     getFinalizedBlock,
-    isReached,
+    isReachedAt,
     readTransactionAt,
     isOverruled,
     isDown,
@@ -119,7 +118,8 @@ export function createSignatureStatuses(
       if (!entry) return undefined;
       const { err, confirmations, confirmationStatus } = entry;
       // Used as `minContextSlot`, a slot that is too high would block reads.
-      const slot = entry.slot <= context.slot && isReached(entry.slot) ? entry.slot : 0;
+      const isCredible = entry.slot <= context.slot && isReachedAt(endpoint, entry.slot);
+      const slot = isCredible ? entry.slot : 0;
       const isFinal = confirmationStatus === FINALIZED.commitment || confirmations === null;
       return { err, isFinal, slot };
     });

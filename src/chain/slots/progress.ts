@@ -129,6 +129,13 @@ export function createProgress(isOnly: boolean) {
       return true;
     },
 
+    /** Whether the endpoint can have reached `slot` by now, given its own answers. */
+    isReached: (slot: number) =>
+      !place ||
+      [place, elsewhere].some(
+        (from) => from && slot <= from.slot + ((msSince(from.at) + MAX_AGE_MS) / 1_000) * MOST_RATE,
+      ),
+
     /** The highest slot; 0 before the first answer. */
     slot: () => place?.slot ?? 0,
     /** When the highest slot was reached. */
