@@ -195,6 +195,7 @@ export function createTransactions(needs: {
     for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
       const latest = await read();
       if (!lastBlockhashes.includes(latest.blockhash)) return latest;
+      if (read !== getBlockhash) rpc.doubtBlockhash(latest.blockhash);
       members.forEach(assertInTime);
       await sleep(pollMs);
     }

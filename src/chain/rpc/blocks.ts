@@ -1,5 +1,7 @@
+import { createLruCache } from "../../store/lru-cache.ts";
 import { FINALIZED } from "./commitment.ts";
 import { memoizeByEndpoint } from "./deadline.ts";
+import type { EndpointDoubt } from "./endpoint-doubt.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import type { Failover } from "./failover.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
@@ -14,6 +16,10 @@ const FINALIZED_MAX_AGE_MS = 1_000;
  * differ in height.
  */
 const MAX_VALID_BLOCKS = 300;
+/** More blockhashes than transactions in flight have. */
+const MAX_GIVERS = 1_000;
+/** How many endpoints must not accept a blockhash, until the one that returned it is doubted. */
+const MIN_REFUSING = 2;
 
 /** Reads the newest slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
 export function createBlocks(needs: {
@@ -23,6 +29,7 @@ export function createBlocks(needs: {
     EndpointRanking,
     "callEndpoint" | "takeHeight" | "newestSlot" | "isReached" | "isDown"
   >;
+  doubt: EndpointDoubt;
   rpcTimeoutMs: number;
   finalizedMaxAgeMs?: number | undefined;
 }) {
@@ -30,10 +37,14 @@ export function createBlocks(needs: {
     endpoints,
     failover,
     ranking,
+    doubt,
     rpcTimeoutMs,
     finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS,
   } = needs;
   const { callEndpoint, takeHeight, newestSlot, isReached } = ranking;
+
+  /** By blockhash: the endpoint that returned it last. */
+  const givers = createLruCache<string, Endpoint>(MAX_GIVERS);
 
   const readSlot: Attempt<number> = (endpoint, signal) =>
     callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
@@ -54,6 +65,12 @@ export function createBlocks(needs: {
     rpcTimeoutMs,
   );
 
+  /** Doubts the endpoint that returned a blockhash, because its transaction does not land. */
+  function doubtBlockhash(blockhash: string): void {
+    const giver = givers.get(blockhash);
+    if (giver) doubt.cast(giver);
+  }
+
   return {
     /** An endpoint's newest finalized block. All callers share one read for a second. */
     getFinalizedBlock,
@@ -64,20 +81,49 @@ export function createBlocks(needs: {
      * the turn of the one that began it.
      */
     getLatestBlockhash: (): Promise<RpcResult<"getLatestBlockhash">["value"]> =>
-      failover.callAtOnce(async (endpoint, signal) => {
-        const [{ blockHeight }, { value }] = await Promise.all([
-          getFinalizedBlock(endpoint, signal),
-          callEndpoint(endpoint, "getLatestBlockhash", [FINALIZED], signal),
-        ]);
-        const isTooHigh = (height: number) =>
-          value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
-        if (
-          isTooHigh(blockHeight) &&
-          isTooHigh((await readFinalizedBlock(endpoint, signal)).blockHeight)
-        )
-          throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
-        return value;
-      }),
+      failover.callAtOnce(
+        async (endpoint, signal) => {
+          const [{ blockHeight }, { value }] = await Promise.all([
+            getFinalizedBlock(endpoint, signal),
+            callEndpoint(endpoint, "getLatestBlockhash", [FINALIZED], signal),
+          ]);
+          const isTooHigh = (height: number) =>
+            value.lastValidBlockHeight > height + MAX_VALID_BLOCKS;
+          if (
+            isTooHigh(blockHeight) &&
+            isTooHigh((await readFinalizedBlock(endpoint, signal)).blockHeight)
+          )
+            throw new RpcError("unreadable", "getLatestBlockhash", endpoint.host);
+          givers.set(value.blockhash, endpoint);
+          return value;
+        },
+        undefined,
+        { avoided: doubt.endpoint() },
+      ),
+
+    doubtBlockhash,
+
+    /**
+     * Doubts the endpoint that returned a blockhash if two do not accept it. Call when a transaction
+     * has not landed soon. Asks that endpoint last. Throws {@link RpcError}.
+     */
+    async checkBlockhash(blockhash: string): Promise<void> {
+      const giver = givers.get(blockhash);
+      if (!giver || endpoints.length < MIN_REFUSING) return;
+      let refusing = 0;
+      await failover.call(
+        (endpoint, signal) =>
+          callEndpoint(
+            endpoint,
+            "isBlockhashValid",
+            [blockhash, { commitment: "processed" }],
+            signal,
+          ),
+        ({ value: isValid }) => isValid || ++refusing >= MIN_REFUSING,
+        { avoided: giver },
+      );
+      if (refusing >= MIN_REFUSING) doubtBlockhash(blockhash);
+    },
 
     getSlot,
 

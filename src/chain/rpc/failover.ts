@@ -352,7 +352,8 @@ export function createFailover(needs: {
     callAtOnce: <T>(
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean = () => true,
-    ): Promise<T> => startAtOnce({ attempt, isComplete, withTransaction: false }),
+      options: Pick<Call<T>, "avoided"> = {},
+    ): Promise<T> => startAtOnce({ attempt, isComplete, withTransaction: false, ...options }),
 
     /**
      * Makes a call that contains a transaction, last at endpoints that refuse transactions. An

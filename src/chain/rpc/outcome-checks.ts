@@ -40,7 +40,14 @@ const AGREE_MS = 20_000;
 /** Asks the endpoints about signed transactions, until `decide` finds an outcome. */
 export function createOutcomeChecks(
   needs: OutcomeWaits & {
-    rpc: Pick<Rpc, "endpointCount" | "getLandingReports" | "getExpiryReports">;
+    rpc: Pick<
+      Rpc,
+      | "endpointCount"
+      | "getLandingReports"
+      | "getExpiryReports"
+      | "checkBlockhash"
+      | "doubtBlockhash"
+    >;
   },
 ) {
   const { rpc, aloneMs = ALONE_MS, agreeMs = AGREE_MS, longestLifeMs } = needs;
@@ -91,7 +98,7 @@ export function createOutcomeChecks(
 
   /**
    * Returns a function that asks all endpoints for the outcome, and returns undefined while there
-   * is none.
+   * is none. The endpoint that returned the blockhash is doubted if that is why nothing lands.
    */
   function createOutcomeCheck(
     transaction: TrackedTransaction,
@@ -104,6 +111,8 @@ export function createOutcomeChecks(
     const isPast: boolean[] = [];
     let pastSince: MonotonicTime | undefined;
     const isLifeOver = createLifeCheck(longestLifeMs);
+    const { blockhash } = transaction;
+    let isChecked = false;
 
     return async (): Promise<TransactionOutcome | undefined> => {
       const answers = await rpc.getExpiryReports(transaction);
@@ -120,7 +129,13 @@ export function createOutcomeChecks(
         isLifeOver: isLifeOver(answers.map(({ blockHeight }) => blockHeight)),
         isAgreementOver: pastSince !== undefined && msSince(pastSince) >= agreeMs,
       });
-      if (decision.kind === "undecided") return undefined;
+      if (decision.kind === "undecided") {
+        if (!isChecked && blockhash !== undefined)
+          void rpc.checkBlockhash(blockhash).catch(() => undefined);
+        isChecked = true;
+        return undefined;
+      }
+      if (decision.kind !== "landed" && blockhash !== undefined) rpc.doubtBlockhash(blockhash);
       return decision.kind === "disputed" ? { kind: "unknown" } : decision;
     };
   }

@@ -2,6 +2,7 @@ import type { ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import type { Logger } from "../../observability/log.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
+import { createEndpointDoubt } from "./endpoint-doubt.ts";
 import { createEndpointRanking } from "./endpoint-ranking.ts";
 import { createFailover } from "./failover.ts";
 import { createReadAccounts, type Accounts } from "./read-accounts.ts";
@@ -46,7 +47,10 @@ export function createRpc(
   const { isDown } = ranking;
   const reads = { failover, callEndpoint, isReachedAt, isDown };
   const readAccounts = createReadAccounts(reads);
-  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover, ranking });
+  const doubt = createEndpointDoubt();
+  const { getFinalizedBlock, ...blocks } = createBlocks({
+    ...{ ...needs, endpoints, failover, ranking, doubt },
+  });
   const statuses = createSignatureStatuses({
     ...needs,
     ...reads,
