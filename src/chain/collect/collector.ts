@@ -66,10 +66,10 @@ const PREPARING = { kind: "preparing" } as const;
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
 /**
- * How many of a request's transactions may move nothing, because someone else collects first: each
- * costs a fee.
+ * How many of a request's transactions may move nothing, simulated or signed, because someone else
+ * collects first, or an endpoint lies: each signed one costs a fee.
  */
-const MAX_MOVING_NOTHING = 5;
+const MAX_NOTHING_MOVED = 2;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -107,11 +107,14 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    let movedNothing = 0;
+    let nothingMoved = 0;
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
     const readNow = () => readUnits(request, caller.visitorBlock);
+
+    /** Looks again, or gives up. */
+    const afterNothing = () => (++nothingMoved < MAX_NOTHING_MOVED ? undefined : "nothing");
 
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
@@ -160,7 +163,7 @@ export function createCollector(needs: {
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;
           if (isOwn || (success && hasNamedCoin(coins, end.moved)))
-            return success ?? (++movedNothing < MAX_MOVING_NOTHING ? undefined : "nothing");
+            return success ?? afterNothing();
           earlier = success ?? earlier;
           return undefined;
         }
@@ -168,7 +171,9 @@ export function createCollector(needs: {
           return undefined;
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
-          return end.error ?? (end.readAt < askedAt ? undefined : "nothing");
+          if (end.error) return end.error;
+          if (end.isRefuted) return afterNothing();
+          return end.readAt < askedAt ? undefined : "nothing";
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
           const { failure } = end.error;

@@ -25,7 +25,7 @@ import {
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import type { Composer } from "../units/composer.ts";
-import { blamedIn, writableOf, type CollectPart } from "../units/part.ts";
+import { blamedIn, writableOf, type CollectPart, type PlannedPart } from "../units/part.ts";
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import type { MessageBudget } from "../units/message.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
@@ -60,6 +60,8 @@ export interface Signed extends AccountCost {
    * counts once.
    */
   readonly fee: Lamports;
+  /** Call when the landed transaction has moved nothing, although the simulation did. */
+  movedNothing(): void;
   /** Records the compute units that the landed transaction used. */
   usedUnits(units: number): void;
   /** Call when a common transaction failed or expired: its members go on in halves. */
@@ -74,6 +76,8 @@ export type Prepared =
       readonly error?: CollectError | undefined;
       /** The coins whose simulation failed. */
       readonly failedMints: readonly string[];
+      /** Whether the vaults hold less in the simulation than in the read. */
+      readonly isRefuted?: boolean | undefined;
     }
   /** Nothing is sent: the claim is lost, or the member needs another transaction. */
   | { readonly kind: "again" };
@@ -182,7 +186,7 @@ export function createTransactions(needs: {
       setApart(some, some.length > 1 ? Symbol("half") : ALONE);
   }
 
-  const simulateParts = (parts: readonly CollectPart[], rentMinimum: Lamports) =>
+  const simulateParts = (parts: readonly PlannedPart[], rentMinimum: Lamports) =>
     simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rentMinimum });
 
   const readPriceOf = (parts: readonly CollectPart[]) => readPrice(rpc, parts.flatMap(writableOf));
@@ -275,8 +279,9 @@ export function createTransactions(needs: {
         [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
         continue;
       }
-      const movedAmount = movedBy(part, vaults, simulation);
-      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints };
+      const movedAmount = movedBy(part, rentMinimum, simulation);
+      const isRefuted = simulation.mostOf(part) < part.amount;
+      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints, isRefuted };
       const terms = await getTerms([member], [part], simulation, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
       if (unit.kind === "distribution" && movedAmount < cost + rentOf(part.sweeps))
@@ -367,7 +372,7 @@ export function createTransactions(needs: {
     const entries = plans.map(({ member, part }) => ({
       member,
       part,
-      moved: movedBy(part, member.unit.vaults, simulation),
+      moved: movedBy(part, rentMinimum, simulation),
     }));
     const small = entries.filter(
       ({ member, moved: amount }) =>
@@ -457,6 +462,9 @@ export function createTransactions(needs: {
       const signedPart = {
         ...{ ...cost, transaction, part, signedAt, rentMinimum },
         fee: i === firstStored ? fee : toLamports(0),
+        movedNothing: () => {
+          rpc.doubtEndpoint(simulation.endpoint);
+        },
         usedUnits: (units: number) => {
           unitLimits.landed(parts, units, budget.unitLimit);
         },

@@ -169,6 +169,7 @@ export function createSettleTransaction(needs: {
     const all = await Promise.allSettled(accounts.map(collectedBy));
     if (signed && all.some((each) => each.status === "fulfilled" && each.value))
       metrics.ended("collected");
+    else if (all.every((each) => each.status === "fulfilled")) signed?.movedNothing();
     claim.settle({ slot, hasFailed: false, isNextPlain: false });
     const movedCoins = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))

@@ -104,8 +104,8 @@ export function createBlocks(needs: {
     doubtBlockhash,
 
     /**
-     * Doubts the endpoint that returned a blockhash if two do not accept it. Call when a transaction
-     * has not landed soon. Asks that endpoint last. Throws {@link RpcError}.
+     * Doubts the endpoint that returned a blockhash if two do not accept it. Call when its
+     * transaction has not landed soon. Asks that endpoint last. Throws {@link RpcError}.
      */
     async checkBlockhash(blockhash: string): Promise<void> {
       const giver = givers.get(blockhash);

@@ -363,12 +363,14 @@ export function createFailover(needs: {
       method: RpcMethod,
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean,
+      options: Pick<Call<T>, "avoided"> = {},
     ): Promise<T> =>
       start({
         attempt,
         isComplete,
         withTransaction: true,
         others: { method, areNeeded: () => true },
+        ...options,
       }),
 
     /**

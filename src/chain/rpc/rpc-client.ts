@@ -68,6 +68,7 @@ export function createRpc(
   const simulations = createSimulations({
     endpoints,
     failover,
+    doubt,
     callEndpoint,
     callUnchecked,
     rpcTimeoutMs,
@@ -85,6 +86,8 @@ export function createRpc(
     genesisHash,
     problems,
     readAccounts,
+    /** Call when a transaction came to nothing because of what the endpoint returned. */
+    doubtEndpoint: doubt.cast,
     /** The number of configured endpoints; equal URLs count once. */
     endpointCount: endpoints.length,
 

@@ -1,6 +1,7 @@
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { FINALIZED } from "./commitment.ts";
 import { withDeadline } from "./deadline.ts";
+import type { EndpointDoubt } from "./endpoint-doubt.ts";
 import type { Failover } from "./failover.ts";
 import { toMinContextSlot } from "./read-accounts.ts";
 import type { Attempt, CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
@@ -41,8 +42,11 @@ export type Simulation =
       readonly unitsConsumed: number;
       /** By address, after the transaction. */
       readonly accounts: ReadonlyMap<string, SimulatedAccount>;
-      /** The fee payer's lamports before the transaction; undefined if the node omits them. */
-      readonly payerBefore: Lamports | undefined;
+      /**
+       * The lamports of the message's accounts before the transaction, in order. Empty if the node
+       * omits them; an amount is undefined if JSON may have rounded it.
+       */
+      readonly preBalances: readonly (Lamports | undefined)[];
       /** The fee payer's lamports after the transaction. */
       readonly left: Lamports;
     };
@@ -54,12 +58,13 @@ const MAX_SIMULATIONS = 2;
 export function createSimulations(needs: {
   endpoints: readonly Endpoint[];
   failover: Failover;
+  doubt: EndpointDoubt;
   callEndpoint: CallEndpoint;
   /** Calls an endpoint, whatever its state. */
   callUnchecked: CallEndpoint;
   rpcTimeoutMs: number;
 }) {
-  const { endpoints, failover, callEndpoint, callUnchecked, rpcTimeoutMs } = needs;
+  const { endpoints, failover, doubt, callEndpoint, callUnchecked, rpcTimeoutMs } = needs;
 
   /** Throws {@link RpcError} `refused` if the node refuses the transaction. */
   const simulateAt =
@@ -109,13 +114,14 @@ export function createSimulations(needs: {
           return {
             ...{ err, endpoint, unitsConsumed, left: payerLamports },
             accounts: new Map(addresses.map((address, i) => [address, accounts[i] ?? EMPTY])),
-            payerBefore: preBalances?.[0],
+            preBalances: preBalances ?? [],
           };
         },
         (simulation) => {
           simulations.push(simulation);
           return severityOf(simulation) === 0n || simulations.length >= MAX_SIMULATIONS;
         },
+        { avoided: doubt.endpoint() },
       );
       return simulations.reduce((least, simulation) =>
         severityOf(simulation) < severityOf(least) ? simulation : least,

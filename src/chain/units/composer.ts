@@ -25,7 +25,7 @@ import {
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { compileMessage, fitsMessage, MAX_UNIT_LIMIT, type MessageBudget } from "./message.ts";
-import type { CollectPart } from "./part.ts";
+import type { CollectPart, PlannedPart } from "./part.ts";
 import { leastUnitsOf } from "./unit-limits.ts";
 
 /** What differs between transactions with the same parts, besides the blockhash. */
@@ -120,7 +120,7 @@ export function createComposer(needs: {
     account: AccountAddresses,
     sweeps: readonly Sweep[],
     vaults: Vaults,
-  ): CollectPart | undefined {
+  ): PlannedPart | undefined {
     const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports, (some) => {
       const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
       return (
@@ -142,6 +142,7 @@ export function createComposer(needs: {
       sweeps: chosenSweeps,
       withAmm: withVaults && inAmm(chosenSweeps, vaults) > 0n,
       withVaults,
+      amount,
     };
   }
 

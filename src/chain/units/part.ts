@@ -1,6 +1,7 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { ChosenSweep, Sweep } from "../launchpad/choose-sweeps.ts";
 import { PLACES } from "../launchpad/fee-accounts.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 
 /**
  * What a transaction does for one account: distributions, sweeps, the AMM's transfer, then the
@@ -12,6 +13,12 @@ export interface CollectPart {
   readonly withAmm: boolean;
   /** False if there are only distributions, which pay the address directly. */
   readonly withVaults: boolean;
+}
+
+/** A part for fees that were read. */
+export interface PlannedPart extends CollectPart {
+  /** The lamports that it is to move for the account. */
+  readonly amount: Lamports;
 }
 
 /** What of a part a failed transaction blames. */

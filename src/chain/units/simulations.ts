@@ -1,16 +1,15 @@
 import type { CoinFindings } from "../balances/coin-findings.ts";
 import {
-  collectableWith,
   distributionsOf,
   isRentAcceptable,
   rentOf,
   type Sweep,
-  type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import type { Endpoint } from "../rpc/rpc-endpoint.ts";
 import type { Simulation } from "../rpc/simulate-transaction.ts";
 import {
   failedInstruction,
@@ -23,14 +22,27 @@ import { partOf, tooLittleFor } from "../balances/shared-fees.ts";
 import type { Floors } from "../slots/floors.ts";
 import { readWrappedSol } from "../launchpad/token-accounts.ts";
 import type { Composer, TransactionTerms } from "./composer.ts";
-import type { CollectPart } from "./part.ts";
-import { accountsBlamedBy, MAX_UNIT_LIMIT, messageOf, toTransaction } from "./message.ts";
+import type { CollectPart, PlannedPart } from "./part.ts";
+import {
+  accountKeysOf,
+  accountsBlamedBy,
+  MAX_UNIT_LIMIT,
+  messageOf,
+  toTransaction,
+} from "./message.ts";
 
 /** A simulated transaction that succeeds. */
 export interface Simulated {
+  /** The endpoint that simulated the transaction. */
+  readonly endpoint: Endpoint;
   readonly unitsConsumed: number;
   /** Returns the lamports of a vault, or of the fee payer, after the transaction. */
   readonly after: (address: string) => Lamports;
+  /**
+   * Returns what a part can move for the account at most: less than was read, if an endpoint
+   * overstates the account's vaults.
+   */
+  readonly mostOf: (part: PlannedPart) => Lamports;
   /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
   readonly leftInAmm: ReadonlyMap<string, Lamports>;
   /** What the fee payer lost besides the base fee. */
@@ -57,6 +69,8 @@ const SIMULATED_TERMS: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT
 const FAILS = 2n ** 128n;
 const FEE_PAYER_SHORT = FAILS + 1n;
 
+type Succeeding = Simulation & { readonly err: null };
+
 export type Simulations = ReturnType<typeof createSimulations>;
 
 /** Simulates the transactions of units, and judges what they show. */
@@ -80,7 +94,7 @@ export function createSimulations(needs: {
    * {@link CollectError} `fee-payer-short`.
    */
   async function simulate(
-    parts: readonly CollectPart[],
+    parts: readonly PlannedPart[],
     { leastLeft, rentMinimum }: { leastLeft: bigint; rentMinimum: Lamports },
   ): Promise<Simulated | FailedSimulation> {
     const sweeps = parts.flatMap((part) => part.sweeps);
@@ -100,10 +114,26 @@ export function createSimulations(needs: {
     /** The remainders of rounded shares, at most. */
     const remainders = distributions.reduce((sum, each) => sum + each.shareholders.length, 0);
 
-    /** By how many lamports the transaction leaves more, and costs more, than planned. */
+    const accountKeys = accountKeysOf(base64) ?? [];
+    const beforeIn = ({ preBalances }: Succeeding, address: string) =>
+      preBalances[accountKeys.indexOf(address)];
+    /** What was read, but at most what the vaults lose and the sweeps bring. */
+    function mostIn(simulation: Succeeding, part: PlannedPart): Lamports {
+      const { account, withVaults, withAmm, amount } = part;
+      if (!withVaults) return amount;
+      let most = part.sweeps.reduce((sum, sweep) => sum + sweep.amount + sweep.rent, 0n);
+      for (const vault of [account.creatorVault, ...(withAmm ? [account.ammVault] : [])]) {
+        const before = beforeIn(simulation, vault);
+        if (before === undefined) return amount;
+        most += before - simulation.accounts.get(vault)!.lamports;
+      }
+      return most < amount ? toLamports(most > 0n ? most : 0n) : amount;
+    }
+
+    /** By how many lamports it moves less, leaves more, and costs more, than planned. */
     function severityOf(simulation: Simulation): bigint {
       if (simulation.err !== null) return isFeePayerShort(simulation.err) ? FEE_PAYER_SHORT : FAILS;
-      const { accounts, payerBefore, left } = simulation;
+      const { accounts, left } = simulation;
       if (left < leastLeft) return FEE_PAYER_SHORT;
       const inVaults = emptiedVaults.reduce(
         (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
@@ -113,9 +143,13 @@ export function createSimulations(needs: {
         (sum, vault) => sum + (readWrappedSol(accounts.get(vault)) ?? 0n),
         0n,
       );
-      const leftAmount = saturatingSubtract(toLamports(inVaults + inAmm), toLamports(remainders));
-      const rent = rentIn(payerBefore ?? left, left);
-      return leftAmount + saturatingSubtract(rent, rentOf(sweeps));
+      const missing = parts.reduce((sum, part) => sum + part.amount - mostIn(simulation, part), 0n);
+      const rent = rentIn(beforeIn(simulation, feePayer) ?? left, left);
+      return (
+        saturatingSubtract(toLamports(inVaults + inAmm), toLamports(remainders)) +
+        missing +
+        saturatingSubtract(rent, rentOf(sweeps))
+      );
     }
 
     const simulation = await rpc.simulateTransaction(base64, {
@@ -128,7 +162,7 @@ export function createSimulations(needs: {
     const { unitsConsumed, accounts, left, endpoint } = simulation;
     // Without sweeps, nothing of the fee payer but the fee is at stake.
     const read = sweeps.length > 0 ? await readPayer(endpoint) : undefined;
-    const before = simulation.payerBefore ?? read ?? left;
+    const before = beforeIn(simulation, feePayer) ?? read ?? left;
     const most =
       read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
     for (const each of ammVaults) {
@@ -136,8 +170,10 @@ export function createSimulations(needs: {
       findings.found(each, inVault > 0n ? "BELOW_AMM_MINIMUM" : undefined, inVault);
     }
     return {
+      endpoint,
       unitsConsumed,
       after: (address) => accounts.get(address)!.lamports,
+      mostOf: (part) => mostIn(simulation, part),
       leftInAmm: new Map<string, Lamports>(
         ammVaults.map((each) => [each, readWrappedSol(accounts.get(each)) ?? toLamports(0)]),
       ),
@@ -163,12 +199,10 @@ export function createSimulations(needs: {
   }
 
   /** Returns the lamports that a simulated part moves for the account. */
-  function movedBy(
-    { account: { address, creatorVault, ammVault }, sweeps, withAmm, withVaults }: CollectPart,
-    vaults: Vaults,
-    { after, leftInAmm }: Simulated,
-  ): Lamports {
-    const { rentMinimum } = vaults;
+  function movedBy(part: PlannedPart, rentMinimum: Lamports, simulation: Simulated): Lamports {
+    const { account, sweeps, withVaults } = part;
+    const { address, creatorVault, ammVault } = account;
+    const { after, leftInAmm, mostOf } = simulation;
     const [distribution] = distributionsOf(sweeps);
     if (distribution) {
       const { coin, shareholders, distributable } = distribution;
@@ -188,8 +222,9 @@ export function createSimulations(needs: {
     // moment.
     const inVault = withVaults ? after(creatorVault) : rentMinimum;
     const keptAmount = saturatingSubtract(inVault, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
-    const movedVaults = withAmm ? vaults : { ...vaults, ammVault: toLamports(0) };
-    return saturatingSubtract(collectableWith(sweeps, movedVaults), toLamports(keptAmount));
+    const kept = saturatingSubtract(part.amount, toLamports(keptAmount));
+    const most = mostOf(part);
+    return kept < most ? kept : most;
   }
 
   /**

@@ -137,25 +137,23 @@ describe("the accounts that share a coin", () => {
     await first;
   });
 
-  it("are collected although others twice collect first", async () => {
+  it("are collected although others collect first", async () => {
     const { chain, rpc } = sandbox;
     const { creatorVault } = sandbox.account("artist001");
     const rentMinimum = chain.rentExemptMinimum(0);
     chain.setBalance(creatorVault, rentMinimum + SOL);
-    for (let i = 0; i < 2; i++) {
-      onNext(rpc, isMethod("sendTransaction"), () => {
-        chain.setBalance(creatorVault, rentMinimum);
-        onNext(rpc, isMethod("getTransaction"), () => {
-          chain.setBalance(creatorVault, rentMinimum + SOL);
-          chain.advanceSlots(1);
-        });
+    onNext(rpc, isMethod("sendTransaction"), () => {
+      chain.setBalance(creatorVault, rentMinimum);
+      onNext(rpc, isMethod("getTransaction"), () => {
+        chain.setBalance(creatorVault, rentMinimum + SOL);
+        chain.advanceSlots(1);
       });
-    }
+    });
     const collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
     expect(await collect(collector, "artist001", [other])).toMatchObject({
       ...{ kind: "collected", collected: SOL },
     });
-    expect(sandbox.landedCollects()).toHaveLength(3);
+    expect(sandbox.landedCollects()).toHaveLength(2);
   });
 
   it("hear that the coin backs off, although the vault has too little for an empty address", async () => {
