@@ -1,5 +1,6 @@
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld } from "../support/world.ts";
 
 it("one price that is too large for a number neither lowers the price nor blames the endpoints", async () => {
@@ -21,4 +22,45 @@ it("one price that is too large for a number neither lowers the price nor blames
   expect(world.logLines.filter((line) => line.includes("a chain endpoint fails"))).toEqual([]);
   await world.close();
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+});
+
+describe("of three endpoints", () => {
+  const pricesOf = (price: number) => ({
+    getRecentPrioritizationFees: () => [{ slot: 1, prioritizationFee: price }],
+  });
+
+  /** Collects with these prices; returns the fee in lamports, and how many prices were read. */
+  async function collectWith(prices: readonly number[]) {
+    let endpoints: LyingEndpoint[] = [];
+    const world = await startWorld(async (sandbox) => {
+      endpoints = await Promise.all(prices.map(() => startLyingEndpoint(sandbox)));
+      return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
+    });
+    prices.forEach((price, i) => {
+      endpoints[i]!.lie(pricesOf(price));
+    });
+    const { body } = await world.collect(world.account("creator").id);
+    const fee = Number(world.sandbox.chain.landed(body.txSignature)!.feeLamports);
+    const isRead = isMethod("getRecentPrioritizationFees");
+    const reads = endpoints.flatMap(({ calls }) => calls.filter(isRead)).length;
+    await world.close();
+    await Promise.all(endpoints.map((endpoint) => endpoint.close()));
+    return { fee, reads };
+  }
+
+  it("the preferred one does not decide alone that a collect pays a high price", async () => {
+    const { fee, reads } = await collectWith([1e15, 0, 0]);
+    expect(fee).toBeLessThan(5_100);
+    expect(reads).toBe(2);
+  });
+
+  it("two that see congestion decide the price, the lower one", async () => {
+    const { fee } = await collectWith([300_000, 100_000, 0]);
+    expect(fee).toBeGreaterThan(5_000 + 25_000 * 0.1 - 1);
+    expect(fee).toBeLessThan(5_000 + 25_000 * 0.3);
+  });
+
+  it("the others are not asked for a usual price", async () => {
+    expect((await collectWith([10_000, 0, 0])).reads).toBe(1);
+  });
 });

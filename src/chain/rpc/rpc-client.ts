@@ -12,6 +12,9 @@ import { createSignatureStatuses, type ReportWaits } from "./signature-status.ts
 import { createSimulations } from "./simulate-transaction.ts";
 import { createReadTransaction, createTransactionReader } from "./read-transactions.ts";
 
+/** How many endpoints are asked for prices. */
+const MAX_PRICE_ANSWERS = 2;
+
 export type Rpc = ReturnType<typeof createRpc>;
 
 /**
@@ -115,13 +118,27 @@ export function createRpc(
 
     /**
      * For each recent slot, the lowest price for a write to all `addresses`, in micro-lamports per
-     * compute unit.
+     * compute unit. If that makes more than `usualPrice` by `priceOf`, another endpoint is asked
+     * too, and the cheaper answer counts: one endpoint alone must not spend the fee budget.
      */
-    async getRecentPrices(addresses: readonly string[]): Promise<number[]> {
-      const fees = await failover.call((endpoint, signal) =>
-        callEndpoint(endpoint, "getRecentPrioritizationFees", [addresses], signal),
+    async getRecentPrices(
+      addresses: readonly string[],
+      priceOf: (prices: readonly number[]) => bigint = () => 0n,
+      usualPrice = 0n,
+    ): Promise<number[]> {
+      const answers: number[][] = [];
+      await failover.call(
+        async (endpoint, signal) => {
+          const method = "getRecentPrioritizationFees";
+          const fees = await callEndpoint(endpoint, method, [addresses], signal);
+          return fees.map(({ prioritizationFee }) => prioritizationFee);
+        },
+        (prices) => {
+          answers.push(prices);
+          return priceOf(prices) <= usualPrice || answers.length >= MAX_PRICE_ANSWERS;
+        },
       );
-      return fees.map(({ prioritizationFee }) => prioritizationFee);
+      return answers.reduce((a, b) => (priceOf(b) < priceOf(a) ? b : a));
     },
 
     /**

@@ -19,6 +19,12 @@ export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
  */
 export const PRIORITY_FEE_PERCENTILE = 75;
 
+/**
+ * A price above this is read at two endpoints. At this price, 25,000 units cost a twentieth of the
+ * base fee.
+ */
+const USUAL_PRICE_MICROLAMPORTS = 10n * PRIORITY_FEE_FLOOR_MICROLAMPORTS;
+
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /**
@@ -38,17 +44,24 @@ export async function readPrice(
   rpc: Pick<Rpc, "getRecentPrices">,
   addresses: readonly string[],
 ): Promise<bigint> {
-  const prices = await rpc.getRecentPrices(addresses).catch((error: unknown) => {
-    if (error instanceof NoRoomError) throw error;
-    return [];
-  });
+  const prices = await rpc
+    .getRecentPrices(addresses, priceIn, USUAL_PRICE_MICROLAMPORTS)
+    .catch((error: unknown) => {
+      if (error instanceof NoRoomError) throw error;
+      return [];
+    });
+  const recent = priceIn(prices);
+  return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
+}
+
+/** Returns the price that was enough in most of the recent slots; 0 without any. */
+function priceIn(prices: readonly number[]): bigint {
   const sortedPrices = prices.toSorted((a, b) => a - b);
   const index = Math.min(
     Math.floor((sortedPrices.length * PRIORITY_FEE_PERCENTILE) / 100),
     sortedPrices.length - 1,
   );
-  const recent = BigInt(sortedPrices[index] ?? 0);
-  return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
+  return BigInt(sortedPrices[index] ?? 0);
 }
 
 /** Returns the price, but at most the one at which `unitLimit` units cost `maxLamports`. */

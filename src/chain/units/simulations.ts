@@ -222,9 +222,9 @@ export function createSimulations(needs: {
     // moment.
     const inVault = withVaults ? after(creatorVault) : rentMinimum;
     const keptAmount = saturatingSubtract(inVault, rentMinimum) + (leftInAmm.get(ammVault) ?? 0n);
-    const kept = saturatingSubtract(part.amount, toLamports(keptAmount));
+    const lostAmount = saturatingSubtract(part.amount, toLamports(keptAmount));
     const most = mostOf(part);
-    return kept < most ? kept : most;
+    return lostAmount < most ? lostAmount : most;
   }
 
   /**
