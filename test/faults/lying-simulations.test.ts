@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { coinAddressesOf } from "../../src/chain/launchpad/coin-addresses.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
 import {
@@ -256,4 +257,60 @@ it("of two simulations that cost more than planned, the cheaper one counts", asy
   } finally {
     await endpoints[1]!.close();
   }
+});
+
+describe("of three endpoints, an optimistic second one", () => {
+  let endpoints: LyingEndpoint[];
+  beforeEach(async () => {
+    await world.close();
+    await liar.close();
+    world = await startWorld(async (sandbox) => {
+      endpoints = await Promise.all([0, 1, 2].map(() => startLyingEndpoint(sandbox)));
+      return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
+    });
+    liar = endpoints[0]!;
+    // Simulations succeed, whatever they show.
+    endpoints[1]!.lie({
+      simulateTransaction(tellTruth, [, { accounts }]) {
+        const truth = tellTruth();
+        const { context, value } = truth;
+        if (value.err === null) return truth;
+        const { chain } = world.sandbox;
+        const afterwards = accounts.addresses.map((address: string) => ({
+          lamports: Number(chain.balance(address) || chain.rentExemptMinimum(0)),
+          data: ["", "base64"],
+        }));
+        const lies = { err: null, unitsConsumed: 20_000, accounts: afterwards, preBalances: null };
+        return { context, value: { ...value, ...lies } };
+      },
+    });
+  });
+  afterEach(() => Promise.all(endpoints.slice(1).map((endpoint) => endpoint.close())));
+
+  /** A coin whose sweep fails, because its curve holds less than it claims. */
+  function launchFailing(): string {
+    const [mint] = launchCoins("newcomer", "curve", 1);
+    const { curve } = coinAddressesOf(mint!);
+    const { chain } = world.sandbox;
+    chain.setAccount(curve, { ...chain.account(curve)!, lamports: BigInt(SOL) / 2n });
+    return mint!;
+  }
+
+  it("has no transaction signed that fails", async () => {
+    expect(await collectCoins("newcomer", [launchFailing()])).toMatchObject({ success: false });
+    expect(world.sandbox.landedCollects()).toEqual([]);
+  });
+
+  it("counts if the third agrees", async () => {
+    const mints = launchCoins("newcomer", "curve", 1);
+    lieInSimulations(() => SWEEP_FAILS);
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
+  });
+
+  it("counts if the third does not work", async () => {
+    const mints = launchCoins("newcomer", "curve", 1);
+    lieInSimulations(() => SWEEP_FAILS);
+    endpoints[2]!.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
+  });
 });

@@ -98,6 +98,12 @@ it("an endpoint that overstates vaults in reads and simulations costs one fee, w
   expect(paid()).toBeLessThan(2n * BASE_FEE);
 });
 
+it("the second of three that overstates vaults in reads and simulations costs no fee", async () => {
+  endpoints[1]!.lie({ ...inReads(world.account("newcomer").creatorVault), ...IN_SIMULATIONS });
+  expect(await collect("newcomer")).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+  expect(paid()).toBe(0n);
+});
+
 it("two endpoints that overstate vaults cost two fees a collect", async () => {
   for (const endpoint of endpoints.slice(0, 2))
     endpoint.lie({ ...inReads(world.account("newcomer").creatorVault), ...IN_SIMULATIONS });

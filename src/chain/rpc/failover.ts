@@ -357,20 +357,20 @@ export function createFailover(needs: {
 
     /**
      * Makes a call that contains a transaction, last at endpoints that refuse transactions. An
-     * incomplete result needs others.
+     * incomplete result needs others, while `areNeeded`.
      */
     callWithTransaction: <T>(
       method: RpcMethod,
       attempt: Attempt<T>,
       isComplete: (result: T) => boolean,
-      options: Pick<Call<T>, "avoided"> = {},
+      options: Pick<Call<T>, "avoided"> & Partial<Pick<NeedForOthers, "areNeeded">> = {},
     ): Promise<T> =>
       start({
         attempt,
         isComplete,
         withTransaction: true,
-        others: { method, areNeeded: () => true },
-        ...options,
+        others: { method, areNeeded: options.areNeeded ?? (() => true) },
+        avoided: options.avoided,
       }),
 
     /**

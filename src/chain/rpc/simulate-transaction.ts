@@ -51,8 +51,10 @@ export type Simulation =
       readonly left: Lamports;
     };
 
-/** How many endpoints simulate a transaction if their simulations are worse than planned. */
-const MAX_SIMULATIONS = 2;
+/** How many endpoints must agree whether a simulation is as planned, if enough work. */
+const MIN_AGREEING = 2;
+/** Of three that answer, two agree. */
+const MAX_SIMULATIONS = 3;
 
 /** Simulates transactions. Throws {@link RpcError}. */
 export function createSimulations(needs: {
@@ -84,9 +86,10 @@ export function createSimulations(needs: {
   return {
     /**
      * Simulates a transaction (base64, signed or not) with a fresh blockhash. The next endpoint is
-     * asked too if a simulation omits members, or is worse than planned. Of two that are worse, the
-     * less severe one counts: one endpoint alone makes nothing fail, and leaves nothing out. Throws
-     * {@link RpcError} `refused` if every endpoint refuses the transaction.
+     * asked too if a simulation omits members, or is worse than planned. If the second one is not,
+     * a third decides, if it works. Of those that are worse, the least severe one counts: one
+     * endpoint alone makes nothing fail, leaves nothing out, and has nothing signed that fails.
+     * Throws {@link RpcError} `refused` if every endpoint refuses the transaction.
      */
     async simulateTransaction(transaction: string, request: SimulationWanted): Promise<Simulation> {
       const { addresses, feePayer, severityOf, minSlot } = request;
@@ -97,6 +100,7 @@ export function createSimulations(needs: {
       };
       const simulate = simulateAt(transaction, options);
       const simulations: Simulation[] = [];
+      const worseSimulations = () => simulations.filter((each) => severityOf(each) > 0n);
       await failover.callWithTransaction(
         "simulateTransaction",
         async (endpoint, signal): Promise<Simulation> => {
@@ -119,11 +123,18 @@ export function createSimulations(needs: {
         },
         (simulation) => {
           simulations.push(simulation);
-          return severityOf(simulation) === 0n || simulations.length >= MAX_SIMULATIONS;
+          const worse = worseSimulations().length;
+          return worse === 0 || worse >= MIN_AGREEING || simulations.length >= MAX_SIMULATIONS;
         },
-        { avoided: doubt.endpoint() },
+        {
+          avoided: doubt.endpoint(),
+          // A third endpoint is not waited for.
+          areNeeded: () => simulations.length < MIN_AGREEING,
+        },
       );
-      return simulations.reduce((least, simulation) =>
+      const worse = worseSimulations();
+      const countedSimulations = worse.length >= MIN_AGREEING ? worse : simulations;
+      return countedSimulations.reduce((least, simulation) =>
         severityOf(simulation) < severityOf(least) ? simulation : least,
       );
     },
