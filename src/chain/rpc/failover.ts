@@ -220,7 +220,10 @@ export function createFailover(needs: {
     const inOrder = avoiding(call.avoided, ranking.inOrder(call.withTransaction));
     const late = await hedge({
       candidates: inOrder.filter((endpoint) => !incomplete.endpoints.has(endpoint)),
-      attempt: call.attempt,
+      attempt(endpoint, signal) {
+        if (call.others) methodFailures.begin(endpoint, call.others.method);
+        return call.attempt(endpoint, signal);
+      },
       slowMs: rpcTimeoutMs * SLOW_AFTER,
       verdict,
       deadline,
@@ -275,6 +278,7 @@ export function createFailover(needs: {
     deadline: AbortSignal,
     method?: RpcMethod,
   ): Promise<T> {
+    if (method) methodFailures.begin(endpoint, method);
     try {
       const result = await attempt(endpoint, deadline);
       ranking.succeeded(endpoint);

@@ -7,12 +7,15 @@ import { isUnsupported } from "./rpc-error.ts";
 export const DOWN_AFTER_MS = 4_000;
 /** For how long a failure has just been: then, an endpoint that is down may answer again. */
 const JUST_MS = 1_000;
-/** A failure long after the last one is the first of others. */
-const OVER_MS = 10_000;
+/**
+ * A call that begins so long after the last failure finds out anew: an endpoint that fails now and
+ * then, and is not asked in between, is not down.
+ */
+const OVER_MS = 2_000;
 
 interface Failures {
   readonly since: MonotonicTime;
-  lastAt: MonotonicTime;
+  readonly lastAt: MonotonicTime;
 }
 
 export type MethodFailures = ReturnType<typeof createMethodFailures>;
@@ -22,25 +25,28 @@ export type MethodFailures = ReturnType<typeof createMethodFailures>;
  * serve all methods.
  */
 export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover">) {
-  /** The failures of each method at an endpoint, without a success. */
+  /** The failures of each method at an endpoint, without a success or a long pause. */
   const all = new Map<Endpoint, Map<string, Failures>>();
 
-  /** Whether the method has failed for some seconds, the last time not long ago. */
+  /** Whether all calls of some seconds have failed. */
   function isDown(endpoint: Endpoint, method: string): boolean {
     const failures = all.get(endpoint)?.get(method);
-    if (!failures || msSince(failures.lastAt) > OVER_MS) return false;
-    return msSince(failures.since) >= DOWN_AFTER_MS;
+    return failures !== undefined && msSince(failures.since) >= DOWN_AFTER_MS;
   }
 
   return {
+    /** Call when a call begins. */
+    begin(endpoint: Endpoint, method: string): void {
+      const failures = all.get(endpoint)?.get(method);
+      if (failures && msSince(failures.lastAt) > OVER_MS) all.get(endpoint)?.delete(method);
+    },
+
     /** Call also if the answer is unusable. */
     fail(endpoint: Endpoint, method: string): void {
       const methods = all.get(endpoint) ?? new Map<string, Failures>();
       all.set(endpoint, methods);
-      const failures = methods.get(method);
       const lastAt = monotonicNow();
-      if (failures && msSince(failures.lastAt) <= OVER_MS) failures.lastAt = lastAt;
-      else methods.set(method, { since: lastAt, lastAt });
+      methods.set(method, { since: methods.get(method)?.since ?? lastAt, lastAt });
     },
 
     succeed(endpoint: Endpoint, method: string): void {

@@ -273,6 +273,20 @@ describe("an incomplete result of a call with a transaction", () => {
     return answer;
   }
 
+  it("is compared with an endpoint that has failed twice, some seconds apart", async () => {
+    const failover = newFailover();
+    const failing = (host: string) =>
+      host === "first" ? Promise.reject(down(host)) : Promise.resolve("complete");
+    expect(await call(failover, failing)).toBe("complete");
+    await vi.advanceTimersByTimeAsync(5_000);
+    let calls = 0;
+    const answer = call(failover, (host) => {
+      if (host !== "first") return Promise.resolve("incomplete");
+      return ++calls === 1 ? Promise.reject(down(host)) : Promise.resolve("complete");
+    });
+    expect(await settle(answer)).toBe("complete");
+  });
+
   it("goes on to the third endpoint when the second has failed for some seconds", async () => {
     const failover = newFailover();
     const behave = (third: string) => (host: string) =>
