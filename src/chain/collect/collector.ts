@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
@@ -70,6 +71,8 @@ const MAX_FAILED_SIMULATIONS = 2;
  * collects first, or an endpoint lies: each signed one costs a fee.
  */
 const MAX_NOTHING_MOVED = 2;
+/** The wait before a second look: a slot or two, because a simulating node may lag. */
+const LAG_MS = 400;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -172,6 +175,7 @@ export function createCollector(needs: {
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
+          if (end.isRefuted) await untilAborted(sleep(LAG_MS), signal);
           if (end.isRefuted) return afterNothing();
           return end.readAt < askedAt ? undefined : "nothing";
         case "refused": {

@@ -4,7 +4,7 @@ import { toError } from "../../observability/thrown.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import type { UncollectedFees } from "../balances/balances.ts";
 import {
   collectableWith,
@@ -95,6 +95,8 @@ const APART_MS = 600_000;
 const MAX_APART = 10_000;
 /** How long signed transactions share a blockhash, as a multiple of the time between two polls. */
 const BLOCKHASH_MAX_AGE = 3;
+/** How long an honest endpoint may repeat a blockhash: some slots. */
+const REPEATED_MS = 1_000;
 /**
  * An account whose price is more than this many times the lowest price gets its own transaction.
  */
@@ -196,10 +198,11 @@ export function createTransactions(needs: {
   /** Returns a blockhash that none of the units' last transactions has. */
   async function getNewBlockhash(members: readonly Member[]) {
     const lastBlockhashes = members.map(({ claim }) => claim.lastBlockhash);
+    const startedAt = monotonicNow();
     for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
       const latest = await read();
       if (!lastBlockhashes.includes(latest.blockhash)) return latest;
-      if (read !== getBlockhash) rpc.doubtBlockhash(latest.blockhash);
+      if (msSince(startedAt) > REPEATED_MS) rpc.doubtBlockhash(latest.blockhash);
       members.forEach(assertInTime);
       await sleep(pollMs);
     }

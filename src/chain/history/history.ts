@@ -120,7 +120,7 @@ export function createHistory(needs: {
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
     const startedAt = monotonicNow();
-    for (let reads = 1; ; reads++) {
+    for (let [reads, waitMs] = [1, rereadMs]; ; reads++, waitMs *= 2) {
       reader.signal.throwIfAborted();
       const reading = await own(reader, () => rpc.readTransaction(signature, address));
       if (reading && !(reading.isAlone && msSince(startedAt) < ALONE_MS)) {
@@ -135,7 +135,7 @@ export function createHistory(needs: {
       if (isDoubtful && !reading) return undefined;
       if (!reading && reads >= READS)
         throw new RpcError("unreadable", "getTransaction", "every endpoint");
-      await sleep(rereadMs);
+      await sleep(waitMs);
     }
   }
 

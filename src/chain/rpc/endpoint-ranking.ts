@@ -162,7 +162,7 @@ export function createEndpointRanking(needs: {
      */
     mayRecover: (endpoint: Endpoint, error: unknown) => !isRefusal(error) && !isDown(endpoint),
 
-    /** Whether the endpoint's state has a fault, so that what it does not know counts for nothing. */
+    /** Whether the endpoint's state has a fault: what it does not know then counts for nothing. */
     isOverruled: progress.isOverruled,
 
     /**

@@ -301,9 +301,9 @@ export function createFailover(needs: {
     );
 
   /**
-   * Makes a call at some endpoints. Those that are down are asked last, and have a fifth of the
-   * timeout, or the time that has passed since `since` if that is more: on a busy machine, the only
-   * one with more time would decide alone.
+   * Makes a call at some endpoints, which have the rest of the timeout, but at least a fifth. Those
+   * that are down are asked last, and have as much time as has passed since `since`: on a busy
+   * machine, the only one with more time would decide alone.
    */
   async function callSome<T>(
     some: readonly Endpoint[],
@@ -318,12 +318,17 @@ export function createFailover(needs: {
           ),
         ),
       );
-    const { working = [], resting = [] } = Object.groupBy(some, (endpoint) =>
-      isResting(ranking, endpoint) ? "resting" : "working",
+    const isDown = (endpoint: Endpoint) =>
+      isResting(ranking, endpoint) ||
+      (method !== undefined && methodFailures.isDown(endpoint, method));
+    const { working = [], down = [] } = Object.groupBy(some, (endpoint) =>
+      isDown(endpoint) ? "down" : "working",
     );
-    const results = await ask(working, rpcTimeoutMs);
-    const restingMs = Math.max(rpcTimeoutMs * SLOW_AFTER, msSince(since));
-    return [...results, ...(await ask(resting, restingMs))];
+    const leastMs = rpcTimeoutMs * SLOW_AFTER;
+    const leftMs = () => Math.max(leastMs, rpcTimeoutMs - msSince(since));
+    const results = await ask(working, leftMs());
+    const downMs = Math.max(leastMs, Math.min(msSince(since), leftMs()));
+    return [...results, ...(await ask(down, downMs))];
   }
 
   /**

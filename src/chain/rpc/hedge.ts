@@ -15,9 +15,9 @@ export interface Verdict<T> {
 /**
  * Asks the `candidates` that are worth asking in turn: the next one when an attempt ends, or when
  * an endpoint has not answered within `slowMs`. Ends when the verdict says so, or when no attempt
- * is open and no candidate is left; then aborts the open attempts. An abort of `deadline` aborts all
- * attempts. Returns the endpoints that were too late: those without an answer, asked before the one
- * that ended the call.
+ * is open and no candidate is left; then aborts the open attempts. An abort of `deadline` aborts
+ * all attempts. Returns the endpoints that were too late: those without an answer, asked before the
+ * one that ended the call.
  */
 export function hedge<T>(needs: {
   candidates: readonly Endpoint[];

@@ -1,4 +1,4 @@
-import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import type { EndpointRanking } from "./endpoint-ranking.ts";
 import type { Endpoint } from "./rpc-endpoint.ts";
 import { isUnsupported } from "./rpc-error.ts";
@@ -13,40 +13,50 @@ const JUST_MS = 1_000;
  */
 const OVER_MS = 2_000;
 
-interface Failures {
+/** The calls of a method since an endpoint's last success. */
+interface Calls {
+  /** When the first of them began. */
   readonly since: MonotonicTime;
-  readonly lastAt: MonotonicTime;
+  /** Undefined while none of them has failed. */
+  readonly failedAt: MonotonicTime | undefined;
+  /** Whether all calls of some seconds have failed. */
+  readonly areDown: boolean;
 }
 
 export type MethodFailures = ReturnType<typeof createMethodFailures>;
 
 /**
  * Knows which methods fail at which endpoints, also if others succeed there: some providers do not
- * serve all methods.
+ * serve all methods. What is down stays so until a success.
  */
 export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover">) {
-  /** The failures of each method at an endpoint, without a success or a long pause. */
-  const all = new Map<Endpoint, Map<string, Failures>>();
+  const all = new Map<Endpoint, Map<string, Calls>>();
 
-  /** Whether all calls of some seconds have failed. */
-  function isDown(endpoint: Endpoint, method: string): boolean {
-    const failures = all.get(endpoint)?.get(method);
-    return failures !== undefined && msSince(failures.since) >= DOWN_AFTER_MS;
+  const callsOf = (endpoint: Endpoint, method: string) => all.get(endpoint)?.get(method);
+
+  function set(endpoint: Endpoint, method: string, calls: Calls): void {
+    const methods = all.get(endpoint) ?? new Map<string, Calls>();
+    all.set(endpoint, methods);
+    methods.set(method, calls);
   }
+
+  const isDown = (endpoint: Endpoint, method: string): boolean =>
+    callsOf(endpoint, method)?.areDown === true;
 
   return {
     /** Call when a call begins. */
     begin(endpoint: Endpoint, method: string): void {
-      const failures = all.get(endpoint)?.get(method);
-      if (failures && msSince(failures.lastAt) > OVER_MS) all.get(endpoint)?.delete(method);
+      const { failedAt = LONG_AGO, areDown = false } = callsOf(endpoint, method) ?? {};
+      if (!areDown && msSince(failedAt) > OVER_MS)
+        set(endpoint, method, { since: monotonicNow(), failedAt: undefined, areDown });
     },
 
     /** Call also if the answer is unusable. */
     fail(endpoint: Endpoint, method: string): void {
-      const methods = all.get(endpoint) ?? new Map<string, Failures>();
-      all.set(endpoint, methods);
-      const lastAt = monotonicNow();
-      methods.set(method, { since: methods.get(method)?.since ?? lastAt, lastAt });
+      const failedAt = monotonicNow();
+      const { since = failedAt, areDown = false } = callsOf(endpoint, method) ?? {};
+      const isLong = msSince(since) >= DOWN_AFTER_MS;
+      set(endpoint, method, { since, failedAt, areDown: areDown || isLong });
     },
 
     succeed(endpoint: Endpoint, method: string): void {
@@ -56,8 +66,8 @@ export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover"
     isDown,
 
     hasJustFailed(endpoint: Endpoint, method: string): boolean {
-      const failures = all.get(endpoint)?.get(method);
-      return failures !== undefined && msSince(failures.lastAt) < JUST_MS;
+      const { failedAt = LONG_AGO } = callsOf(endpoint, method) ?? {};
+      return msSince(failedAt) < JUST_MS;
     },
 
     /**

@@ -287,6 +287,35 @@ describe("an incomplete result of a call with a transaction", () => {
     expect(await settle(answer)).toBe("complete");
   });
 
+  it("counts alone at once while the others' method is down, although calls are rare", async () => {
+    const failover = newFailover();
+    const behave = (host: string) =>
+      host === "first" ? Promise.resolve("incomplete") : Promise.reject(down(host));
+    expect(await settle(call(failover, behave))).toBe("incomplete");
+    await vi.advanceTimersByTimeAsync(20_000);
+    await callOnce(failover, works);
+    const answer = call(failover, behave);
+    await vi.advanceTimersByTimeAsync(0);
+    expect(await answer).toBe("incomplete");
+  });
+
+  it("counts alone after the others were silent until the timeout", async () => {
+    const answer = newFailover().callWithTransaction(
+      "simulateTransaction",
+      ({ host }, signal) =>
+        host === "first"
+          ? Promise.resolve("incomplete")
+          : new Promise<string>((_, reject) => {
+              signal.addEventListener("abort", () => {
+                reject(down(host));
+              });
+            }),
+      (result) => result === "complete",
+    );
+    await vi.advanceTimersByTimeAsync(5_000);
+    expect(await answer).toBe("incomplete");
+  });
+
   it("goes on to the third endpoint when the second has failed for some seconds", async () => {
     const failover = newFailover();
     const behave = (third: string) => (host: string) =>
