@@ -94,8 +94,8 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
 
   /**
    * Checks that no transaction was open at the end of the request. Ignores transactions that this
-   * replica neither sent nor could know of, and those of the next collect, whose callers still wait
-   * or got another answer.
+   * replica neither sent nor could know of, and those of another collect, whose callers waited when
+   * it was sent, and still wait or got another answer.
    */
   function checkNothingSent({ account, replica, start, end }: CollectCall, message: string): void {
     const open = [...sent.values()].find((transaction) => {
@@ -103,17 +103,17 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
       const endsAt = timeline.landedAt(signature) ?? expiredAt(blockhash);
       if (!transaction.vaults.includes(account.creatorVault) || at > end || endsAt <= end)
         return false;
-      const isNext = callsOf
+      const isOfOther = callsOf
         .get(account.id)!
         .some(
           (other) =>
             other.replica === replica &&
             other.start.at <= at &&
-            other.end >= end &&
+            other.end >= at &&
             !(other.answer.kind === "error" && other.answer.message === message),
         );
       if (transaction.replica === replica)
-        return !isNext && !overlaps(replicas[replica]!.down, at, end);
+        return !isOfOther && !overlaps(replicas[replica]!.down, at, end);
       const since = Math.min(at, start.at);
       return (
         at < end - RACE_MS &&
