@@ -2,7 +2,11 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { CollectError } from "../../src/chain/errors/collect-error.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { claimExpiry, inventLandings } from "../support/doubles/invented-landing.ts";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import {
+  POSITIONS,
+  startLyingEndpoint,
+  type LyingEndpoint,
+} from "../support/doubles/lying-endpoint.ts";
 import { addMs, monotonicNow } from "../../src/time/monotonic.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
@@ -11,12 +15,6 @@ import { startWorld, type World } from "../support/world.ts";
 const SOL = 1_000_000_000n;
 const FAILED = { InstructionError: [1, { Custom: 1 }] } as const;
 const ALL_FEES = { success: true, collected: "3.1000", newBalance: "8.3000" };
-
-const POSITIONS = [
-  { position: "preferred", index: 0 },
-  { position: "second", index: 1 },
-  { position: "last", index: 2 },
-];
 
 let world: World;
 let endpoints: LyingEndpoint[];

@@ -4,6 +4,7 @@ import type { Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { inventLandings } from "../support/doubles/invented-landing.ts";
 import {
   earlierClock,
+  POSITIONS,
   startLyingEndpoint,
   type LyingEndpoint,
 } from "../support/doubles/lying-endpoint.ts";
@@ -14,12 +15,6 @@ const GAIN = 777_000_000_000n;
 const SLOT_MS = 200;
 /** More than a node's slots may differ from another's. */
 const SLOTS_TOO_LOW = 2_000;
-
-const POSITIONS = [
-  { position: "preferred", index: 0 },
-  { position: "second", index: 1 },
-  { position: "last", index: 2 },
-];
 
 let world: World;
 let endpoints: LyingEndpoint[];

@@ -175,8 +175,11 @@ export function createCollector(needs: {
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
-          if (end.isRefuted) await untilAborted(sleep(LAG_MS), signal);
-          if (end.isRefuted) return afterNothing();
+          if (end.isRefuted) {
+            const next = afterNothing();
+            if (!next) await untilAborted(sleep(LAG_MS), signal);
+            return next;
+          }
           return end.readAt < askedAt ? undefined : "nothing";
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);

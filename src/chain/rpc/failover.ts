@@ -81,10 +81,6 @@ type Ranking = Pick<
 const sleepBetween = ([least, most]: readonly [number, number]) =>
   sleep(least + Math.random() * (most - least));
 
-/** Whether an endpoint is down, and backs off: no answer is expected. */
-const isResting = (ranking: Ranking, endpoint: Endpoint): boolean =>
-  ranking.isDown(endpoint) && ranking.backsOff(endpoint);
-
 /** Decides what the results and errors of one try mean, and tells the ranking. */
 function createVerdict<T>(
   call: Call<T>,
@@ -95,9 +91,7 @@ function createVerdict<T>(
 ) {
   const { others } = call;
   const needsOthers = () => others?.areNeeded() === true;
-  const isDown = (endpoint: Endpoint) =>
-    isResting(ranking, endpoint) ||
-    (others !== undefined && methodFailures.isDown(endpoint, others.method));
+  const isDown = (endpoint: Endpoint) => methodFailures.isDown(endpoint, others?.method);
   const refusing: Endpoint[] = [];
   /** The last error of an endpoint that may soon answer. */
   let missingAnswer: Error | undefined;
@@ -318,11 +312,8 @@ export function createFailover(needs: {
           ),
         ),
       );
-    const isDown = (endpoint: Endpoint) =>
-      isResting(ranking, endpoint) ||
-      (method !== undefined && methodFailures.isDown(endpoint, method));
     const { working = [], down = [] } = Object.groupBy(some, (endpoint) =>
-      isDown(endpoint) ? "down" : "working",
+      methodFailures.isDown(endpoint, method) ? "down" : "working",
     );
     const leastMs = rpcTimeoutMs * SLOW_AFTER;
     const leftMs = () => Math.max(leastMs, rpcTimeoutMs - msSince(since));

@@ -29,7 +29,9 @@ export type MethodFailures = ReturnType<typeof createMethodFailures>;
  * Knows which methods fail at which endpoints, also if others succeed there: some providers do not
  * serve all methods. What is down stays so until a success.
  */
-export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover">) {
+export function createMethodFailures(
+  ranking: Pick<EndpointRanking, "mayRecover" | "isDown" | "backsOff">,
+) {
   const all = new Map<Endpoint, Map<string, Calls>>();
 
   const callsOf = (endpoint: Endpoint, method: string) => all.get(endpoint)?.get(method);
@@ -40,8 +42,10 @@ export function createMethodFailures(ranking: Pick<EndpointRanking, "mayRecover"
     methods.set(method, calls);
   }
 
-  const isDown = (endpoint: Endpoint, method: string): boolean =>
-    callsOf(endpoint, method)?.areDown === true;
+  /** Whether no answer is expected: the endpoint is down and backs off, or the method is down. */
+  const isDown = (endpoint: Endpoint, method: string | undefined): boolean =>
+    (ranking.isDown(endpoint) && ranking.backsOff(endpoint)) ||
+    (method !== undefined && callsOf(endpoint, method)?.areDown === true);
 
   return {
     /** Call when a call begins. */

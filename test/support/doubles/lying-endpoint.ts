@@ -12,6 +12,13 @@ import { CLOCK_BYTES } from "../../../src/chain/slots/clock.ts";
 import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
 
+/** The places of one of three endpoints. */
+export const POSITIONS = [
+  { position: "preferred", index: 0 },
+  { position: "second", index: 1 },
+  { position: "last", index: 2 },
+];
+
 /** Answers a call; `tellTruth` handles it and returns the true result, which the lie may change. */
 type Lie = (tellTruth: () => any, params: any[]) => unknown;
 
