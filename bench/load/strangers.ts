@@ -108,11 +108,11 @@ export async function runStrangers({ seconds, seed, blocks }: Attack) {
     /** The owner's collects, at each replica in turn. */
     async function keepCollecting(): Promise<void> {
       for (let i = 0; !isOver(); i++) {
-        await sleep(PAUSE_MS);
         const mint = newMint();
         coins.launch({ mint, creator: owner.address, fees: FEES });
+        system.addFees(owner, FEES_LAMPORTS, "vault");
+        await sleep(PAUSE_MS);
         for (const mints of [[], [mint]]) {
-          if (mints.length === 0) system.addFees(owner, FEES_LAMPORTS, "vault");
           const kind = mints.length > 0 ? "a collect with a coin" : "a plain collect";
           const startedAt = performance.now();
           const { success, error } = await collect(i, `203.0.${i >> 8}.${i & 255}`, owner, mints);
