@@ -202,6 +202,17 @@ export function createTimeline(
     return above(creatorVault + onCurves + inAmm(ammVault + inPools), rentMinimum) + shares;
   }
 
+  /** The account that a node at this slot has at an address. */
+  function contentAt(address: string, slot: number): ChainAccount | null {
+    const list = contents.get(address);
+    return list ? list.findLast((entry) => entry.slot <= slot)!.content : chain.account(address);
+  }
+
+  const setAccount = (address: string, account: ChainAccount | null) => {
+    if (account) chain.setAccount(address, account);
+    else chain.setBalance(address, 0n);
+  };
+
   return {
     /** Records a coin's fees after they have changed without a transaction. */
     refresh({ curve, pool }: CoinAddresses): void {
@@ -232,10 +243,21 @@ export function createTimeline(
     indexAt: (id: string, { finalizedSlot }: Moment) =>
       states.get(id)!.findLastIndex(({ slot }) => slot <= finalizedSlot),
 
-    /** The account that a node at this slot has at an address. */
-    contentAt(address: string, slot: number): ChainAccount | null {
-      const list = contents.get(address);
-      return list ? list.findLast((entry) => entry.slot <= slot)!.content : chain.account(address);
+    contentAt,
+
+    /** Calls a function while the chain has the accounts of this slot at these addresses. */
+    at<T>(slot: number, addresses: readonly string[], run: () => T): T {
+      const later = addresses.filter((address) => {
+        const last = contents.get(address)?.at(-1);
+        return last && last.slot > slot && address !== RENT_SYSVAR;
+      });
+      const current = later.map((address) => [address, chain.account(address)] as const);
+      for (const address of later) setAccount(address, contentAt(address, slot));
+      try {
+        return run();
+      } finally {
+        for (const [address, account] of current) setAccount(address, account);
+      }
     },
 
     /** The accounts whose balances depend on any of these addresses. */
