@@ -168,16 +168,10 @@ export class HttpRequestScope implements RequestScope {
     return this.#decision;
   }
 
-  admit(cost: number): Promise<void> | undefined {
+  async admit(cost: number): Promise<void> {
     const { address, isTrusted } = this.#client;
-    if (isTrusted) return undefined;
-    const decision = this.#needs.rateLimit(address, cost, this.#decision?.cost);
-    if (decision instanceof Promise) return decision.then(this.#obey.bind(this));
-    this.#obey(decision);
-    return undefined;
-  }
-
-  #obey(decision: Decision): void {
+    if (isTrusted) return;
+    const decision = await this.#needs.rateLimit(address, cost, this.#decision?.cost);
     this.#decision = decision;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;

@@ -39,9 +39,9 @@ const MAX_UNCOUNTED_BYTES = 400_000;
 
 /** Takes one request from the caller's rate limit before the handler runs. */
 export function withRateLimit(handler: Handler): Handler {
-  return (request, scope) => {
-    const admission = scope.admit(1);
-    return admission ? admission.then(() => handler(request, scope)) : handler(request, scope);
+  return async (request, scope) => {
+    await scope.admit(1);
+    return handler(request, scope);
   };
 }
 

@@ -58,7 +58,7 @@ export interface RequestScope {
    * Takes `cost` requests from the rate limit, less those taken by earlier calls. Fails with
    * RATE_LIMITED.
    */
-  admit(cost: number): Promise<void> | undefined;
+  admit(cost: number): Promise<void>;
   /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
   openStream(): OpenStream;
   /**

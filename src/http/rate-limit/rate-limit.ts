@@ -3,12 +3,7 @@ import { ContractError, retryIn, toRetryAfterSeconds } from "../../contract/cont
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
-import {
-  createMemoryWindow,
-  createRedisWindow,
-  type Take,
-  type WindowState,
-} from "./sliding-window.ts";
+import { createMemoryWindow, createRedisWindow } from "./sliding-window.ts";
 
 export interface RateLimitConfig {
   readonly max: number;
@@ -32,11 +27,7 @@ export interface Decision extends RateLimitState {
  * Takes `cost - earlierCost` requests from a caller's limit; an earlier call took `earlierCost`. A
  * refusal takes nothing.
  */
-export type RateLimit = (
-  caller: string,
-  cost: number,
-  earlierCost?: number,
-) => Decision | Promise<Decision>;
+export type RateLimit = (caller: string, cost: number, earlierCost?: number) => Promise<Decision>;
 
 /** How many of the library's decisions are cached. */
 const MAX_DECISIONS = 10_000;
@@ -70,7 +61,9 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
    */
   const refusals = new Map<string, boolean>();
 
-  async function ask(earlierRequests: number, count: number): Promise<boolean> {
+  async function isTooMuch(earlierRequests: number, count: number): Promise<boolean> {
+    const known = refusals.get(`${earlierRequests},${count}`);
+    if (known !== undefined) return known;
     const store = {
       getForIdentity: () => Array<number>(earlierRequests).fill(Date.now()),
       setForIdentity: () => undefined,
@@ -95,13 +88,14 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     return message !== undefined;
   }
 
-  function toDecision(
-    { earlierRequests, waitMs }: WindowState,
-    { cost, earlierCost }: Take,
-    isRefused: boolean,
-  ): Decision {
+  return async (caller, cost, earlierCost = 0) => {
+    const take = { cost, earlierCost };
+    const { earlierRequests, waitMs } =
+      (await takeInRedis?.(caller, take)) ?? takeInMemory(caller, take);
+    const count = cost - earlierCost;
+    const isRefused = await isTooMuch(earlierRequests, count);
     const seconds = toRetryAfterSeconds(Math.min(waitMs, windowMs));
-    const remaining = max - earlierRequests - (isRefused ? 0 : cost - earlierCost);
+    const remaining = max - earlierRequests - (isRefused ? 0 : count);
     return {
       limit: max,
       cost,
@@ -111,22 +105,5 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       rateLimitHeader: `${POLICY};r=${remaining};t=${seconds}`,
       refusal: isRefused ? rateLimited(config, seconds) : undefined,
     };
-  }
-
-  function decideAbout(state: WindowState, take: Take): Decision | Promise<Decision> {
-    const { earlierRequests } = state;
-    const count = take.cost - take.earlierCost;
-    const isRefused = refusals.get(`${earlierRequests},${count}`);
-    if (isRefused !== undefined) return toDecision(state, take, isRefused);
-    return ask(earlierRequests, count).then((isNow) => toDecision(state, take, isNow));
-  }
-
-  return (caller, cost, earlierCost = 0) => {
-    const take = { cost, earlierCost };
-    return takeInRedis
-      ? takeInRedis(caller, take).then((state) =>
-          decideAbout(state ?? takeInMemory(caller, take), take),
-        )
-      : decideAbout(takeInMemory(caller, take), take);
   };
 }
