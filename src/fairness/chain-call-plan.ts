@@ -62,7 +62,7 @@ interface Usage {
   /** The calls that still count: all against the share, those of a use for the rank. */
   readonly calls: Record<Use | "all", number>;
   at: MonotonicTime;
-  /** The calls of its running collects, before they are made. */
+  /** The calls that its running collects will have made in all. */
   expectedCalls: number;
   readonly wideBlock: string | undefined;
 }
@@ -189,7 +189,7 @@ export function createChainCallPlan(needs: {
   /** What a block uses, as a part of what it may use; its IPv6 /32's part if that is larger. */
   function partUsed(block: string, of: Use | "all"): number {
     const callsOf = ({ calls, expectedCalls }: Usage) =>
-      calls[of] + (of === "collects" ? expectedCalls : 0);
+      of === "collects" ? Math.max(calls[of], expectedCalls) : calls[of];
     const usage = usageOf(block);
     const ofWide = usage.wideBlock ? callsOf(usageOf(usage.wideBlock)) : 0;
     return Math.max(callsOf(usage), ofWide) / mostOf(block);
@@ -291,7 +291,8 @@ export function createChainCallPlan(needs: {
   return {
     /**
      * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count
-     * for the ranks of its blocks while it runs, before they are made.
+     * for the ranks of its blocks while it runs, made or not. Otherwise strangers' blocks that begin
+     * their collects one after the other would all come before a collect that goes on.
      */
     own<T>(owner: Owner, run: () => T | Promise<T>, expectedCalls = 0): Promise<T> {
       charge(owner, 0, expectedCalls);

@@ -153,6 +153,35 @@ describe("the plan of calls to the chain", () => {
     expect(madeBy.get("slow")).toBeLessThan(35);
   });
 
+  it("lets a collect go on while strangers' collects begin, each from another block", async () => {
+    const { plan } = createPlan();
+    const collect = (block: string, calls: number) =>
+      plan.own(
+        { use: "collects", parts: new Map([[block, 1]]) },
+        async () => {
+          for (let made = 0; made < calls; made++) {
+            await plan.turn();
+            plan.count();
+          }
+        },
+        10,
+      );
+    let blocks = 0;
+    let isOver = false;
+    const keepBeginning = async () => {
+      while (!isOver) await collect(`stranger${blocks++}`, 3);
+    };
+    const strangers = Array.from({ length: 10 }, keepBeginning);
+    await vi.advanceTimersByTimeAsync(1_000);
+    let isDone = false;
+    const honest = collect("honest", 8).then(() => (isDone = true));
+    await vi.advanceTimersByTimeAsync(6_000);
+    expect(isDone).toBe(true);
+    isOver = true;
+    await vi.advanceTimersByTimeAsync(10_000);
+    await Promise.all([honest, ...strangers]);
+  });
+
   it("counts calls that did not wait: their use waits for them, the other uses do not", async () => {
     const { plan, call, madeAt } = createPlan();
     await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => {

@@ -71,6 +71,8 @@ const MAX_FAILED_SIMULATIONS = 2;
  * collects first, or an endpoint lies: each signed one costs a fee.
  */
 const MAX_NOTHING_MOVED = 2;
+/** The calls to the chain of most collects. */
+const USUAL_CALLS = 10;
 /** The wait before a second look: a slot or two, because a simulating node may lag. */
 const LAG_MS = 400;
 
@@ -296,8 +298,10 @@ export function createCollector(needs: {
       return withDeadline(leftMs, async (signal) => {
         try {
           const parts = equalParts([caller.addressBlock]);
-          const outcome = await ownCalls({ use: "collects", parts, signal }, () =>
-            run(request, signal, (state) => (waitsFor = state)),
+          const outcome = await ownCalls(
+            { use: "collects", parts, signal },
+            () => run(request, signal, (state) => (waitsFor = state)),
+            USUAL_CALLS,
           );
           if (outcome.kind === "nothing") metrics.ended("nothing");
           return outcome;

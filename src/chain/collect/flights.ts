@@ -73,8 +73,6 @@ interface Queue {
 
 type OpenFlight = ReturnType<typeof openFlight>;
 
-/** The calls to the chain of most flights. */
-const USUAL_CALLS = 10;
 /**
  * A single endpoint could falsely report a transaction as expired; a false refund lets the service
  * overspend.
@@ -169,11 +167,7 @@ export function createFlights(needs: {
     const parts = equalParts([...turn.payers.keys()]);
     launch(queue, turn, (flight) =>
       transactions.expecting(turn.leader.unit.sweeps.length > 0, (arrive) =>
-        ownCalls(
-          { use: "collects", parts },
-          () => fly(flight, queue.key, turn, arrive),
-          USUAL_CALLS,
-        ),
+        ownCalls({ use: "collects", parts }, () => fly(flight, queue.key, turn, arrive)),
       ),
     );
   }
