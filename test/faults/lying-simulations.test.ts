@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { coinAddressesOf } from "../../src/chain/launchpad/coin-addresses.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
+import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
 import {
   dearerBy,
@@ -132,6 +132,17 @@ describe("a preferred endpoint whose simulations leave fees behind", () => {
       expect(await collectCoins(handle, mints)).toMatchObject({ collected });
     }
     expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual(all.map(() => null));
+  });
+
+  it("decides nothing alone while the other endpoint is behind for a moment", async () => {
+    const mints = launchCoins("newcomer", "curve", 1);
+    lieInSimulations((value) => ({ preBalances: value.preBalances.with(0, 100_000 * SOL) }));
+    world.sandbox.rpc.faults.add({
+      when: isMethod("simulateTransaction"),
+      times: 6,
+      then: rpcError({ code: -32016 }),
+    });
+    expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
   });
 
   it("costs one more simulation", async () => {

@@ -58,11 +58,6 @@ const CATCH_UP_MS = [200, 400] as const;
  * How many times a call asks only the best endpoint while this endpoint is behind: for about 1.2 s.
  */
 const TRIES_AT_BEST = 6;
-/**
- * How many times endpoints are asked that are behind while another gave an incomplete result: for
- * about a second.
- */
-const TRIES_WHILE_BEHIND = 4;
 
 type Ranking = Pick<
   EndpointRanking,
@@ -119,7 +114,7 @@ function createVerdict<T>(
       ranking.failed(endpoint, error);
       if (isRefusal(error)) refusing.push(endpoint);
       if (others) {
-        if (!isOfSlot(error)) methodFailures.fail(endpoint, others.method);
+        methodFailures.fail(endpoint, others.method);
         if (methodFailures.mayRecover(endpoint, others.method, error))
           missingAnswer = toError(error);
       }
@@ -242,8 +237,6 @@ export function createFailover(needs: {
         const { result, doubt } = await tryAll(call, deadline, waitsForBest, incomplete);
         ranking.check();
         if (!doubt) return result;
-        // An endpoint that stays behind must not make calls fail.
-        if (isOfSlot(doubt) && tries >= TRIES_WHILE_BEHIND) return result;
         await sleepBetween(CATCH_UP_MS);
         if (deadline.aborted) throw doubt;
       } catch (error) {
@@ -280,7 +273,7 @@ export function createFailover(needs: {
       return result;
     } catch (error) {
       ranking.failed(endpoint, error);
-      if (method && !isOfSlot(error)) methodFailures.fail(endpoint, method);
+      if (method) methodFailures.fail(endpoint, method);
       throw error;
     }
   }
