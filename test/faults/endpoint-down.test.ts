@@ -1,19 +1,14 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { NEVER_MS } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 let world: World;
 let endpoints: LyingEndpoint[];
 beforeEach(async () => {
-  world = await startWorld(
-    async (sandbox) => {
-      endpoints = await Promise.all([0, 1].map(() => startLyingEndpoint(sandbox)));
-      const SOLANA_RPC_URL = endpoints.map(({ url }) => url).join();
-      return { SOLANA_RPC_URL, COLLECT_TIMEOUT_MS: "60000" };
-    },
-    { waits: { aloneMs: NEVER_MS } },
-  );
+  const env = { COLLECT_TIMEOUT_MS: "60000" };
+  ({ world, endpoints } = await startWithLyingEndpoints(2, env, { waits: { aloneMs: NEVER_MS } }));
 });
 afterEach(async () => {
   for (const { faults } of endpoints) faults.clear();

@@ -1,14 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld } from "../support/world.ts";
 
 it("one price that is too large for a number neither lowers the price nor blames the endpoints", async () => {
-  let endpoints: LyingEndpoint[] = [];
-  const world = await startWorld(async (sandbox) => {
-    endpoints = await Promise.all([1, 2].map(() => startLyingEndpoint(sandbox)));
-    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-  });
+  const { world, endpoints } = await startWithLyingEndpoints(2);
   const prices = [...Array<number>(149).fill(50_000), 2 ** 64];
   for (const endpoint of endpoints)
     endpoint.lie({
@@ -31,11 +26,7 @@ describe("of three endpoints", () => {
 
   /** Collects with these prices; returns the fee in lamports, and how many prices were read. */
   async function collectWith(prices: readonly number[]) {
-    let endpoints: LyingEndpoint[] = [];
-    const world = await startWorld(async (sandbox) => {
-      endpoints = await Promise.all(prices.map(() => startLyingEndpoint(sandbox)));
-      return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-    });
+    const { world, endpoints } = await startWithLyingEndpoints(prices.length);
     prices.forEach((price, i) => {
       endpoints[i]!.lie(pricesOf(price));
     });

@@ -1,10 +1,11 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { afterEach, describe, expect, it } from "vitest";
 import { MIN_LOOKED_AT } from "../../src/chain/history/history.ts";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 let world: World;
 let endpoints: LyingEndpoint[];
@@ -12,10 +13,7 @@ let endpoints: LyingEndpoint[];
 let all: string[];
 
 async function start(count: number): Promise<void> {
-  world = await startWorld(async (sandbox) => {
-    endpoints = await Promise.all(Array.from({ length: count }, () => startLyingEndpoint(sandbox)));
-    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-  });
+  ({ world, endpoints } = await startWithLyingEndpoints(count));
   const { chain } = world.sandbox;
   all = [1, 2]
     .map(() => {

@@ -2,15 +2,12 @@ import { afterEach, describe, expect, it } from "vitest";
 import type { CollectError } from "../../src/chain/errors/collect-error.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { claimExpiry, inventLandings } from "../support/doubles/invented-landing.ts";
-import {
-  POSITIONS,
-  startLyingEndpoint,
-  type LyingEndpoint,
-} from "../support/doubles/lying-endpoint.ts";
+import { POSITIONS, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { addMs, monotonicNow } from "../../src/time/monotonic.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const FAILED = { InstructionError: [1, { Custom: 1 }] } as const;
@@ -26,13 +23,7 @@ afterEach(async () => {
 });
 
 async function start(index: number, waits = {}) {
-  world = await startWorld(
-    async (sandbox) => {
-      endpoints = await Promise.all([1, 2, 3].map(() => startLyingEndpoint(sandbox)));
-      return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-    },
-    { waits },
-  );
+  ({ world, endpoints } = await startWithLyingEndpoints(3, {}, { waits }));
   liar = endpoints[index]!;
   honest = endpoints.filter((endpoint) => endpoint !== liar);
 }

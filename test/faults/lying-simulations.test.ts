@@ -2,14 +2,11 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { coinAddressesOf } from "../../src/chain/launchpad/coin-addresses.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { newMint } from "../support/new-mint.ts";
-import {
-  dearerBy,
-  startLyingEndpoint,
-  type LyingEndpoint,
-} from "../support/doubles/lying-endpoint.ts";
+import { dearerBy, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { isAccountsRead, isMethod } from "../support/sandbox.ts";
 import { startWithPreferredLiar } from "../support/preferred-liar.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000;
 
@@ -254,19 +251,17 @@ describe("compute units that the preferred endpoint understates", () => {
 it("of two simulations that cost more than planned, the cheaper one counts", async () => {
   await world.close();
   await liar.close();
-  const endpoints: LyingEndpoint[] = [];
-  world = await startWorld(async (sandbox) => {
-    endpoints.push(await startLyingEndpoint(sandbox), await startLyingEndpoint(sandbox));
-    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-  });
-  liar = endpoints[0]!;
+  const started = await startWithLyingEndpoints(2);
+  world = started.world;
+  const [dearer, cheaper] = started.endpoints;
+  liar = dearer!;
   try {
-    liar.lie(dearerBy(SOL));
-    endpoints[1]!.lie(dearerBy(5_000));
+    dearer!.lie(dearerBy(SOL));
+    cheaper!.lie(dearerBy(5_000));
     const mints = launchCoins("newcomer", "curve", 1);
     expect(await collectCoins("newcomer", mints)).toMatchObject({ collected: "1.0000" });
   } finally {
-    await endpoints[1]!.close();
+    await cheaper!.close();
   }
 });
 
@@ -275,10 +270,7 @@ describe("of three endpoints, an optimistic second one", () => {
   beforeEach(async () => {
     await world.close();
     await liar.close();
-    world = await startWorld(async (sandbox) => {
-      endpoints = await Promise.all([0, 1, 2].map(() => startLyingEndpoint(sandbox)));
-      return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-    });
+    ({ world, endpoints } = await startWithLyingEndpoints(3));
     liar = endpoints[0]!;
     // Simulations succeed, whatever they show.
     endpoints[1]!.lie({

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000;
 const BASE_FEE = 5_000n;
@@ -20,10 +21,7 @@ let paidBefore: bigint;
 const payerBalance = () => world.sandbox.chain.balance(world.sandbox.feePayer);
 const paid = () => paidBefore - payerBalance();
 beforeEach(async () => {
-  world = await startWorld(async (sandbox) => {
-    endpoints = await Promise.all([0, 1, 2].map(() => startLyingEndpoint(sandbox)));
-    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-  });
+  ({ world, endpoints } = await startWithLyingEndpoints(3));
   paidBefore = payerBalance();
 });
 afterEach(async () => {

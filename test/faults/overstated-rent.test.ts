@@ -1,14 +1,12 @@
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
+import type { World } from "../support/world.ts";
 
 let world: World;
 let endpoints: LyingEndpoint[];
 beforeEach(async () => {
-  world = await startWorld(async (sandbox) => {
-    endpoints = await Promise.all([1, 2, 3].map(() => startLyingEndpoint(sandbox)));
-    return { SOLANA_RPC_URL: endpoints.map(({ url }) => url).join() };
-  });
+  ({ world, endpoints } = await startWithLyingEndpoints(3));
 });
 afterEach(async () => {
   await world.close();
