@@ -245,7 +245,10 @@ export function createTimeline(
 
     contentAt,
 
-    /** Calls a function while the chain has the accounts of this slot at these addresses. */
+    /**
+     * Calls a function while the chain has the accounts of this slot at these addresses. The rent
+     * stays the chain's.
+     */
     at<T>(slot: number, addresses: readonly string[], run: () => T): T {
       const later = addresses.filter((address) => {
         const last = contents.get(address)?.at(-1);

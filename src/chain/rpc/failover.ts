@@ -171,9 +171,9 @@ export type Failover = ReturnType<typeof createFailover>;
  *
  * An incomplete result is not a failure: the call goes on to the next endpoints that do not back
  * off. If none returns a complete result, the call returns the incomplete one without waiting for
- * slow endpoints. A call that needs others waits for them, and asks those that fail again, until
- * they count as down: they have failed for some seconds. One that is down is asked at most once a
- * second, and is not waited for if it is slow.
+ * slow endpoints. A call that needs others waits for them, and asks those that fail or are behind
+ * again, until they count as down: all their calls of some seconds have failed. One that is down is
+ * asked at most once a second, and is not waited for if it is slow.
  */
 export function createFailover(needs: {
   endpoints: readonly Endpoint[];
