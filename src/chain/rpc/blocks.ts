@@ -20,15 +20,14 @@ const MAX_VALID_BLOCKS = 300;
 const MAX_GIVERS = 1_000;
 /** How many endpoints must not accept a blockhash, until the one that returned it is doubted. */
 const MIN_REFUSING = 2;
+/** One of several endpoints does not say alone which slot is the newest. */
+const MIN_REPORTED = 2;
 
 /** Reads the newest slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
 export function createBlocks(needs: {
   endpoints: readonly Endpoint[];
   failover: Failover;
-  ranking: Pick<
-    EndpointRanking,
-    "callEndpoint" | "takeHeight" | "newestSlot" | "isReached" | "isDown"
-  >;
+  ranking: Pick<EndpointRanking, "callEndpoint" | "takeHeight" | "newestSlot" | "isReached">;
   doubt: EndpointDoubt;
   rpcTimeoutMs: number;
   finalizedMaxAgeMs?: number | undefined;
@@ -129,9 +128,9 @@ export function createBlocks(needs: {
 
     /**
      * The newest finalized slot that two endpoints have reached, or that one reports and the chain
-     * can have reached: the preferred endpoint may be behind. Fails if only one endpoint answers
-     * while another is not down, or if one of two answers is too far ahead and a third is missing:
-     * either may be right. Like other reads, also fails if no endpoint has a current slot.
+     * can have reached: the preferred endpoint may be behind. Fails if only one of several endpoints
+     * answers, or if one of two answers is too far ahead and a third is missing: either may be
+     * right. Like other reads, also fails if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
@@ -139,12 +138,11 @@ export function createBlocks(needs: {
         if (result.status === "fulfilled") return result.value;
         return result.reason instanceof RpcError ? (result.reason.slot ?? []) : [];
       });
-      const up = endpoints.filter((endpoint) => !ranking.isDown(endpoint));
       const newestFirst = reportedSlots.sort((a, b) => b - a);
       // Another endpoint has reached all slots but the first.
       const slots = newestFirst.filter((slot, i) => i > 0 || isReached(slot));
       const isUnclear = slots.length < newestFirst.length && newestFirst.length < endpoints.length;
-      if (isUnclear || (newestFirst.length < 2 && up.length > 1))
+      if (isUnclear || newestFirst.length < Math.min(MIN_REPORTED, endpoints.length))
         throw new RpcError("slot", "getSlot", endpoints[0]!.host);
       return slots.length > 0 ? Math.max(newestSlot(), ...slots) : getSlot();
     },

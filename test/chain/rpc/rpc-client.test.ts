@@ -141,6 +141,18 @@ describe("a call to the chain", () => {
     expect([await client.getSlot(), calls()[1]]).toEqual([7, 1]);
   });
 
+  it("does not take the newest slot from one of two endpoints, however long the other has failed", async () => {
+    expect(await client.getNewestSlot()).toBe(7);
+    nodes[0]!.faults.add({ when: isCall, then: "reset" });
+    for (let i = 0; i < 6; i++) {
+      await expect(client.getNewestSlot()).rejects.toThrow(RpcError);
+      later(1_000);
+    }
+    const onlyClient = newClient([nodes[1]!.url]);
+    await onlyClient.readClusters();
+    expect(await onlyClient.getNewestSlot()).toBe(7);
+  });
+
   it("keeps the code of an error that every endpoint returns", async () => {
     for (const { faults } of nodes)
       faults.add({
