@@ -291,8 +291,8 @@ export function createChainCallPlan(needs: {
   return {
     /**
      * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count
-     * for the ranks of its blocks while it runs, made or not. Otherwise strangers' blocks that begin
-     * their collects one after the other would all come before a collect that goes on.
+     * for the ranks of its blocks while it runs, made or not. Otherwise strangers' blocks that
+     * begin their collects one after the other would all come before a collect that goes on.
      */
     own<T>(owner: Owner, run: () => T | Promise<T>, expectedCalls = 0): Promise<T> {
       charge(owner, 0, expectedCalls);

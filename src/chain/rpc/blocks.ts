@@ -128,9 +128,9 @@ export function createBlocks(needs: {
 
     /**
      * The newest finalized slot that two endpoints have reached, or that one reports and the chain
-     * can have reached: the preferred endpoint may be behind. Fails if only one of several endpoints
-     * answers, or if one of two answers is too far ahead and a third is missing: either may be
-     * right. Like other reads, also fails if no endpoint has a current slot.
+     * can have reached: the preferred endpoint may be behind. Fails if only one of several
+     * endpoints answers, or if one of two answers is too far ahead and a third is missing: either
+     * may be right. Like other reads, also fails if no endpoint has a current slot.
      */
     async getNewestSlot(): Promise<number> {
       const results = await failover.callEach(readSlot);
