@@ -99,26 +99,9 @@ export async function startEndpoints(
     });
   }
 
-  /**
-   * A node shows and simulates the state of its finalized slot. The sandbox shows a landing at once,
-   * so its answers for one finalized slot differ, which no node's do.
-   */
-  function createHonestMethods(): Methods {
-    const newest = methodsOf(chain);
-    const account = (address: string) => timeline.contentAt(address, chain.slot("finalized"));
-    return {
-      ...methodsOf({ ...chain, account }),
-      simulateTransaction(params) {
-        const [base64] = params as [string];
-        const { staticAccounts } = decodeTransaction(Buffer.from(base64, "base64")).message;
-        const simulate = () => newest.simulateTransaction!(params);
-        return timeline.at(chain.slot("finalized"), staticAccounts, simulate);
-      },
-    };
-  }
-
   async function startEndpoint(): Promise<Endpoint> {
-    const honest = createHonestMethods();
+    // The sandbox shows a landing at once. A node's answers for one finalized slot never differ.
+    const honest = methodsOf(timeline.viewAt(() => chain.slot("finalized")));
     let methods = honest;
     let reads = 0;
     const honestCalls: { readonly replica: number; readonly at: number }[] = [];

@@ -143,10 +143,11 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
   function staleChain(slots: () => number): Chain {
     const slot: Chain["slot"] = (commitment) => chain.slot(commitment) - slots();
     return {
-      ...chain,
+      ...timeline.viewAt(() => slot("finalized")),
+      simulate: chain.simulate,
+      balance: chain.balance,
       slot,
       blockHeight: (commitment) => chain.blockHeight(commitment) - slots(),
-      account: (address) => timeline.contentAt(address, slot("finalized")),
       landed(signature) {
         const landed = chain.landed(signature);
         return landed && landed.slot <= slot("processed") ? landed : undefined;

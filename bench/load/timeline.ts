@@ -1,6 +1,7 @@
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
+import type { WireTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { ammVaultOf, feesAt } from "../../test/support/coin-balances.ts";
 import { partOf, type SharedCoin } from "./shared-coins.ts";
@@ -208,10 +209,25 @@ export function createTimeline(
     return list ? list.findLast((entry) => entry.slot <= slot)!.content : chain.account(address);
   }
 
-  const setAccount = (address: string, account: ChainAccount | null) => {
+  function setAccount(address: string, account: ChainAccount | null): void {
     if (account) chain.setAccount(address, account);
     else chain.setBalance(address, 0n);
-  };
+  }
+
+  /** Simulates a transaction on its accounts at this slot. The rent stays the chain's. */
+  function simulateAt(slot: number, transaction: WireTransaction): ReturnType<Chain["simulate"]> {
+    const later = transaction.message.staticAccounts.filter((address) => {
+      const last = contents.get(address)?.at(-1);
+      return last && last.slot > slot && address !== RENT_SYSVAR;
+    });
+    const current = later.map((address) => [address, chain.account(address)] as const);
+    for (const address of later) setAccount(address, contentAt(address, slot));
+    try {
+      return chain.simulate(transaction);
+    } finally {
+      for (const [address, account] of current) setAccount(address, account);
+    }
+  }
 
   return {
     /** Records a coin's fees after they have changed without a transaction. */
@@ -243,24 +259,15 @@ export function createTimeline(
     indexAt: (id: string, { finalizedSlot }: Moment) =>
       states.get(id)!.findLastIndex(({ slot }) => slot <= finalizedSlot),
 
-    contentAt,
-
-    /**
-     * Calls a function while the chain has the accounts of this slot at these addresses. The rent
-     * stays the chain's.
-     */
-    at<T>(slot: number, addresses: readonly string[], run: () => T): T {
-      const later = addresses.filter((address) => {
-        const last = contents.get(address)?.at(-1);
-        return last && last.slot > slot && address !== RENT_SYSVAR;
-      });
-      const current = later.map((address) => [address, chain.account(address)] as const);
-      for (const address of later) setAccount(address, contentAt(address, slot));
-      try {
-        return run();
-      } finally {
-        for (const [address, account] of current) setAccount(address, account);
-      }
+    /** The chain as a node at this slot shows and simulates it. */
+    viewAt(slot: () => number): Chain {
+      const account = (address: string) => contentAt(address, slot());
+      return {
+        ...chain,
+        account,
+        balance: (address) => account(address)?.lamports ?? 0n,
+        simulate: (transaction) => simulateAt(slot(), transaction),
+      };
     },
 
     /** The accounts whose balances depend on any of these addresses. */
