@@ -47,6 +47,25 @@ describe("a transaction that moves nothing, because someone else collected first
     expect(logged()).toEqual([String(SOL)]);
   });
 
+  it.each([
+    [SOL, "COLLECT_FAILED", "Fees wait again: try again."],
+    [0n, "NOTHING_TO_COLLECT", "Try again after more trading."],
+  ])("is sent twice; with %d lamports waiting then, the answer is %s", async (fees, error, end) => {
+    const { rpc } = world.sandbox;
+    for (const waiting of [SOL, fees]) {
+      onNext(rpc, isMethod("sendTransaction"), () => {
+        setVault(0n);
+      });
+      onNext(rpc, isMethod("getTransaction"), () => {
+        setVault(waiting);
+      });
+    }
+    const { body } = await world.collect(account().id);
+    expect(body).toMatchObject({ error, message: expect.stringContaining(end) as string });
+    expect(world.sandbox.landedCollects()).toHaveLength(2);
+    expect(logged()).toEqual([]);
+  });
+
   it("is not logged as collected for one of several accounts in it", async () => {
     const accounts = ["creator", "artist001"].map(world.account);
     const emptied = accounts[0]!;

@@ -105,6 +105,6 @@ it("the second of three that overstates vaults in reads and simulations costs no
 it("two endpoints that overstate vaults cost two fees a collect", async () => {
   for (const endpoint of endpoints.slice(0, 2))
     endpoint.lie({ ...inReads(world.account("newcomer").creatorVault), ...IN_SIMULATIONS });
-  expect(await collect("newcomer")).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+  expect(await collect("newcomer")).toMatchObject({ error: "COLLECT_FAILED" });
   expect(world.sandbox.landedCollects()).toHaveLength(2);
 });

@@ -67,10 +67,12 @@ const PREPARING = { kind: "preparing" } as const;
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
 /**
- * How many of a request's transactions may move nothing, simulated or signed, because someone else
- * collects first, or an endpoint lies: each signed one costs a fee.
+ * How many of a request's transactions may land and move nothing, because someone else collects
+ * first, or endpoints lie: each costs a fee.
  */
-const MAX_NOTHING_MOVED = 2;
+const MAX_EMPTY_LANDINGS = 2;
+/** How many simulations may show that a transaction would move nothing, although fees wait. */
+const MAX_REFUTALS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 /** The wait before a second look: a slot or two, because a simulating node may lag. */
@@ -112,14 +114,13 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    let nothingMoved = 0;
+    let refutals = 0;
+    /** This request's transactions that landed and moved nothing for the account. */
+    const emptyLandings: Landed[] = [];
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
     const readNow = () => readUnits(request, caller.visitorBlock);
-
-    /** Looks again, or gives up. */
-    const afterNothing = () => (++nothingMoved < MAX_NOTHING_MOVED ? undefined : "nothing");
 
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
@@ -167,8 +168,8 @@ export function createCollector(needs: {
           // Also an earlier transaction is the account's last collect.
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;
-          if (isOwn || (success && hasNamedCoin(coins, end.moved)))
-            return success ?? afterNothing();
+          if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
+          if (isOwn && !success) emptyLandings.push(end);
           earlier = success ?? earlier;
           return undefined;
         }
@@ -178,9 +179,10 @@ export function createCollector(needs: {
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
           if (end.isRefuted) {
-            const next = afterNothing();
-            if (!next) await untilAborted(sleep(LAG_MS), signal);
-            return next;
+            refutals++;
+            if (refutals >= MAX_REFUTALS) return "nothing";
+            await untilAborted(sleep(LAG_MS), signal);
+            return undefined;
           }
           return end.readAt < askedAt ? undefined : "nothing";
         case "refused": {
@@ -216,6 +218,10 @@ export function createCollector(needs: {
       const small = read.units.filter(({ gain }) => gain < request.minimum);
       for (const unit of read.units) {
         if (small.includes(unit)) continue;
+        if (emptyLandings.length >= MAX_EMPTY_LANDINGS) {
+          errors.push(new CollectError({ kind: "moved-nothing" }));
+          break;
+        }
         const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
         if (errors.filter(isFailed).length >= MAX_FAILED_SIMULATIONS) break;
         const result = flights.run(unit, read, request, signal);

@@ -99,6 +99,13 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
+  /** The request's transactions landed after someone else's. Other fees wait by now. */
+  "moved-nothing": failure({
+    answer: say(
+      "This collect's transactions moved nothing, because others collected first. Fees wait again: try again.",
+    ),
+    hint: "two transactions of one collect moved nothing, and cost their fees: if nobody else collects for the account, the endpoints in SOLANA_RPC_URL overstate balances: replace them",
+  }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({
     answer: () => ({

@@ -68,6 +68,14 @@ const CASES: {
       result: "refused",
     },
   ],
+  "moved-nothing": [
+    {},
+    {
+      message:
+        "This collect's transactions moved nothing, because others collected first. Fees wait again: try again.",
+      hint: "overstate balances",
+    },
+  ],
   "timed-out": [
     {},
     {
