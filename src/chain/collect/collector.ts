@@ -49,6 +49,11 @@ const largestGain = (units: readonly Unit[]): Lamports =>
   units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
 
 type Success = CollectOutcome & { readonly kind: "collected" };
+/**
+ * Why a unit has nothing to collect, although a read showed enough: a simulation shows less; or a
+ * newer read, of a request with several units; or fees would not arrive.
+ */
+type Finding = "refuted" | "emptied" | "nothing";
 type Landed = Extract<End, { kind: "landed" }>;
 
 const isTimedOut = (error: unknown): boolean =>
@@ -67,12 +72,10 @@ const PREPARING = { kind: "preparing" } as const;
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
 /**
- * How many of a request's transactions may land and move nothing, because someone else collects
- * first, or endpoints lie: each costs a fee.
+ * How often a request may try in vain, because someone else collects first, or endpoints lie: its
+ * transaction may have cost a fee.
  */
-const MAX_EMPTY_LANDINGS = 2;
-/** How many simulations may show that a transaction would move nothing, although fees wait. */
-const MAX_REFUTALS = 2;
+const MAX_VAIN_TRIES = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 /** The wait before a second look: a slot or two, because a simulating node may lag. */
@@ -114,9 +117,7 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    let refutals = 0;
-    /** This request's transactions that landed and moved nothing for the account. */
-    const emptyLandings: Landed[] = [];
+    let vainTries = 0;
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
@@ -155,7 +156,7 @@ export function createCollector(needs: {
     async function afterEnd(
       { end, isMember, flight }: Result,
       read?: ReadUnits,
-    ): Promise<Success | CollectError | "nothing" | undefined> {
+    ): Promise<Success | CollectError | Finding | undefined> {
       const isNamed = (mints: readonly string[]) =>
         mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
       switch (end.kind) {
@@ -169,7 +170,7 @@ export function createCollector(needs: {
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;
           if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
-          if (isOwn && !success) emptyLandings.push(end);
+          if (isOwn && !success) vainTries++;
           earlier = success ?? earlier;
           return undefined;
         }
@@ -178,13 +179,9 @@ export function createCollector(needs: {
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
-          if (end.isRefuted) {
-            refutals++;
-            if (refutals >= MAX_REFUTALS) return "nothing";
-            await untilAborted(sleep(LAG_MS), signal);
-            return undefined;
-          }
-          return end.readAt < askedAt ? undefined : "nothing";
+          if (end.isRefuted) return "refuted";
+          if (end.readAt < askedAt) return undefined;
+          return coins.length > 0 && end.readAt !== read?.at ? "emptied" : "nothing";
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
           const { failure } = end.error;
@@ -209,17 +206,18 @@ export function createCollector(needs: {
       onWait(flight.state);
       const end = await untilAborted(flight.end, signal);
       const next = await afterEnd({ end, isMember, flight }, read);
-      return next instanceof CollectError || next === "nothing" ? undefined : next;
+      return next instanceof CollectError || typeof next === "string" ? undefined : next;
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
     async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
       const errors: CollectError[] = [];
+      const findings = new Set<Finding>();
       const small = read.units.filter(({ gain }) => gain < request.minimum);
       for (const unit of read.units) {
         if (small.includes(unit)) continue;
-        if (emptyLandings.length >= MAX_EMPTY_LANDINGS) {
-          errors.push(new CollectError({ kind: "moved-nothing" }));
+        if (vainTries >= MAX_VAIN_TRIES) {
+          errors.push(new CollectError({ kind: "others-first" }));
           break;
         }
         const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
@@ -229,7 +227,15 @@ export function createCollector(needs: {
         const next = await afterEnd(await result, read);
         if (!next) return undefined;
         if (next instanceof CollectError) errors.push(next);
-        else if (next !== "nothing") return next;
+        else if (typeof next === "string") findings.add(next);
+        else return next;
+      }
+      if (findings.has("emptied") || findings.has("refuted")) vainTries++;
+      // Each unit was empty at a moment of its own: another one may have filled since.
+      if (findings.has("emptied")) return undefined;
+      if (findings.has("refuted") && vainTries < MAX_VAIN_TRIES) {
+        await untilAborted(sleep(LAG_MS), signal);
+        return undefined;
       }
       const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
       if (reason) throw reason;

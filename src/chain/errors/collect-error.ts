@@ -99,12 +99,12 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
-  /** The request's transactions landed after someone else's. Other fees wait by now. */
-  "moved-nothing": failure({
+  /** Each time that the request tried, someone else had collected; other fees wait by now. */
+  "others-first": failure({
     answer: say(
-      "This collect's transactions moved nothing, because others collected first. Fees wait again: try again.",
+      "Others collected first, each time that this collect tried. Fees wait again: try again.",
     ),
-    hint: "two transactions of one collect moved nothing, and cost their fees: if nobody else collects for the account, the endpoints in SOLANA_RPC_URL overstate balances: replace them",
+    hint: "others collect an account again and again: if nobody else does, the endpoints in SOLANA_RPC_URL do not agree on its balances: replace the one that is wrong",
   }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({

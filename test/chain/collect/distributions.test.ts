@@ -196,9 +196,11 @@ describe("the accounts that share a coin", () => {
 });
 
 describeWithRedis("the accounts that share a coin, at two replicas", () => {
+  let redis: Redis;
   let signer: SandboxCollector;
   let follower: SandboxCollector;
-  eachWithRedis((_, redis: Redis) => {
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
     signer = createSandboxCollector(sandbox, { redis });
     follower = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
@@ -226,6 +228,42 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     for (const replica of [signer, follower])
       expect(await collect(replica, "artist001")).toMatchObject({ kind: "coins-backing-off" });
     expect(sandbox.landedCollects()).toEqual([]);
+  });
+
+  it("do not hear that nothing waits, if one of their units fills while another is collected elsewhere", async () => {
+    const { creatorVault, address } = sandbox.account("artist001");
+    const fillVault = () => {
+      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+    };
+    fillVault();
+    /** What the signer does before the other replica's request takes the claim of an address. */
+    const beforeClaims = new Map([
+      [address, () => collect(signer, "artist001", [])],
+      [
+        sandbox.coins.addressesOf(mint).sharingConfig.address,
+        () => {
+          fillVault();
+          return collect(signer, "artist002");
+        },
+      ],
+    ]);
+    const collectedElsewhere: unknown[] = [];
+    const lateRedis: Redis = {
+      ...redis,
+      async run(script, call) {
+        const { claim = "", newToken = "" } = call as { claim?: string; newToken?: string };
+        const claimed = [...beforeClaims.keys()].find((each) => claim.includes(each));
+        if (newToken !== "" && claimed !== undefined) {
+          const act = beforeClaims.get(claimed);
+          beforeClaims.delete(claimed);
+          collectedElsewhere.push(await act?.());
+        }
+        return redis.run(script, call);
+      },
+    };
+    const late = createSandboxCollector(sandbox, { redis: lateRedis });
+    expect(await collect(late, "artist001")).toMatchObject({ kind: "collected", collected: SOL });
+    expect(collectedElsewhere).toMatchObject([{ collected: SOL }, HALF]);
   });
 
   it("are collected while a distribution does not land", async () => {

@@ -68,12 +68,12 @@ const CASES: {
       result: "refused",
     },
   ],
-  "moved-nothing": [
+  "others-first": [
     {},
     {
       message:
-        "This collect's transactions moved nothing, because others collected first. Fees wait again: try again.",
-      hint: "overstate balances",
+        "Others collected first, each time that this collect tried. Fees wait again: try again.",
+      hint: "do not agree on its balances",
     },
   ],
   "timed-out": [
