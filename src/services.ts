@@ -213,7 +213,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     rpc,
     readUnits,
     transactions,
-    composer,
     claims,
     floors,
     confirmation,

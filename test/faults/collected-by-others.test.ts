@@ -64,6 +64,9 @@ describe("a transaction that moves nothing, because someone else collected first
     expect(body).toMatchObject({ error, message: expect.stringContaining(end) as string });
     expect(world.sandbox.landedCollects()).toHaveLength(2);
     expect(logged()).toEqual([]);
+    const { body: metrics } = await world.request("/metrics");
+    const result = error === "COLLECT_FAILED" ? error : "nothing";
+    expect(metrics).toContain(`tributary_collects_total{result="${result}"} 1\n`);
   });
 
   it("is not logged as collected for one of several accounts in it", async () => {

@@ -4,6 +4,7 @@ import {
   type ChainRpc,
   type SandboxCollector,
 } from "../support/collector-on-sandbox.ts";
+import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import {
   isMethod,
@@ -12,9 +13,11 @@ import {
   type TestSandbox,
   isLook,
 } from "../support/sandbox.ts";
+import { monotonicNow } from "../../src/time/monotonic.ts";
 
 /** The budget of one transaction. */
 const ONE_FEE = { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+const SOL = 1_000_000_000n;
 const COLLECTED = { kind: "collected", collected: 3_100_000_000n };
 
 let sandbox: TestSandbox;
@@ -52,6 +55,34 @@ describe("a transaction that one endpoint reports as expired while the other is 
     for (const { faults } of rpcs) faults.clear();
     expect(await collector.collect("creator", "other")).toMatchObject(COLLECTED);
     expect(await collector.collect("artist001", "another")).toMatchObject({ kind: "budget-spent" });
+  });
+});
+
+describe("after a transaction with a coin expired", () => {
+  const vaultFees = 200_000n;
+
+  it("the next one has the coin again, if the address cannot receive the vault's fees alone", async () => {
+    const { address, creatorVault } = sandbox.account("creator");
+    const mint = newMint();
+    sandbox.chain.setBalance(address, 0n);
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + vaultFees);
+    sandbox.coins.launch({ mint, creator: address, fees: SOL });
+    const { collector, openSignatures } = createSandboxCollector(sandbox);
+    const wallet = {
+      account: sandbox.account("creator"),
+      coins: [sandbox.coins.addressesOf(mint)],
+    };
+    const collect = () => collector.collect(wallet, "caller", monotonicNow());
+    const lift = sandbox.rpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: rpcResult("dropped"),
+    });
+    const dropped = collect();
+    await expect.poll(openSignatures).toHaveLength(1);
+    sandbox.chain.advanceSlots(200);
+    await expect(dropped).rejects.toMatchObject({ failure: { kind: "expired" } });
+    lift();
+    expect(await collect()).toMatchObject({ kind: "collected", collected: SOL + vaultFees });
   });
 });
 

@@ -49,11 +49,6 @@ const largestGain = (units: readonly Unit[]): Lamports =>
   units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
 
 type Success = CollectOutcome & { readonly kind: "collected" };
-/**
- * Why a unit has nothing to collect, although a read showed enough: a simulation shows less; or a
- * newer read, of a request with several units; or fees would not arrive.
- */
-type Finding = "refuted" | "emptied" | "nothing";
 type Landed = Extract<End, { kind: "landed" }>;
 
 const isTimedOut = (error: unknown): boolean =>
@@ -71,11 +66,10 @@ const PREPARING = { kind: "preparing" } as const;
 
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
-/**
- * How often a request may try in vain, because someone else collects first, or endpoints lie: its
- * transaction may have cost a fee.
- */
-const MAX_VAIN_TRIES = 2;
+/** How often others may collect first: a transaction that then moves nothing costs a fee. */
+const MAX_LOST_TRIES = 2;
+/** How many simulations may show that a transaction would move nothing, although fees wait. */
+const MAX_REFUTATIONS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 /** The wait before a second look: a slot or two, because a simulating node may lag. */
@@ -117,7 +111,10 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    let vainTries = 0;
+    /** The units whose fees someone else has collected first, by key, once for each time. */
+    const lostUnits: string[] = [];
+    /** The units of which simulations showed too little, in the same way. */
+    const refutedUnits: string[] = [];
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
@@ -156,7 +153,7 @@ export function createCollector(needs: {
     async function afterEnd(
       { end, isMember, flight }: Result,
       read?: ReadUnits,
-    ): Promise<Success | CollectError | Finding | undefined> {
+    ): Promise<Success | CollectError | "nothing" | undefined> {
       const isNamed = (mints: readonly string[]) =>
         mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
       switch (end.kind) {
@@ -170,7 +167,7 @@ export function createCollector(needs: {
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;
           if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
-          if (isOwn && !success) vainTries++;
+          if (isOwn && !success) lostUnits.push(end.key);
           earlier = success ?? earlier;
           return undefined;
         }
@@ -179,9 +176,17 @@ export function createCollector(needs: {
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
-          if (end.isRefuted) return "refuted";
+          if (end.isRefuted) {
+            refutedUnits.push(flight.key);
+            if (refutedUnits.length >= MAX_REFUTATIONS) return "nothing";
+            await untilAborted(sleep(LAG_MS), signal);
+            return undefined;
+          }
           if (end.readAt < askedAt) return undefined;
-          return coins.length > 0 && end.readAt !== read?.at ? "emptied" : "nothing";
+          if (coins.length === 0 || !end.isEmptied) return "nothing";
+          // Another unit may have filled since it was empty.
+          lostUnits.push(flight.key);
+          return undefined;
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
           const { failure } = end.error;
@@ -206,17 +211,19 @@ export function createCollector(needs: {
       onWait(flight.state);
       const end = await untilAborted(flight.end, signal);
       const next = await afterEnd({ end, isMember, flight }, read);
-      return next instanceof CollectError || typeof next === "string" ? undefined : next;
+      return next instanceof CollectError || next === "nothing" ? undefined : next;
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
     async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
       const errors: CollectError[] = [];
-      const findings = new Set<Finding>();
       const small = read.units.filter(({ gain }) => gain < request.minimum);
-      for (const unit of read.units) {
+      // New units first: what others race for, or endpoints overstate, must not keep them waiting.
+      const tries = [...lostUnits, ...refutedUnits];
+      const units = read.units.toSorted((a, b) => tries.indexOf(a.key) - tries.indexOf(b.key));
+      for (const unit of units) {
         if (small.includes(unit)) continue;
-        if (vainTries >= MAX_VAIN_TRIES) {
+        if (lostUnits.length >= MAX_LOST_TRIES) {
           errors.push(new CollectError({ kind: "others-first" }));
           break;
         }
@@ -227,20 +234,12 @@ export function createCollector(needs: {
         const next = await afterEnd(await result, read);
         if (!next) return undefined;
         if (next instanceof CollectError) errors.push(next);
-        else if (typeof next === "string") findings.add(next);
-        else return next;
-      }
-      if (findings.has("emptied") || findings.has("refuted")) vainTries++;
-      // Each unit was empty at a moment of its own: another one may have filled since.
-      if (findings.has("emptied")) return undefined;
-      if (findings.has("refuted") && vainTries < MAX_VAIN_TRIES) {
-        await untilAborted(sleep(LAG_MS), signal);
-        return undefined;
+        else if (next !== "nothing") return next;
       }
       const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
       if (reason) throw reason;
       if (earlier) return earlier;
-      const { fees, units } = read;
+      const { fees } = read;
       const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const { lastCollect, pending } = await claims.look(account.address);
       if (pending && !followedSignatures.has(pending.signature)) {
@@ -319,6 +318,9 @@ export function createCollector(needs: {
           return outcome;
         } catch (error) {
           if (error instanceof NoRoomError) metrics.ended("refused");
+          // All other errors are a flight's, which counts them once for all its requests.
+          else if (error instanceof CollectError && error.failure.kind === "others-first")
+            metrics.ended(error.result);
           const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
           throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
         }

@@ -2,6 +2,7 @@ import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
+import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import { untilAborted } from "../rpc/deadline.ts";
@@ -9,7 +10,6 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../rpc/rpc-error.ts";
 import type { Floors } from "../slots/floors.ts";
 import { createSlotReader, isLaterThan, type LandingProof } from "../slots/landing-proofs.ts";
-import type { Composer } from "../units/composer.ts";
 import { hasNamedCoin, type ReadUnits, type ReadUnitsOf, type Unit } from "../units/units.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -33,8 +33,14 @@ import {
 /** How a unit's transaction, or the attempt to sign one, ended. */
 export type End =
   | TransactionEnd
-  /** `readAt`: when the read began that showed it. It says nothing to who asked later. */
-  | (Extract<Prepared, { readonly kind: "nothing" }> & { readonly readAt: MonotonicTime })
+  /**
+   * `readAt`: when the read began that showed it. It says nothing to who asked later. `isEmptied`:
+   * an earlier read showed enough.
+   */
+  | (Extract<Prepared, { readonly kind: "nothing" }> & {
+      readonly readAt: MonotonicTime;
+      readonly isEmptied?: boolean;
+    })
   /** The fee budget refuses the payers, each for its own reason. */
   | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
 
@@ -50,6 +56,8 @@ export interface Result {
 
 /** A unit's transaction, from the first wait for its claim until its outcome is known. */
 export interface Flight {
+  /** The unit's. */
+  readonly key: string;
   readonly state: () => FlightState;
   readonly end: Promise<End>;
   /** The address blocks that had the turn when it began. */
@@ -95,7 +103,6 @@ export function createFlights(needs: {
   rpc: Rpc;
   readUnits: ReadUnitsOf;
   transactions: Transactions;
-  composer: Pick<Composer, "choosePart">;
   claims: Claims;
   floors: Floors;
   confirmation: Pick<Confirmation, "confirm" | "findLanded">;
@@ -107,7 +114,7 @@ export function createFlights(needs: {
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {
-  const { rpc, readUnits, transactions, composer, claims, floors, settleTransaction } = needs;
+  const { rpc, readUnits, transactions, claims, floors, settleTransaction } = needs;
   const { minCollectLamports, metrics, ownCalls, collectTimeoutMs } = needs;
   const { confirm, findLanded } = needs.confirmation;
   const queues = new Map<string, Queue>();
@@ -134,7 +141,7 @@ export function createFlights(needs: {
       isFollowed: false,
     }));
     const blocks = new Set(turn?.payers.keys());
-    const flight = { ...open, end, turn, blocks };
+    const flight = { ...open, key: queue.key, end, turn, blocks };
     queue.flight = flight;
     void end.then((result) => {
       open.setState({ kind: "over" });
@@ -262,10 +269,11 @@ export function createFlights(needs: {
       const kind = unit.kind === "own" ? "backing-off" : "coins-backing-off";
       const backingOff = leftMs > 0 ? new CollectError({ kind, leftMs }) : undefined;
       const error = currentUnit ? backingOff : current.error;
-      return { kind: "nothing", error, failedMints: [], readAt: current.at };
+      const isEmptied = current !== read;
+      return { kind: "nothing", error, failedMints: [], readAt: current.at, isEmptied };
     }
     const { vaults, sweeps } = currentUnit;
-    const isPlain = claim.isNextPlain && composer.choosePart(account, [], vaults) !== undefined;
+    const isPlain = claim.isNextPlain && !isTooLittle(collectableWith([], vaults));
     const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
     const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
     arrive();
@@ -273,7 +281,11 @@ export function createFlights(needs: {
       unit: unit.kind === "own" ? { ...currentUnit, sweeps: some } : currentUnit,
       ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
     });
-    return preparation.kind === "nothing" ? { ...preparation, readAt: current.at } : preparation;
+    if (preparation.kind !== "nothing") return preparation;
+    if (!isPlain) return { ...preparation, readAt: current.at };
+    // The vaults alone move nothing, so the next transaction has coins.
+    claim.settle({ isNextPlain: false });
+    return { kind: "again" };
   }
 
   /** Follows another collect's transaction to its outcome. */

@@ -99,7 +99,7 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
-  /** Each time that the request tried, someone else had collected; other fees wait by now. */
+  /** Twice, what the request tried to collect was gone, or moved nothing. Fees wait again. */
   "others-first": failure({
     answer: say(
       "Others collected first, each time that this collect tried. Fees wait again: try again.",

@@ -195,6 +195,43 @@ describe("the accounts that share a coin", () => {
   });
 });
 
+describe("an account with a vault and a shared coin", () => {
+  let collector: SandboxCollector;
+  beforeEach(() => {
+    collector = createSandboxCollector(sandbox);
+  });
+  const setVault = (fees: bigint) => {
+    const { creatorVault } = sandbox.account("artist001");
+    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
+  };
+
+  it("gets its share of the coin, if others always collect the vault first", async () => {
+    setVault(SOL);
+    for (let i = 0; i < 2; i++) {
+      onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
+        setVault(0n);
+      });
+      onNext(sandbox.rpc, isMethod("getTransaction"), () => {
+        setVault(SOL);
+      });
+    }
+    expect(await collect(collector, "artist001")).toMatchObject(HALF);
+    expect(sandbox.landedCollects()).toHaveLength(2);
+  });
+
+  it("hears how much rent is missing, whichever request's simulation shows it", async () => {
+    setVault(200_000n);
+    const mints = Array.from({ length: 5 }, newMint);
+    const { address } = sandbox.account("artist001");
+    for (const each of mints) sandbox.coins.launch({ mint: each, creator: address });
+    const outcomes = await Promise.all(
+      mints.map((each) => collect(collector, "artist001", [each])),
+    );
+    const missing = sandbox.chain.rentExemptMinimum(0) - 200_000n;
+    expect(outcomes).toMatchObject(Array(5).fill({ kind: "nothing", missing }));
+  });
+});
+
 describeWithRedis("the accounts that share a coin, at two replicas", () => {
   let redis: Redis;
   let signer: SandboxCollector;
@@ -262,8 +299,9 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
       },
     };
     const late = createSandboxCollector(sandbox, { redis: lateRedis });
-    expect(await collect(late, "artist001")).toMatchObject({ kind: "collected", collected: SOL });
+    expect(await collect(late, "artist001")).toEqual({ kind: "others-first" });
     expect(collectedElsewhere).toMatchObject([{ collected: SOL }, HALF]);
+    expect(await collect(late, "artist001")).toMatchObject({ kind: "collected", collected: SOL });
   });
 
   it("are collected while a distribution does not land", async () => {
