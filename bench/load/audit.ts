@@ -115,7 +115,12 @@ export function audit(
     else
       problems.add(
         "a fee paid for nothing",
-        [transaction, ...others.slice(-3)].map(describe).join("; "),
+        [
+          transaction,
+          ...others.filter(({ at }) => transaction && at <= endOf(transaction)).slice(-3),
+        ]
+          .map(describe)
+          .join("; "),
         transaction?.at,
       );
   }

@@ -48,7 +48,7 @@ describe("a transaction that moves nothing, because someone else collected first
   });
 
   it.each([
-    [SOL, "COLLECT_FAILED", "Fees wait again: try again."],
+    [SOL, "COLLECT_FAILED", "Fees may still wait: try again."],
     [0n, "NOTHING_TO_COLLECT", "Try again after more trading."],
   ])("is sent twice; with %d lamports waiting then, the answer is %s", async (fees, error, end) => {
     const { rpc } = world.sandbox;

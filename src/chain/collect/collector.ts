@@ -52,8 +52,7 @@ type Success = CollectOutcome & { readonly kind: "collected" };
 type Landed = Extract<End, { kind: "landed" }>;
 
 const isTimedOut = (error: unknown): boolean =>
-  error instanceof CollectError &&
-  (error.failure.kind === "timed-out" || error.failure.kind === "lease-not-acquired");
+  error instanceof CollectError && ["timed-out", "lease-not-acquired"].includes(error.failure.kind);
 
 /**
  * Whether the blocks that had the turn have used their calls to the chain, or had to give way and
@@ -66,10 +65,8 @@ const PREPARING = { kind: "preparing" } as const;
 
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
-/** How often others may collect first: a transaction that then moves nothing costs a fee. */
-const MAX_LOST_TRIES = 2;
-/** How many simulations may show that a transaction would move nothing, although fees wait. */
-const MAX_REFUTATIONS = 2;
+/** How many of a request's transactions may move nothing: each costs a fee. */
+const MAX_VAIN_TRANSACTIONS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 /** The wait before a second look: a slot or two, because a simulating node may lag. */
@@ -111,14 +108,22 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    /** The units whose fees someone else has collected first, by key, once for each time. */
-    const lostUnits: string[] = [];
-    /** The units of which simulations showed too little, in the same way. */
-    const refutedUnits: string[] = [];
+    /** Whether a simulation showed that too little would move, although fees wait. */
+    let isRefuted = false;
+    /** The keys of the units whose transactions moved nothing, one for each transaction. */
+    const vainUnits: string[] = [];
+    /** The keys of the units that were empty at their turn. */
+    const emptiedUnits: string[] = [];
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
     const readNow = () => readUnits(request, caller.visitorBlock);
+
+    /** Counts that others came first: all other errors are a flight's, which counts them. */
+    function othersFirst(): CollectError {
+      metrics.ended("COLLECT_FAILED");
+      return new CollectError({ kind: "others-first" });
+    }
 
     /** Returns the flights whose transactions are open; if there are none, reads the account. */
     async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
@@ -167,7 +172,7 @@ export function createCollector(needs: {
           if (!isLater) await end.collectedBy(account).catch(() => undefined);
           const success = isLater ? await toSuccess(end, read) : undefined;
           if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
-          if (isOwn && !success) lostUnits.push(end.key);
+          if (isOwn && !success) vainUnits.push(end.key);
           earlier = success ?? earlier;
           return undefined;
         }
@@ -177,15 +182,16 @@ export function createCollector(needs: {
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
           if (end.isRefuted) {
-            refutedUnits.push(flight.key);
-            if (refutedUnits.length >= MAX_REFUTATIONS) return "nothing";
+            if (isRefuted) return "nothing";
+            isRefuted = true;
             await untilAborted(sleep(LAG_MS), signal);
             return undefined;
           }
-          if (end.readAt < askedAt) return undefined;
+          if (end.readAt < askedAt || !isMember) return undefined;
           if (coins.length === 0 || !end.isEmptied) return "nothing";
+          if (emptiedUnits.includes(flight.key)) return othersFirst();
           // Another unit may have filled since it was empty.
-          lostUnits.push(flight.key);
+          emptiedUnits.push(flight.key);
           return undefined;
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
@@ -219,12 +225,12 @@ export function createCollector(needs: {
       const errors: CollectError[] = [];
       const small = read.units.filter(({ gain }) => gain < request.minimum);
       // New units first: what others race for, or endpoints overstate, must not keep them waiting.
-      const tries = [...lostUnits, ...refutedUnits];
+      const tries = [...vainUnits, ...emptiedUnits];
       const units = read.units.toSorted((a, b) => tries.indexOf(a.key) - tries.indexOf(b.key));
       for (const unit of units) {
         if (small.includes(unit)) continue;
-        if (lostUnits.length >= MAX_LOST_TRIES) {
-          errors.push(new CollectError({ kind: "others-first" }));
+        if (vainUnits.length >= MAX_VAIN_TRANSACTIONS) {
+          errors.push(othersFirst());
           break;
         }
         const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
@@ -318,9 +324,6 @@ export function createCollector(needs: {
           return outcome;
         } catch (error) {
           if (error instanceof NoRoomError) metrics.ended("refused");
-          // All other errors are a flight's, which counts them once for all its requests.
-          else if (error instanceof CollectError && error.failure.kind === "others-first")
-            metrics.ended(error.result);
           const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
           throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
         }

@@ -273,7 +273,8 @@ export function createFlights(needs: {
       return { kind: "nothing", error, failedMints: [], readAt: current.at, isEmptied };
     }
     const { vaults, sweeps } = currentUnit;
-    const isPlain = claim.isNextPlain && !isTooLittle(collectableWith([], vaults));
+    const isPlain =
+      claim.isNextPlain && sweeps.length > 0 && !isTooLittle(collectableWith([], vaults));
     const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
     const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
     arrive();

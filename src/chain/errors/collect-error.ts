@@ -99,10 +99,10 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
-  /** Twice, what the request tried to collect was gone, or moved nothing. Fees wait again. */
+  /** Twice, a unit was empty at its turn, or the request's transactions moved nothing. */
   "others-first": failure({
     answer: say(
-      "Others collected first, each time that this collect tried. Fees wait again: try again.",
+      "Others collected first, each time that this collect tried. Fees may still wait: try again.",
     ),
     hint: "others collect an account again and again: if nobody else does, the endpoints in SOLANA_RPC_URL do not agree on its balances: replace the one that is wrong",
   }),

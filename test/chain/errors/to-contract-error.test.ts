@@ -72,7 +72,7 @@ const CASES: {
     {},
     {
       message:
-        "Others collected first, each time that this collect tried. Fees wait again: try again.",
+        "Others collected first, each time that this collect tried. Fees may still wait: try again.",
       hint: "do not agree on its balances",
     },
   ],
