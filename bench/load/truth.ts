@@ -156,14 +156,15 @@ export function createTruth(
       });
       const shown = transfers.map((each) => `${each.kind} ${each.lamports} ${each.signature}`);
       const last = all.findLastIndex(({ signature }) => signature === transfers[0]?.signature);
-      const isTrue = all
+      const expected = all
         .slice(Math.max(0, last + 1 - shown.length), last + 1)
         .reverse()
-        .every(({ text }, i) => text === shown[i]);
+        .map(({ text }) => text);
       /** The history is that of all states before the next transfer. */
       const until = all[last + 1]?.index ?? Infinity;
-      const detail = `${handle} at ${start.at} at replica ${replica}: ${shown.join()}`;
-      if (!isTrue || shown.length > last + 1) problems.add("a history that is not true", detail);
+      const wrong = expected.findIndex((text, i) => text !== shown[i]);
+      const detail = `${handle} at ${start.at} at replica ${replica}: ${shown.join()}; expected at ${wrong}: ${expected[wrong]}`;
+      if (wrong >= 0 || shown.length > last + 1) problems.add("a history that is not true", detail);
       else if (until <= timeline.indexAt(id, start) && !wasStale(start))
         problems.add("a history from before the request", detail);
       else counts.histories++;
