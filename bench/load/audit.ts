@@ -62,6 +62,15 @@ export function audit(
   const endOf = ({ signature, blockhash }: SentTransaction) =>
     timeline.landedAt(signature) ?? system.expiredAt(blockhash);
 
+  const slotOf = new Map(
+    system.sandbox.chain.ledger().map(({ signature, slot }) => [signature, slot]),
+  );
+  /** When honest endpoints showed a transaction's outcome: they show only what is finalized. */
+  const shownAt = (transaction: SentTransaction) => {
+    const slot = slotOf.get(transaction.signature);
+    return slot === undefined ? endOf(transaction) : system.finalizedAt(slot);
+  };
+
   /**
    * The number of transactions that paid a fee and moved nothing, with an excuse: see
    * `isExplained`.
@@ -140,7 +149,7 @@ export function audit(
     const since = originOf(transaction).since;
     const isUnknown = others.some(
       (other) =>
-        since <= endOf(other) &&
+        since <= shownAt(other) &&
         other.at <= endOf(transaction) &&
         (signedAlone(other) || signedAlone(transaction)),
     );

@@ -93,6 +93,9 @@ export async function startSystem(
   /** When the block of each height became finalized, in milliseconds since 1970. */
   const finalizedAt = new Map<number, number>();
   let finalizedHeight = chain.blockHeight("finalized");
+  /** When each slot became finalized, in milliseconds since 1970. */
+  const slotFinalizedAt = new Map<number, number>();
+  let finalizedSlot = chain.slot("finalized");
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       chain.advanceSlots(1);
@@ -100,6 +103,8 @@ export async function startSystem(
       fillStrangers();
       for (; finalizedHeight < chain.blockHeight("finalized"); finalizedHeight++)
         finalizedAt.set(finalizedHeight + 1, Date.now());
+      for (; finalizedSlot < chain.slot("finalized"); finalizedSlot++)
+        slotFinalizedAt.set(finalizedSlot + 1, Date.now());
     }
   }
   recordBlockhash();
@@ -157,6 +162,8 @@ export async function startSystem(
       return known ? (finalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
     },
     blockhashes,
+    /** When honest endpoints first showed this slot; Infinity if none has. */
+    finalizedAt: (slot: number) => slotFinalizedAt.get(slot) ?? Infinity,
     /**
      * Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as
      * trades do.
