@@ -91,7 +91,7 @@ export async function startSystem(
     }
   }
   /** When the block of each height became finalized, in milliseconds since 1970. */
-  const finalizedAt = new Map<number, number>();
+  const heightFinalizedAt = new Map<number, number>();
   let finalizedHeight = chain.blockHeight("finalized");
   /** When each slot became finalized, in milliseconds since 1970. */
   const slotFinalizedAt = new Map<number, number>();
@@ -102,7 +102,7 @@ export async function startSystem(
       recordBlockhash();
       fillStrangers();
       for (; finalizedHeight < chain.blockHeight("finalized"); finalizedHeight++)
-        finalizedAt.set(finalizedHeight + 1, Date.now());
+        heightFinalizedAt.set(finalizedHeight + 1, Date.now());
       for (; finalizedSlot < chain.slot("finalized"); finalizedSlot++)
         slotFinalizedAt.set(finalizedSlot + 1, Date.now());
     }
@@ -159,7 +159,7 @@ export async function startSystem(
      */
     expiredAt(blockhash: string): number {
       const known = blockhashes.get(blockhash);
-      return known ? (finalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
+      return known ? (heightFinalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
     },
     blockhashes,
     /** When honest endpoints first showed this slot; Infinity if none has. */

@@ -35,7 +35,7 @@ export type End =
   | TransactionEnd
   /**
    * `readAt`: when the read began that showed it. It says nothing to who asked later. `isEmptied`:
-   * an earlier read showed enough.
+   * whether an earlier read showed enough.
    */
   | (Extract<Prepared, { readonly kind: "nothing" }> & {
       readonly readAt: MonotonicTime;
@@ -284,7 +284,8 @@ export function createFlights(needs: {
     });
     if (preparation.kind !== "nothing") return preparation;
     if (!isPlain) return { ...preparation, readAt: current.at };
-    // The vaults alone move nothing, so the next transaction has coins.
+    // The vaults alone move nothing, so the next transaction has coins. `fly` settles once more,
+    // which changes nothing.
     claim.settle({ isNextPlain: false });
     return { kind: "again" };
   }

@@ -99,7 +99,7 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
-  /** Twice, a unit was empty at its turn, or the request's transactions moved nothing. */
+  /** A unit was empty at its turn twice, or two of the request's transactions moved nothing. */
   "others-first": failure({
     answer: say(
       "Others collected first, each time that this collect tried. Fees may still wait: try again.",

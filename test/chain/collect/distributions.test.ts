@@ -62,6 +62,11 @@ const collect = ({ collector }: SandboxCollector, handle: string, mints = [mint]
       if (error instanceof CollectError) return error.failure;
       throw error;
     });
+/** Sets the fees in the first shareholder's vault. */
+function setVault(fees: bigint): void {
+  const { creatorVault } = sandbox.account("artist001");
+  sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
+}
 const signatureOf = (outcome: object) => ("signature" in outcome ? outcome.signature : undefined);
 
 describe("the accounts that share a coin", () => {
@@ -200,10 +205,6 @@ describe("an account with a vault and a shared coin", () => {
   beforeEach(() => {
     collector = createSandboxCollector(sandbox);
   });
-  const setVault = (fees: bigint) => {
-    const { creatorVault } = sandbox.account("artist001");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
-  };
 
   it("gets its share of the coin, if others always collect the vault first", async () => {
     setVault(SOL);
@@ -247,8 +248,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
       sandbox.coins.setSharing(mint, { isPaused: true });
     });
     expect(await collect(signer, "artist001")).toMatchObject({ kind: "failed-on-chain" });
-    const { creatorVault } = sandbox.account("artist001");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+    setVault(SOL);
     for (const replica of [signer, follower])
       expect(await collect(replica, "artist001", [])).toMatchObject(
         replica === signer ? { kind: "collected", collected: SOL } : { kind: "nothing" },
@@ -268,18 +268,15 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
   });
 
   it("do not hear that nothing waits, if one of their units fills while another is collected elsewhere", async () => {
-    const { creatorVault, address } = sandbox.account("artist001");
-    const fillVault = () => {
-      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
-    };
-    fillVault();
+    const { address } = sandbox.account("artist001");
+    setVault(SOL);
     /** What the signer does before the other replica's request takes the claim of an address. */
     const beforeClaims = new Map([
       [address, () => collect(signer, "artist001", [])],
       [
         sandbox.coins.addressesOf(mint).sharingConfig.address,
         () => {
-          fillVault();
+          setVault(SOL);
           return collect(signer, "artist002");
         },
       ],
@@ -310,8 +307,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     });
     void collect(signer, "artist001");
     await expect.poll(() => signer.openSignatures()).toHaveLength(1);
-    const { creatorVault } = sandbox.account("artist001");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + SOL);
+    setVault(SOL);
     const outcome = await collect(follower, "artist001", []);
     expect(outcome).toMatchObject({ kind: "collected", collected: SOL });
     expect(signatureOf(outcome)).not.toBe(signer.openSignatures()[0]);
