@@ -138,6 +138,24 @@ async function importSandbox() {
   ]);
 }
 
+/** Starts a sandbox with the platform's programs that PLATFORM_PROGRAMS selects. */
+async function openSandbox(
+  env: Environment,
+  at: { host?: string; rpcPort?: number; socialPort?: number } = {},
+) {
+  const { startSandbox } = await importSandbox();
+  const platformPrograms = env.PLATFORM_PROGRAMS || undefined;
+  if (platformPrograms !== undefined) {
+    const { missingProgramsOf, PROGRAM_FILES } = await import("./sandbox/platform.ts");
+    const missingFiles = missingProgramsOf(platformPrograms);
+    if (missingFiles.length > 0)
+      throw new ConfigError([
+        `PLATFORM_PROGRAMS: expected a folder with ${PROGRAM_FILES.join(", ")}; it has no ${missingFiles.join(", ")}. node scripts/fetch-platform.ts makes one`,
+      ]);
+  }
+  return startSandbox({ ...at, platformPrograms });
+}
+
 /**
  * Runs only the sandbox's chain and network. Prints the variables with which a service uses this
  * chain and network.
@@ -155,12 +173,12 @@ async function runSandbox(
       "--chain-port and --social-port: expected whole numbers from 0 to 65535",
     ]);
   }
-  const { startSandbox } = await importSandbox();
-  const sandbox = await startSandbox({ host: env.HOST || "127.0.0.1", rpcPort, socialPort });
+  const sandbox = await openSandbox(env, { host: env.HOST || "127.0.0.1", rpcPort, socialPort });
   for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
     print(`${name}=${value}`);
   }
   for (const warning of sandbox.warnings) printError(warning);
+  printError(`Launch platform: ${sandbox.programs}`);
   printError(
     "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
   );
@@ -202,9 +220,7 @@ async function serve(
   // `close` is not awaited, because requests may still be in flight.
   const open = <T extends { close(): unknown }>(part: T) =>
     openParts.adopt(part, () => void part.close());
-  const sandbox = wantsSandbox(env)
-    ? open(await importSandbox().then(({ startSandbox }) => startSandbox()))
-    : undefined;
+  const sandbox = wantsSandbox(env) ? open(await openSandbox(env)) : undefined;
   const config = readConfig(env, sandbox?.env);
   const log = createLogger(config.logLevel, logStream);
   for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);

@@ -117,6 +117,15 @@ export const Settings = z.object({
     .enum(["true", "false"], expected("true or false"))
     .optional()
     .meta(about("listening", "`true`: a sandbox may listen on any `HOST`")),
+  PLATFORM_PROGRAMS: z
+    .string()
+    .optional()
+    .meta(
+      about(
+        "listening",
+        "folder with the launch platform's own programs, for a sandbox to run instead of stand-ins: see `scripts/fetch-platform.ts`",
+      ),
+    ),
 
   RATE_LIMIT_MAX: integer(1, 1_000_000)
     .default(20)

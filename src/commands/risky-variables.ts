@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
-import type { Environment } from "../config.ts";
+import { wantsSandbox, type Environment } from "../config.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */
 const READABLE_BY_ALL = 0o004;
@@ -31,6 +31,10 @@ export function warnAboutRisks(env: Environment): string[] {
   warnIf(
     env.SANDBOX === "true" && isProduction,
     "SANDBOX has no effect: with NODE_ENV=production no sandbox starts. Remove one of the two",
+  );
+  warnIf(
+    env.PLATFORM_PROGRAMS && !wantsSandbox(env),
+    "PLATFORM_PROGRAMS has no effect: no sandbox starts, and only a sandbox's chain runs these programs. Remove it",
   );
   warnIf(
     env.CORS_ORIGINS?.includes("*."),

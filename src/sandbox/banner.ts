@@ -8,10 +8,12 @@ export function describeSandbox(at: {
   gatewayUrl: string;
   rpcUrl: string;
   socialUrl: string;
+  /** Which programs the chain runs for the launch platform's. */
+  programs: string;
   /** The account used in the commands. */
   example: { handle: string; id: string };
 }): string {
-  const { gatewayUrl, rpcUrl, socialUrl, example } = at;
+  const { gatewayUrl, rpcUrl, socialUrl, programs, example } = at;
   const fees = { socialId: example.id, source: "VAULT" };
   return `
 Tributary ${VERSION} is running on a sandbox: its own chain and social network, in memory. No real money is involved.
@@ -22,6 +24,7 @@ Tributary ${VERSION} is running on a sandbox: its own chain and social network, 
   GraphiQL                ${gatewayUrl}/graphql
   Sandbox chain (RPC)     ${rpcUrl}
   Sandbox social network  ${socialUrl}
+  Launch platform         ${programs}
 
 Look up ${example.handle}, collect, and add new fees to the vault:
 

@@ -13,7 +13,7 @@ import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
-import { createCoins, createUsdc, USDC_DECIMALS, USDC_MINT } from "./chain/coins.ts";
+import { createCoins, createUsdc, MINT_DECIMALS, USDC_MINT } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
@@ -24,6 +24,7 @@ import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
 import { createFeesHandler } from "./fees-handler.ts";
+import { createPlatformConfigs, programsIn } from "./platform.ts";
 import { createTrading } from "./trading.ts";
 
 /** A seed account with its addresses on the chain. */
@@ -49,6 +50,8 @@ export interface Sandbox {
   readonly handleFees: ReturnType<typeof createFeesHandler>;
   /** The accounts of seed.json with their coins, in the file's order. */
   readonly accounts: readonly SandboxAccount[];
+  /** Which programs the chain runs for the launch platform's. */
+  readonly programs: string;
   /** The banner to print once a gateway listens at `gatewayUrl`. */
   describe(gatewayUrl: string): string;
   close(): Promise<void>;
@@ -64,6 +67,14 @@ interface SandboxEnv extends Readonly<Record<string, string>> {
 }
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
+
+/** For the launch platform's programs. */
+const STAND_INS = [
+  { id: LAUNCHPAD_PROGRAM_ID, file: programFile("launchpad.so") },
+  { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
+  // The gateway only checks that it exists, and reads accounts that it owns: any program will do.
+  { id: LAUNCHPAD_FEES_PROGRAM_ID, file: programFile("launchpad.so") },
+];
 
 /**
  * Addresses are derived from this id. The program deployed there is a placeholder: see
@@ -89,8 +100,9 @@ const addressesOf = createAddresses({
 
 /**
  * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through
- * `chain.advanceSlots`. If a port is 0 or in use, picks a free one. `launchpadFile` is the launch
- * platform's program.
+ * `chain.advanceSlots`. If a port is 0 or in use, picks a free one. `platformPrograms` is a folder
+ * with the launch platform's own programs, which replace the stand-ins; `launchpadFile` replaces
+ * its main program.
  */
 export async function startSandbox({
   host = "127.0.0.1",
@@ -98,28 +110,29 @@ export async function startSandbox({
   consensus = "alpenglow",
   rpcPort = 8899,
   socialPort = 8898,
-  launchpadFile = programFile("launchpad.so"),
+  platformPrograms,
+  launchpadFile,
   ...slots
 }: Partial<SlotOptions> & {
   host?: string;
   slotMs?: number;
   rpcPort?: number;
   socialPort?: number;
-  launchpadFile?: string;
+  platformPrograms?: string | undefined;
+  launchpadFile?: string | undefined;
 } = {}): Promise<Sandbox> {
   const chain = createChain({
     ...slots,
     slotMs,
     consensus,
     programs: [
-      { id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile },
-      { id: LAUNCHPAD_AMM_PROGRAM_ID, file: programFile("amm.so") },
-      // The gateway only checks that these programs exist, and nothing calls them, so any program
-      // will do.
+      ...(platformPrograms === undefined ? STAND_INS : programsIn(platformPrograms)),
+      ...(launchpadFile === undefined ? [] : [{ id: LAUNCHPAD_PROGRAM_ID, file: launchpadFile }]),
+      // The gateway only checks that it exists, and nothing calls it, so any program will do.
       { id: ESCROW_PROGRAM_ID, file: programFile("launchpad.so") },
-      { id: LAUNCHPAD_FEES_PROGRAM_ID, file: programFile("launchpad.so") },
     ],
   });
+  createPlatformConfigs(chain);
   createUsdc(chain);
   const feePayer = Keypair.fromSeed(FEE_PAYER_SEED);
   chain.setBalance(feePayer.publicKey.toBase58(), parseSol(FEE_PAYER_SOL));
@@ -151,7 +164,12 @@ export async function startSandbox({
     ["chain", rpcPort, rpc.url],
     ["social network", socialPort, social.url],
   ] as const;
+  const programs =
+    platformPrograms === undefined
+      ? "stand-ins for its programs; PLATFORM_PROGRAMS=<folder> runs its own"
+      : `its own programs, from ${platformPrograms}`;
   return {
+    programs,
     warnings: ports
       .filter(([, port, url]) => port !== 0 && new URL(url).port !== String(port))
       .map(
@@ -176,6 +194,7 @@ export async function startSandbox({
         gatewayUrl,
         rpcUrl: rpc.url,
         socialUrl: social.url,
+        programs,
         example: accounts[0]!,
       }),
     async close() {
@@ -212,7 +231,7 @@ function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): Coin
       creator,
       kind,
       quoteMint: USDC_MINT,
-      fees: parseDecimal(curveFees, USDC_DECIMALS),
+      fees: parseDecimal(curveFees, MINT_DECIMALS),
     });
   } else {
     coins.launch({ mint, creator, kind, shareholders, fees: parseSol(curveFees) });

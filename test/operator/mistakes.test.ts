@@ -175,6 +175,26 @@ describe("SANDBOX in production", () => {
   });
 });
 
+describe("PLATFORM_PROGRAMS", () => {
+  it("is a warning where no sandbox starts", async () => {
+    const sandbox = await startTestSandbox();
+    onTestFinished(() => sandbox.close());
+    const program = runMain({ ...sandbox.env, PLATFORM_PROGRAMS: "/programs", PORT: "0" });
+    await program.address(/"url":"(http[^"]+)"/);
+    expect(program.output()).toMatch(/"level":40.*PLATFORM_PROGRAMS has no effect: no sandbox/);
+  });
+
+  it.each([[], ["sandbox"]])("stops a sandbox if it lacks a program: %j", async (...args) => {
+    const folder = temporaryFolder();
+    writeFileSync(join(folder, "pump.so"), "");
+    const program = runMain({ PLATFORM_PROGRAMS: folder, PORT: "0" }, args);
+    expect(await program.exitCode()).toBe(1);
+    expect(program.output()).toContain(
+      "PLATFORM_PROGRAMS: expected a folder with pump.so, pump_amm.so, pump_fees.so; it has no pump_amm.so, pump_fees.so.",
+    );
+  });
+});
+
 describe("a sandbox's port that is in use", () => {
   it("is a warning that names the port used instead", async () => {
     const holder = createServer().listen(0, "127.0.0.1");

@@ -35,7 +35,8 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
 /**
  * Starts a sandbox on free ports. Slots advance only while a landed transaction is not final, and
  * by `chain.advanceSlots`, so a blockhash never expires because the machine is slow.
- * `launchpadFile` replaces the launch platform's program. With `feesOnCoins`, what an account has
+ * `launchpadFile` replaces the launch platform's program. With PLATFORM_PROGRAMS, the sandbox runs
+ * the platform's own programs. With `feesOnCoins`, what an account has
  * in its vaults waits on two coins instead, from when `account` first returns it: moving the fees
  * of all accounts takes half a second.
  */
@@ -43,7 +44,11 @@ export async function startTestSandbox({
   feesOnCoins = false,
   ...options
 }: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
-  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0, ...options });
+  const sandbox = await startSandbox({
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+    platformPrograms: process.env.PLATFORM_PROGRAMS,
+    ...options,
+  });
   const { chain, env } = sandbox;
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();

@@ -67,9 +67,10 @@ export interface Coins {
   addFees(mint: string, amount: bigint): string;
 }
 
-/** A currency other than SOL, with 6 decimals. The sandbox's faucet creates its tokens. */
+/** A currency other than SOL. The sandbox's faucet creates its tokens. */
 export const USDC_MINT = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
-export const USDC_DECIMALS = 6;
+/** Of USDC and of every coin. */
+export const MINT_DECIMALS = 6;
 
 /** Curves and pools hold this amount besides fees. So tests notice a sweep that takes too much. */
 const RESERVES = 2_000_000_000n;
@@ -84,8 +85,13 @@ const POOL_QUOTE_TOKENS = 171;
 
 /** Creates the mint of the currency other than SOL. */
 export function createUsdc(chain: Chain): void {
+  createMint(chain, USDC_MINT);
+}
+
+/** Creates a mint whose tokens only the faucet can create. */
+function createMint(chain: Chain, mint: string): void {
   const reserve = chain.rentExemptMinimum(MINT_BYTES);
-  chain.setAccount(USDC_MINT, toMintAccount(new PublicKey(chain.faucet), USDC_DECIMALS, reserve));
+  chain.setAccount(mint, toMintAccount(new PublicKey(chain.faucet), MINT_DECIMALS, reserve));
 }
 
 /** Keeps no state besides the chain's accounts. */
@@ -146,6 +152,7 @@ export function createCoins(chain: Chain): Coins {
       });
       data.writeBigUInt64LE(RESERVES, CURVE_REAL_QUOTE_RESERVES);
       if (quoteMint) setTokens(curve, new PublicKey(quoteMint), RESERVES + fees);
+      createMint(chain, mint);
       const lamports = chain.rentExemptMinimum(curveBytes) + (quoteMint ? 0n : RESERVES + fees);
       chain.setAccount(curve, { lamports, owner: LAUNCHPAD_PROGRAM_ID, data });
       if (kind === "shared") {
