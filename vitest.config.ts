@@ -9,6 +9,8 @@ process.env.NODE_COMPILE_CACHE ??= fileURLToPath(
 
 const SLOW = "test/**/*.slow.test.ts";
 const LONG = "test/**/*.long.test.ts";
+/** Need the launch platform's own programs: see scripts/test-platform.ts. */
+const PLATFORM = "test/**/*.platform.test.ts";
 
 export default defineConfig({
   // Yoga and this project must share one copy of graphql, because it checks types with
@@ -21,10 +23,15 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW, LONG] },
+        test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW, LONG, PLATFORM] },
       },
       { extends: true, test: { name: "slow", include: [SLOW] } },
       { extends: true, test: { name: "long", include: [LONG] } },
+      {
+        extends: true,
+        // The platform's programs are large: in one worker they would add up to gigabytes.
+        test: { name: "platform", include: [PLATFORM], isolate: true },
+      },
     ],
     pool: "forks",
     maxWorkers: 6,
