@@ -174,7 +174,7 @@ describe("the sandbox's AMM", () => {
     expect((await execute(transferFees(artist))).err).toBeNull();
   });
 
-  it("also moves unwrapped lamports of the vault, but not the lamports of its authority", async () => {
+  it("also moves unwrapped lamports of the vault, and all lamports of its authority", async () => {
     const artist = account("artist120");
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     sandbox.chain.transfer(artist.ammVault, 7n);
@@ -183,7 +183,8 @@ describe("the sandbox's AMM", () => {
     expect((await execute(transferFees(artist))).err).toBeNull();
     expect(balances(artist)).toEqual({
       ...before,
-      creatorVault: before.creatorVault + 2_000_007n,
+      creatorVault: before.creatorVault + 3_000_007n,
+      ammVaultAuthority: 0n,
       ammVault: TOKEN_ACCOUNT_RENT,
     });
   });
@@ -222,9 +223,7 @@ describe("the sandbox's AMM", () => {
 
   it("rejects a missing vault, read-only accounts, and unknown instructions", async () => {
     const artist = account("artist140");
-    expect((await execute(transferFees(artist))).err).toEqual(
-      instructionError("UninitializedAccount"),
-    );
+    expect((await execute(transferFees(artist))).err).toEqual(instructionError({ Custom: 3012 }));
 
     await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
     const accounts = transferAccounts(artist);

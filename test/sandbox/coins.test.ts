@@ -172,19 +172,24 @@ describe("a sweep of a curve", () => {
 
   it.each([
     ["missing", 0n, VAULT_RENT],
-    ["below its minimum", 640_000n, 10_240n],
-    ["above its minimum", 700_000n, 0n],
-  ])("makes the payer raise a vault that is %s to its minimum", async (_, held, paid) => {
-    const { address, vault } = newCreator({ hasVaults: false });
-    if (held > 0n) sandbox.chain.setBalance(vault, held);
-    const mint = newCoin(address, { curve: 20_000n });
-    expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({ err: null, paid });
-    expect(balance(vault)).toBe(held + paid + 20_000n);
-  });
+    ["below", 640_000n, VAULT_RENT],
+    ["above", 700_000n, 0n],
+  ])(
+    "makes the payer pay a whole minimum to a vault that is below it: %s",
+    async (_, held, paid) => {
+      const { address, vault } = newCreator({ hasVaults: false });
+      if (held > 0n) sandbox.chain.setBalance(vault, held);
+      const mint = newCoin(address, { curve: 20_000n });
+      expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({ err: null, paid });
+      expect(balance(vault)).toBe(held + paid + 20_000n);
+    },
+  );
 
   it.each([
     [151, 76_200n, 9_000_000n],
-    [133, 167_640n, 9_000_000n],
+    [141, 127_000n, 9_000_000n],
+    [140, 132_080n, 0n],
+    [133, 167_640n, 0n],
     [125, 208_280n, 0n],
     [49, 594_360n, 0n],
     [256, 0n, 9_000_000n],
@@ -233,19 +238,24 @@ describe("a sweep of a curve", () => {
     });
   });
 
-  it("refuses a fee that the curve does not hold", async () => {
+  it("makes the payer top up a curve by one minimum at most, and refuses a fee that it still does not hold", async () => {
     const { address } = newCreator({ hasVaults: true });
     const mint = newCoin(address, { curve: 5_000_000n });
     const { rentExemptMinimum, account, setAccount } = sandbox.chain;
     const rent = rentExemptMinimum(166);
-    setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: 4_000_000n });
+    setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: 3_000_000n });
     expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({
-      err: instructionError("InsufficientFunds"),
+      err: instructionError("ArithmeticOverflow"),
     });
-    setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: rent + 4_000_000n });
+    setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: 4_000_000n });
     expect((await execute(sweepCurve(PAYER, mint, address))).err).toHaveProperty(
       "InsufficientFundsForRent",
     );
+    setAccount(curveOf(mint), { ...account(curveOf(mint))!, lamports: rent + 4_000_000n });
+    expect(await execute(sweepCurve(PAYER, mint, address))).toMatchObject({
+      err: null,
+      paid: rent,
+    });
   });
 });
 
@@ -255,6 +265,7 @@ describe("a sweep of a pool", () => {
     const mint = newCoin(address, { pool: 2_500_000_000n });
     const expected = data(poolOf(mint));
     expected.writeBigUInt64LE(0n, 279);
+    expected.writeBigUInt64LE(2_500_000_000n, 245);
     expect(await execute(sweepPool(PAYER, mint, address))).toMatchObject(success);
     expect(tokens(ammVault)).toBe(2_500_000_000n);
     expect(tokens(ata(poolOf(mint), WSOL))).toBe(RESERVES);
@@ -297,7 +308,7 @@ describe("sweeps refuse", () => {
   const CURVE_ACCOUNTS = [
     ["payer", "MissingRequiredSignature"],
     ["global config", "InvalidSeeds"],
-    ["mint", "InvalidSeeds"],
+    ["mint", { Custom: 3012 }],
     ["quote mint", "InvalidArgument"],
     ["token program", "IncorrectProgramId"],
     ["associated token program", "IncorrectProgramId"],

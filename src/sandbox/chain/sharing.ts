@@ -24,6 +24,8 @@ const KEY_BYTES = 32;
 const SHAREHOLDER_BYTES = KEY_BYTES + 2;
 const BYTES = 1024;
 
+/** The version that the platform writes. */
+const LAYOUT_VERSION = 2;
 const ACTIVE = 1;
 const PAUSED = 0;
 
@@ -60,7 +62,7 @@ function newConfig(mint: string): Buffer {
   const data = Buffer.alloc(BYTES);
   data.set(DISCRIMINATOR);
   data.writeUInt8(bump, BUMP);
-  data.writeUInt8(1, VERSION);
+  data.writeUInt8(LAYOUT_VERSION, VERSION);
   data.writeUInt8(ACTIVE, STATUS);
   data.set(new PublicKey(mint).toBytes(), MINT);
   data.set(new PublicKey(STRANGER).toBytes(), ADMIN);

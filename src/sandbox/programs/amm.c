@@ -1,26 +1,32 @@
 /*
  * A stand-in for the launch platform's AMM, for the sandbox's chain only. It has two instructions, with the
- * discriminators, the accounts and the effect of the real ones. Only the fee payer signs. Both succeed and move
- * nothing if there is nothing to move.
+ * discriminators, the accounts and the effect of the real ones: src/chain/launchpad/platform-model.ts has the rules, and
+ * tests hold both against it. Only the fee payer signs. Both succeed and move nothing if there is nothing to move.
  *
  * `transfer_creator_fees_to_pump` unwraps the SOL in the token account of the creator's vault authority
  * (seeds "creator_vault", creator) and moves it to the creator vault of the launch platform's main
- * program. If the token account has fewer lamports than its own rent, it moves nothing. It unwraps as the real one
- * does, by closing the token account and creating it again. This also moves lamports that were sent to the
- * token account but never wrapped.
+ * program. It moves nothing if the token account has fewer lamports than its own rent, or if the creator vault would
+ * stay below its rent-exempt minimum. It unwraps as the real one does, by closing the token account and creating it
+ * again. This also moves lamports that were sent to the token account but never wrapped, and all of the authority's.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/CREATOR_FEE_SHARING.md
  *
  * `sweep_creator_fee` moves the creator fees that wait in a pool to the token account of that vault authority. The
  * payer pays to grow a pool of an older layout, and to create the token account.
  * https://github.com/pump-fun/pump-public-docs/blob/main/docs/instructions/SWEEP_FEES.md
  *
- * Unlike the real program it emits no events.
+ * Unlike the real program's, its events have no fields, its compute units are fewer, and it has its own codes for
+ * accounts that no caller of this service passes.
  */
 #include "sbf.h"
 
 #define TRANSFER_CREATOR_FEES_TO_PUMP 0xf16ce5e45586348bULL /* 8b 34 86 55 e4 e5 6c f1 */
 
+/* The discriminator of its event, and the error if a pool's token account holds less than the fees. */
+#define SWEEP_EVENT 0xa58782e46124a482ULL
+#define OVERFLOW 6023
+
 #define TOKEN_ACCOUNT_LEN 165
+#define TOKEN_AMOUNT 64
 
 /* The account Pool: f1 9a 6d 04 11 b1 6d bc, and the offsets of its fields. Older pools are shorter. */
 #define POOL_DISCRIMINATOR 0xbc6db111046d9af1ULL
@@ -31,6 +37,7 @@
 #define POOL_QUOTE_MINT 75
 #define POOL_QUOTE_TOKENS 171
 #define COIN_CREATOR 211
+#define VIRTUAL_QUOTE_RESERVES 245 /* a signed integer of 128 bits */
 #define CREATOR_FEES 279
 #define POOL_LEN 287
 
@@ -88,8 +95,8 @@ static inline u64 check_vaults(const u8 **accounts) {
   if (!is_writable(accounts[VAULT])) return INVALID_ARGUMENT;
   if (!is_writable(accounts[PUMP_VAULT])) return INVALID_ARGUMENT;
   if (!is_system_program(owner_of(accounts[PUMP_VAULT]))) return INVALID_ACCOUNT_OWNER;
-  if (is_system_program(owner_of(accounts[VAULT]))) return UNINITIALIZED_ACCOUNT;
-  if (!same_key(owner_of(accounts[VAULT]), key_of(accounts[TOKEN_PROGRAM]))) return INVALID_ACCOUNT_OWNER;
+  u64 error = check_owner(accounts[VAULT], same_key(owner_of(accounts[VAULT]), key_of(accounts[TOKEN_PROGRAM])));
+  if (error) return error;
   if (data_len_of(accounts[VAULT]) != TOKEN_ACCOUNT_LEN) return INVALID_ACCOUNT_DATA;
   return 0;
 }
@@ -121,9 +128,9 @@ static inline u64 transfer_to_pump(const u8 **accounts, const u8 *program_id) {
 
   u64 minimum = rent_exempt_minimum(TOKEN_ACCOUNT_LEN);
   if (!minimum) return INVALID_ARGUMENT;
-  if (lamports_of(accounts[VAULT]) < minimum) return 0;
+  u64 held = lamports_of(accounts[VAULT]);
+  if (held < minimum || lamports_of(accounts[PUMP_VAULT]) + held - minimum < rent_exempt_minimum(0)) return 0;
 
-  u64 before = lamports_of(accounts[VAULT_AUTHORITY]);
   SignerSeeds signer = {seeds, 3};
   error = close_vault(accounts, &signer);
   if (error) return error;
@@ -131,8 +138,8 @@ static inline u64 transfer_to_pump(const u8 **accounts, const u8 *program_id) {
     accounts[VAULT], accounts[VAULT_AUTHORITY], accounts[WSOL_MINT], accounts[VAULT_AUTHORITY],
     accounts[TOKEN_PROGRAM], accounts[ASSOCIATED_TOKEN_PROGRAM], accounts[SYSTEM_PROGRAM], &signer);
   if (error) return error;
-  u64 unwrapped = lamports_of(accounts[VAULT_AUTHORITY]) - before;
-  return transfer(accounts[SYSTEM_PROGRAM], accounts[VAULT_AUTHORITY], accounts[PUMP_VAULT], unwrapped, &signer);
+  u64 all = lamports_of(accounts[VAULT_AUTHORITY]);
+  return transfer(accounts[SYSTEM_PROGRAM], accounts[VAULT_AUTHORITY], accounts[PUMP_VAULT], all, &signer);
 }
 
 /* Checks the accounts of a sweep that do not depend on the pool's data. Returns an error code, or 0. */
@@ -160,10 +167,13 @@ static inline u64 check_sweep_accounts(const u8 **accounts, const u8 *program_id
 
 /* Moves tokens from the pool, which signs, to the vault. */
 static inline u64 sweep_tokens(const u8 **accounts, u64 fees) {
-  u64 error = create_token_account(
-    accounts[RECIPIENT_TOKENS], accounts[RECIPIENT], accounts[QUOTE_MINT], accounts[PAYER],
-    accounts[SWEEP_TOKEN_PROGRAM], accounts[SWEEP_ASSOCIATED_TOKEN_PROGRAM], accounts[SWEEP_SYSTEM_PROGRAM], 0);
-  if (error) return error;
+  if (read_u64(data_of(accounts[POOL_TOKENS]) + TOKEN_AMOUNT) < fees) return OVERFLOW;
+  if (is_system_program(owner_of(accounts[RECIPIENT_TOKENS]))) {
+    u64 error = create_token_account(
+      accounts[RECIPIENT_TOKENS], accounts[RECIPIENT], accounts[QUOTE_MINT], accounts[PAYER],
+      accounts[SWEEP_TOKEN_PROGRAM], accounts[SWEEP_ASSOCIATED_TOKEN_PROGRAM], accounts[SWEEP_SYSTEM_PROGRAM], 0);
+    if (error) return error;
+  }
   const u8 *data = data_of(accounts[POOL]);
   u64 text = 0x6c6f6f70ULL; /* "pool" */
   Seed seeds[6] = {
@@ -187,24 +197,35 @@ static inline u64 sweep(const u8 **accounts, const u8 *program_id) {
 
   /* What a short pool lacks reads as 0, and the System program's key is 0. */
   const u8 *creator = len < COIN_CREATOR + 32 ? key_of(accounts[SWEEP_SYSTEM_PROGRAM]) : data + COIN_CREATOR;
-  u64 fees = len < CREATOR_FEES + 8 ? 0 : read_u64(data + CREATOR_FEES);
+  u64 fees = len < POOL_LEN ? 0 : read_u64(data + CREATOR_FEES);
   u64 seed[2];
   u8 bump;
   Seed seeds[3];
   if (!is_vault_authority(accounts[RECIPIENT], seeds, seed, creator, program_id, &bump)) return INVALID_SEEDS;
   if (!is_token_account(accounts[RECIPIENT_TOKENS], accounts[RECIPIENT], accounts[QUOTE_MINT], accounts[SWEEP_TOKEN_PROGRAM], accounts[SWEEP_ASSOCIATED_TOKEN_PROGRAM])) return INVALID_SEEDS;
 
-  error = grow(pool, POOL_LEN, 0, accounts[PAYER], accounts[SWEEP_SYSTEM_PROGRAM]);
-  if (error || !fees) return error;
+  if (len < POOL_LEN) {
+    u64 minimum = rent_exempt_minimum(POOL_LEN);
+    if (!minimum) return INVALID_ARGUMENT;
+    error = top_up(pool, minimum, minimum, accounts[PAYER], accounts[SWEEP_SYSTEM_PROGRAM]);
+    if (error) return error;
+    grow(pool, POOL_LEN);
+    write_u64(data + CREATOR_FEES, 0);
+  }
+  if (!fees) return 0;
   error = sweep_tokens(accounts, fees);
   if (error) return error;
   write_u64(data + CREATOR_FEES, 0);
-  return 0;
+  u64 reserves = read_u64(data + VIRTUAL_QUOTE_RESERVES) + fees;
+  write_u64(data + VIRTUAL_QUOTE_RESERVES, reserves);
+  if (reserves < fees) write_u64(data + VIRTUAL_QUOTE_RESERVES + 8, read_u64(data + VIRTUAL_QUOTE_RESERVES + 8) + 1);
+  return emit(accounts[SWEEP_EVENT_AUTHORITY], program_id, SWEEP_EVENT);
 }
 
 u64 entrypoint(const u8 *input) {
   const u8 *accounts[SWEEP_ACCOUNTS];
   const u8 *data;
+  if (read_u64(input) == 1) return accept_event(input);
   int is_sweep = read_u64(input) > TRANSFER_ACCOUNTS;
   u64 error = read_accounts(input, accounts, is_sweep ? SWEEP_ACCOUNTS : TRANSFER_ACCOUNTS, &data);
   if (error) return error;

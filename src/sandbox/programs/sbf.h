@@ -37,19 +37,30 @@ extern u64 sol_invoke_signed_c(const Instruction *instruction, const AccountInfo
 #define NOT_ENOUGH_ACCOUNT_KEYS (11ULL << 32)
 #define INVALID_SEEDS (14ULL << 32)
 #define INVALID_ACCOUNT_OWNER (23ULL << 32)
+#define ARITHMETIC_OVERFLOW (24ULL << 32)
+/* Errors that every program of the platform numbers alike. */
+#define ACCOUNT_OWNED_BY_WRONG_PROGRAM 3007
+#define ACCOUNT_NOT_INITIALIZED 3012
 
 /* So11111111111111111111111111111111111111112 */
 #define WSOL_MINT_ID 0x8481abfe57889b06ULL, 0x35c01846637f68fbULL, 0x553beb1adc39c4daULL, 0x0100000000f0a098ULL
 /* TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA */
 #define TOKEN_PROGRAM_ID 0x93a165d7e1f6dd06ULL, 0xac79ebce46e1cbd9ULL, 0x91375b5fed85b41cULL, 0xa900ff7e85f58c3aULL
+/* TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb */
+#define TOKEN_2022_PROGRAM_ID 0xde8f75eee1f6dd06ULL, 0xdacd6ce4bc5d4218ULL, 0x270db9834dfc1ab6ULL, 0xfc8ba1d828f9bdfeULL
 /* ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL */
 #define ASSOCIATED_TOKEN_PROGRAM_ID 0xf189244e8f25978cULL, 0x830d8e1429103dbbULL, 0x8410ffda99135a0bULL, 0x59f8e9dbd87b8e04ULL
 
 /* Both programs have this instruction: 20 f6 bf 34 08 c9 49 ba */
 #define SWEEP_CREATOR_FEE 0xba49c90834bff620ULL
 
+/* Begins the data of a program's call to itself, with which it logs an event: e4 45 a5 2e 51 cb 9a 1d */
+#define EVENT 0x1d9acb512ea545e4ULL
+
 /* 32 KiB of memory. A call builds its AccountInfos here, because the stack is too small. */
 #define HEAP ((void *)0x300000000ULL)
+/* A program's list of its accounts is here, after the AccountInfos. */
+#define ACCOUNTS ((const u8 **)0x300001000ULL)
 
 #define MAX_PERMITTED_DATA_INCREASE 10240
 #define ACCOUNT_STORAGE_OVERHEAD 128
@@ -145,6 +156,39 @@ static inline void describe(const u8 *account, AccountInfo *info) {
   info->executable = account[3];
 }
 
+/*
+ * Logs an event, as a call of this program to itself. `discriminator` is the real event's; its
+ * fields are left out.
+ */
+static inline u64 emit(const u8 *event_authority, const u8 *program_id, u64 discriminator) {
+  u64 text[3], data[2];
+  u8 bump;
+  text[0] = 0x5f746e6576655f5fULL;
+  text[1] = 0x7469726f68747561ULL;
+  text[2] = 0x79ULL;
+  data[0] = EVENT;
+  data[1] = discriminator;
+  Seed seeds[2] = {{(const u8 *)text, 17}, {&bump, 1}};
+  if (!is_derived(key_of(event_authority), seeds, 1, program_id, &bump)) return INVALID_SEEDS;
+  AccountMeta metas[1] = {{key_of(event_authority), 0, 1}};
+  Instruction instruction = {program_id, metas, 1, (const u8 *)data, 16};
+  SignerSeeds signer = {seeds, 2};
+  AccountInfo *infos = HEAP;
+  describe(event_authority, &infos[0]);
+  return sol_invoke_signed_c(&instruction, infos, 1, &signer, 1);
+}
+
+/* The instruction that `emit` calls: one account, the event authority, which must sign. */
+static inline u64 accept_event(const u8 *input) {
+  const u8 *accounts[1];
+  const u8 *data;
+  u64 error = read_accounts(input, accounts, 1, &data);
+  if (error) return error;
+  if (read_u64(data) < 8 || read_u64(data + 8) != EVENT) return INVALID_INSTRUCTION_DATA;
+  if (!is_signer(accounts[0])) return MISSING_REQUIRED_SIGNATURE;
+  return is_event_authority(key_of(accounts[0]), data + 8 + read_u64(data)) ? 0 : INVALID_SEEDS;
+}
+
 /* System program, instruction 2: Transfer { lamports: u64 }, signed by the seeds of `from`, or by the transaction if `signer` is 0 */
 static inline u64 transfer(const u8 *system_program, const u8 *from, const u8 *to, u64 lamports, const SignerSeeds *signer) {
   u32 data[3];
@@ -159,24 +203,24 @@ static inline u64 transfer(const u8 *system_program, const u8 *from, const u8 *t
   return sol_invoke_signed_c(&instruction, infos, 2, signer, signer ? 1 : 0);
 }
 
-/* Makes the payer raise the lamports of an account to `needed`. */
-static inline u64 top_up(const u8 *account, u64 needed, const u8 *payer, const u8 *system_program) {
+/* Makes the payer raise the lamports of an account to `needed`, with at most `most` lamports. */
+static inline u64 top_up(const u8 *account, u64 needed, u64 most, const u8 *payer, const u8 *system_program) {
   u64 held = lamports_of(account);
-  return held < needed ? transfer(system_program, payer, account, needed - held, 0) : 0;
+  if (held >= needed) return 0;
+  u64 missing = needed - held;
+  return transfer(system_program, payer, account, missing < most ? missing : most, 0);
 }
 
-/*
- * Grows an account of this program to `len` bytes, if it is shorter, and makes the payer raise it to its new
- * rent-exempt minimum. `reserved` lamports of the account do not count as rent.
- */
-static inline u64 grow(const u8 *account, u64 len, u64 reserved, const u8 *payer, const u8 *system_program) {
-  if (data_len_of(account) >= len) return 0;
-  u64 minimum = rent_exempt_minimum(len);
-  if (!minimum) return INVALID_ARGUMENT;
-  u64 error = top_up(account, minimum + reserved, payer, system_program);
-  if (error) return error;
-  write_u64(account + 80, len); /* the new bytes are zero */
-  return 0;
+/* Grows an account of this program to `len` bytes, if it is shorter. The new bytes are zero. */
+static inline void grow(const u8 *account, u64 len) {
+  if (data_len_of(account) < len) write_u64(account + 80, len);
+}
+
+/* The error code of an account that `is_owned` says is not of the expected program, or 0. */
+static inline u64 check_owner(const u8 *account, int is_owned) {
+  if (is_owned) return 0;
+  int is_missing = is_system_program(owner_of(account)) && !lamports_of(account);
+  return is_missing ? ACCOUNT_NOT_INITIALIZED : ACCOUNT_OWNED_BY_WRONG_PROGRAM;
 }
 
 /* Token program, instruction 3: Transfer { amount: u64 }, signed by the seeds of `authority` */
