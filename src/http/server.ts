@@ -1,5 +1,7 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Logger } from "../observability/log.ts";
 import {
   NO_HOST,
   refusalOf,
@@ -16,6 +18,8 @@ import { boundBody, discardInput, linger } from "./request-body.ts";
 export interface Responder {
   readonly handle: HandleNode;
   readonly writeRefusal: WriteRefusal;
+  /** For errors of the server itself. */
+  readonly log: Logger;
 }
 
 /** The limits of connections. Times in ms. */
@@ -69,7 +73,7 @@ interface Connection {
 
 /** Serves the gateway with node:http, and passes it each request with the socket's address. */
 export async function listen(
-  { handle, writeRefusal }: Responder,
+  { handle, writeRefusal, log }: Responder,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ) {
@@ -253,8 +257,10 @@ export async function listen(
       if (response?.req.complete === false) socket.destroy();
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(port, host, resolve);
+  await once(server.listen(port, host), "listening");
+  // Without a listener, an error would end the process, with transactions in flight.
+  server.on("error", (error) => {
+    log.error({ err: error }, "the HTTP server failed");
   });
   const { port: actualPort } = server.address() as AddressInfo;
   return {

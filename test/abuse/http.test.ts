@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
+import { createLogger } from "../../src/observability/log.ts";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -193,6 +194,7 @@ describe("a connection", () => {
         return Promise.resolve();
       },
       writeRefusal: () => Promise.resolve(""),
+      log: createLogger("silent"),
     };
     const limits = { ...CONNECTION_LIMITS, stalledMs: 1_000 };
     const server = await listen(responder, { host: "127.0.0.1", port: 0 }, limits);
