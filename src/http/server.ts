@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import type { Logger } from "../observability/log.ts";
 import {
   NO_HOST,
+  NO_TUNNEL,
   refusalOf,
   TOO_MANY_PIECES,
   TWO_HOSTS,
@@ -14,11 +15,10 @@ import {
 import type { HandleNode } from "./router.ts";
 import { boundBody, discardInput, linger } from "./request-body.ts";
 
-/** How a server answers valid and invalid requests. Logs its own errors: they only disconnect. */
+/** How a server answers valid and invalid requests. Errors are logged, and only disconnect. */
 export interface Responder {
   readonly handle: HandleNode;
   readonly writeRefusal: WriteRefusal;
-  /** For errors of the server itself. */
   readonly log: Logger;
 }
 
@@ -89,6 +89,11 @@ export async function listen(
   server.on("clientError", (error: ParseError, socket: Socket) => {
     refuse(socket, refusalOf(error));
   });
+  server.on("connect", ({ socket }: IncomingMessage) => {
+    // Node has removed its own listener.
+    socket.on("error", () => undefined);
+    refuse(socket, NO_TUNNEL);
+  });
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
     boundBody(request, response, () => {
@@ -118,12 +123,7 @@ export async function listen(
     const hasNoHost = request.headers.host === undefined && request.httpVersion === "1.1";
     if (hasNoHost || hasTwoHosts(request)) {
       connection.isRefused = true;
-      sendRefusal(
-        request.socket,
-        hasNoHost ? NO_HOST : TWO_HOSTS,
-        connection,
-        request.method === "HEAD",
-      );
+      sendRefusal(request.socket, hasNoHost ? NO_HOST : TWO_HOSTS, request.method === "HEAD");
       return;
     }
     const { socket } = request;
@@ -171,22 +171,21 @@ export async function listen(
       linger(socket);
       return;
     }
-    sendRefusal(socket, refusal, connection);
+    sendRefusal(socket, refusal);
   }
 
-  function sendRefusal(
-    socket: Socket,
-    refusal: Refusal,
-    connection: Connection,
-    isHead = false,
-  ): void {
-    const { signal } = connection.closed;
+  /**
+   * Answers at once, and only once: what the handler of the same request still writes is dropped,
+   * because the socket has ended.
+   */
+  function sendRefusal(socket: Socket, refusal: Refusal, isHead = false): void {
     discardInput(socket);
-    // Write only once: if the caller has closed its side, the socket ends before a second write.
-    writeRefusal(refusal, signal, isHead).then(
-      (text) => socket.end(text),
-      () => socket.destroy(),
-    );
+    try {
+      socket.end(writeRefusal(refusal, isHead));
+    } catch (error) {
+      log.error({ err: error }, "a refusal could not be sent");
+      socket.destroy();
+    }
   }
 
   server.on("connection", (socket) => {

@@ -193,7 +193,7 @@ describe("a connection", () => {
         } else response.end(body);
         return Promise.resolve();
       },
-      writeRefusal: () => Promise.resolve(""),
+      writeRefusal: () => "",
       log: createLogger("silent"),
     };
     const limits = { ...CONNECTION_LIMITS, stalledMs: 1_000 };
@@ -326,7 +326,7 @@ describe("a malformed request", () => {
   });
 
   it.each([
-    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [undefined]],
+    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
     ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
     ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
     ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],

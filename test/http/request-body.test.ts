@@ -16,7 +16,7 @@ async function start(handle: HandleNode) {
         serverSide = request.socket;
         return handle(request, response, context);
       },
-      writeRefusal: ({ status }) => Promise.resolve(`HTTP/1.1 ${status} Refused\r\n\r\n`),
+      writeRefusal: ({ status }) => `HTTP/1.1 ${status} Refused\r\n\r\n`,
       log: createLogger("silent"),
     },
     { host: "127.0.0.1", port: 0 },
