@@ -86,6 +86,7 @@ export function createHttpApi(needs: ApiNeeds) {
     return {
       handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
       writeRefusal: createWriteRefusal({ ...needs, basePath, format: handleFormat }),
+      log,
     };
   }
 

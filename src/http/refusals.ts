@@ -4,8 +4,9 @@ import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { answerError, answerJson, type Answer } from "../contract/http-messages.ts";
 import { BAD_REQUEST } from "../graphql/errors.ts";
 import { MAX_PIECES } from "./request-body.ts";
-import { describeRequest, HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 import { toHeaders } from "./router.ts";
+import type { CallerConnection } from "./streams.ts";
 
 /** Why a request is not valid HTTP. */
 export interface Refusal {
@@ -25,17 +26,23 @@ export interface ParseError extends Error {
 }
 
 /** Returns the whole response to a request that is not valid HTTP; without the body for a HEAD. */
-export type WriteRefusal = (
-  refusal: Refusal,
-  signal: AbortSignal,
-  isHead: boolean,
-) => Promise<string>;
+export type WriteRefusal = (refusal: Refusal, isHead: boolean) => string;
 
 export const NO_HOST: Refusal = { status: 400, message: "The header `Host` is missing." };
 export const TWO_HOSTS: Refusal = { status: 400, message: "The header `Host` is repeated." };
+export const NO_TUNNEL: Refusal = {
+  status: 400,
+  message: "CONNECT is for proxies: this server opens no tunnels.",
+};
 export const TOO_MANY_PIECES: Refusal = {
   status: 413,
   message: `The body arrives in too many pieces: the maximum is ${MAX_PIECES}.`,
+};
+/** A refusal asks for nothing, and does not depend on the caller. */
+const NO_CONNECTION: CallerConnection = {
+  remoteAddress: undefined,
+  signal: new AbortController().signal,
+  disconnect: () => undefined,
 };
 const NOT_HTTP: Refusal = { status: 400, message: "The request is not valid HTTP/1.1." };
 
@@ -84,13 +91,9 @@ export function createWriteRefusal(
     return answerJson(status, { error: BAD_REQUEST, message });
   }
 
-  const write: WriteRefusal = async (refusal, signal, isHead) => {
-    const connection = { remoteAddress: undefined, signal, disconnect: () => undefined };
-    const scope = new HttpRequestScope(needs, {}, connection);
-    const describe = () => describeRequest("GET", "/", undefined, {});
-    const answer = await scope.answer("other", describe, () =>
-      Promise.resolve(toAnswer(refusal, scope)),
-    );
+  return (refusal, isHead) => {
+    const scope = new HttpRequestScope(needs, {}, NO_CONNECTION);
+    const answer = scope.record("other", toAnswer(refusal, scope));
     const { status, body } = answer;
     const text = body as string;
     const headers = {
@@ -101,14 +104,5 @@ export function createWriteRefusal(
     };
     const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}\r\n`);
     return `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n${isHead ? "" : text}`;
-  };
-
-  return async (refusal, signal, isHead) => {
-    try {
-      return await write(refusal, signal, isHead);
-    } catch (error) {
-      needs.log.error({ err: error }, "a refusal could not be sent");
-      throw error;
-    }
   };
 }

@@ -198,6 +198,11 @@ export class HttpRequestScope implements RequestScope {
       if (span && code !== undefined && isFailure(code)) markFailed(span, code);
       return answer;
     });
+    return this.record(operation, answer);
+  }
+
+  /** Counts and logs the request, and returns its answer. */
+  record(operation: Operation, answer: Answer): Answer {
     const durationMs = msSince(this.startedAt);
     const requestId = this.headers["x-request-id"];
     const { status } = answer;

@@ -1,7 +1,10 @@
+import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import type { Logger } from "../observability/log.ts";
 import {
   NO_HOST,
+  NO_TUNNEL,
   refusalOf,
   TOO_MANY_PIECES,
   TWO_HOSTS,
@@ -12,10 +15,11 @@ import {
 import type { HandleNode } from "./router.ts";
 import { boundBody, discardInput, linger } from "./request-body.ts";
 
-/** How a server answers valid and invalid requests. Logs its own errors: they only disconnect. */
+/** How a server answers valid and invalid requests. Errors are logged, and only disconnect. */
 export interface Responder {
   readonly handle: HandleNode;
   readonly writeRefusal: WriteRefusal;
+  readonly log: Logger;
 }
 
 /** The limits of connections. Times in ms. */
@@ -69,7 +73,7 @@ interface Connection {
 
 /** Serves the gateway with node:http, and passes it each request with the socket's address. */
 export async function listen(
-  { handle, writeRefusal }: Responder,
+  { handle, writeRefusal, log }: Responder,
   { host, port }: { host: string; port: number },
   { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
 ) {
@@ -84,6 +88,11 @@ export async function listen(
   server.on("checkExpectation", receive);
   server.on("clientError", (error: ParseError, socket: Socket) => {
     refuse(socket, refusalOf(error));
+  });
+  server.on("connect", ({ socket }: IncomingMessage) => {
+    // Node has removed its own listener.
+    socket.on("error", () => undefined);
+    refuse(socket, NO_TUNNEL);
   });
 
   function receive(request: IncomingMessage, response: ServerResponse): void {
@@ -114,12 +123,7 @@ export async function listen(
     const hasNoHost = request.headers.host === undefined && request.httpVersion === "1.1";
     if (hasNoHost || hasTwoHosts(request)) {
       connection.isRefused = true;
-      sendRefusal(
-        request.socket,
-        hasNoHost ? NO_HOST : TWO_HOSTS,
-        connection,
-        request.method === "HEAD",
-      );
+      sendRefusal(request.socket, hasNoHost ? NO_HOST : TWO_HOSTS, request.method === "HEAD");
       return;
     }
     const { socket } = request;
@@ -167,22 +171,21 @@ export async function listen(
       linger(socket);
       return;
     }
-    sendRefusal(socket, refusal, connection);
+    sendRefusal(socket, refusal);
   }
 
-  function sendRefusal(
-    socket: Socket,
-    refusal: Refusal,
-    connection: Connection,
-    isHead = false,
-  ): void {
-    const { signal } = connection.closed;
+  /**
+   * Answers at once, and only once: what the handler of the same request still writes is dropped,
+   * because the socket has ended.
+   */
+  function sendRefusal(socket: Socket, refusal: Refusal, isHead = false): void {
     discardInput(socket);
-    // Write only once: if the caller has closed its side, the socket ends before a second write.
-    writeRefusal(refusal, signal, isHead).then(
-      (text) => socket.end(text),
-      () => socket.destroy(),
-    );
+    try {
+      socket.end(writeRefusal(refusal, isHead));
+    } catch (error) {
+      log.error({ err: error }, "a refusal could not be sent");
+      socket.destroy();
+    }
   }
 
   server.on("connection", (socket) => {
@@ -253,8 +256,10 @@ export async function listen(
       if (response?.req.complete === false) socket.destroy();
   }
 
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", reject).listen(port, host, resolve);
+  await once(server.listen(port, host), "listening");
+  // Without a listener, an error would end the process, with transactions in flight.
+  server.on("error", (error) => {
+    log.error({ err: error }, "the HTTP server failed");
   });
   const { port: actualPort } = server.address() as AddressInfo;
   return {

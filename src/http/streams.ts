@@ -1,5 +1,6 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
+import { badRequest } from "../graphql/errors.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
@@ -78,8 +79,12 @@ export function createStreams(
   }
 
   return {
-    /** Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
+    /**
+     * Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
+     * BAD_REQUEST if there are never streams: clients would wait in vain.
+     */
     open(caller: string, connection: CallerConnection): OpenStream {
+      if (streamsMax === 0) throw badRequest("This service has streams switched off.");
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);
       if (isClosed) throw new ContractError("SERVICE_BUSY", retryIn(1, "The service is stopping."));

@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import { createServer } from "node:http";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
@@ -131,17 +132,14 @@ export async function createLoopbackServer<Call>(options: {
   // With the default of 5 s, a connection may close just as a client's pool reuses it.
   server.keepAliveTimeout = 65_000;
 
-  const listen = (port: number): Promise<void> =>
-    new Promise((resolve, reject) => {
-      server.once("error", reject);
-      server.listen(port, host, () => {
-        server.off("error", reject);
-        resolve();
-      });
-    });
+  const listen = (port: number) => once(server.listen(port, host), "listening");
   await listen(options.port).catch((error: unknown) => {
     if (codeOf(error) !== "EADDRINUSE") throw error;
     return listen(0);
+  });
+  // Without a listener, an error would end the process.
+  server.on("error", (error) => {
+    process.emitWarning(error);
   });
 
   return {

@@ -3,6 +3,7 @@ import type { IncomingMessage, ServerResponse } from "node:http";
 import { connect, type Socket } from "node:net";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
+import { createLogger } from "../../src/observability/log.ts";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -192,7 +193,8 @@ describe("a connection", () => {
         } else response.end(body);
         return Promise.resolve();
       },
-      writeRefusal: () => Promise.resolve(""),
+      writeRefusal: () => "",
+      log: createLogger("silent"),
     };
     const limits = { ...CONNECTION_LIMITS, stalledMs: 1_000 };
     const server = await listen(responder, { host: "127.0.0.1", port: 0 }, limits);
@@ -324,7 +326,7 @@ describe("a malformed request", () => {
   });
 
   it.each([
-    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [undefined]],
+    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
     ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
     ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
     ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],

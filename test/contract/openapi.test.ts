@@ -140,16 +140,44 @@ describe("/openapi.json", () => {
     expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
   });
 
-  it("revalidates by ETag, and is compressed", async () => {
-    const { headers, body } = await published.request("/openapi.json");
-    expect(body.components.schemas).toEqual(document.components.schemas);
-    expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual([
-      "no-cache",
-      "gzip",
-    ]);
-    const etag = headers.get("etag")!;
-    const again = await published.request("/openapi.json", { headers: { "if-none-match": etag } });
-    expect([again.status, again.body]).toEqual([304, ""]);
+  it("revalidates by ETag, and is compressed, with a public URL and without", async () => {
+    const etags = new Set<string>();
+    for (const { request } of [published, world]) {
+      const { headers, body } = await request("/openapi.json");
+      expect(body.components.schemas).toEqual(document.components.schemas);
+      expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual([
+        "no-cache",
+        "gzip",
+      ]);
+      const etag = headers.get("etag")!;
+      etags.add(etag);
+      const again = await request("/openapi.json", { headers: { "if-none-match": etag } });
+      expect([again.status, again.body]).toEqual([304, ""]);
+    }
+    expect(etags.size).toBe(2);
+  });
+
+  it("is compressed for a few hosts only, because callers can invent them, and has an ETag for all", async () => {
+    const read = (port: number, headers = "") =>
+      sendRaw(
+        world.url,
+        `GET /api/openapi.json HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n${headers}\r\n`,
+      );
+    const ports = Array.from({ length: 40 }, (_, i) => i + 1);
+    const encodings: (string | undefined)[] = [];
+    for (const port of [...ports, ...ports]) {
+      const { headers } = await read(port, "Accept-Encoding: gzip\r\n");
+      encodings.push(headers["content-encoding"]);
+    }
+    const compressed = encodings.flatMap((encoding, i) => (encoding ? [i % 40] : []));
+    expect(new Set(compressed).size).toBeLessThanOrEqual(16);
+    expect(compressed.slice(compressed.length / 2)).toEqual(
+      compressed.slice(0, compressed.length / 2),
+    );
+    const last = await read(40);
+    expect(JSON.parse(last.body).servers).toEqual([{ url: "http://127.0.0.1:40/api" }]);
+    const again = await read(40, `If-None-Match: ${last.headers.etag}\r\n`);
+    expect([again.statuses, again.body]).toEqual([[304], ""]);
   });
 
   it("is named by the header Link of the first page and of REST errors", async () => {

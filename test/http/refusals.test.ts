@@ -50,6 +50,46 @@ describe("a request that is not valid HTTP", () => {
     ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431, "BAD_REQUEST"],
     ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400, "BAD_REQUEST"],
     [
+      "with malformed chunks to an unknown path",
+      `POST /nothing HTTP/1.1\r\n${chunked}ZZ\r\n`,
+      400,
+      "BAD_REQUEST",
+    ],
+    [
+      "with malformed chunks after a whole one",
+      `POST /collect HTTP/1.1\r\n${chunked}2\r\n{}\r\nZZ\r\n`,
+      400,
+      "BAD_REQUEST",
+    ],
+    ["with malformed chunks to GET", `GET /livez HTTP/1.1\r\n${chunked}ZZ\r\n`, 400, "BAD_REQUEST"],
+    [
+      "with a malformed trailer",
+      `POST /nothing HTTP/1.1\r\n${chunked}0\r\nX Y\r\n\r\n`,
+      400,
+      "BAD_REQUEST",
+    ],
+    [
+      "with an unknown transfer encoding",
+      "POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nab",
+      400,
+      "BAD_REQUEST",
+    ],
+    [
+      "with two lengths",
+      "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
+      400,
+      "BAD_REQUEST",
+    ],
+    [
+      "with a length and chunks",
+      `POST /nothing HTTP/1.1\r\nContent-Length: 2\r\n${chunked}0\r\n\r\n`,
+      400,
+      "BAD_REQUEST",
+    ],
+    ["that opens a tunnel", "CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400, "BAD_REQUEST"],
+    ["that opens a tunnel, without Host", "CONNECT x:80 HTTP/1.0\r\n\r\n", 400, "BAD_REQUEST"],
+    ["of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "BAD_REQUEST"],
+    [
       "with long chunk extensions",
       `POST /collect HTTP/1.1\r\n${chunked}2;${"x".repeat(20_000)}`,
       413,
@@ -102,7 +142,7 @@ describe("a request that is not valid HTTP", () => {
       for (let i = 0; i < 100; i++) {
         const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
         await once(socket, "connect");
-        socket.resume().write("BREW / HTTP/1.1\r\n\r\n");
+        socket.resume().write(`${i % 4 < 2 ? "BREW /" : "CONNECT x:80"} HTTP/1.1\r\n\r\n`);
         if (i % 2) await new Promise(setImmediate);
         socket[leave]();
         await once(socket, "close");
@@ -110,6 +150,27 @@ describe("a request that is not valid HTTP", () => {
       expect((await world.request("/livez")).status).toBe(200);
     },
   );
+
+  it("is answered while its handler waits for the body", async () => {
+    const { socket, received, statuses } = send(
+      `POST /collect HTTP/1.1\r\nExpect: 100-continue\r\n${chunked}`,
+    );
+    const closed = once(socket, "close");
+    await expect.poll(statuses).toEqual([100]);
+    socket.write("ZZ\r\n");
+    await closed;
+    expect(statuses()).toEqual([100, 400]);
+    expect(received()).toContain('{"error":"BAD_REQUEST"');
+  });
+
+  it("gets no second answer, and its connection closes, if it is malformed after it was answered", async () => {
+    const { socket, received, statuses } = send(`POST /nothing HTTP/1.1\r\n${chunked}`);
+    const closed = once(socket, "close");
+    await expect.poll(received).toContain('"NOT_FOUND"');
+    socket.write("ZZ\r\n");
+    await closed;
+    expect(statuses()).toEqual([404]);
+  });
 
   it("quotes a handle of UTF-8, and not one of other bytes", async () => {
     const lookup = (encoding: BufferEncoding) =>

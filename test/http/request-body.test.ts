@@ -3,6 +3,7 @@ import { connect, type Socket } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import type { HandleNode } from "../../src/http/router.ts";
 import { listen } from "../../src/http/server.ts";
+import { createLogger } from "../../src/observability/log.ts";
 
 const FLOOD_BYTES = 16_000_000;
 
@@ -15,7 +16,8 @@ async function start(handle: HandleNode) {
         serverSide = request.socket;
         return handle(request, response, context);
       },
-      writeRefusal: ({ status }) => Promise.resolve(`HTTP/1.1 ${status} Refused\r\n\r\n`),
+      writeRefusal: ({ status }) => `HTTP/1.1 ${status} Refused\r\n\r\n`,
+      log: createLogger("silent"),
     },
     { host: "127.0.0.1", port: 0 },
   );

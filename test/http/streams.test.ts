@@ -1,4 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import {
+  afterAll,
+  afterEach,
+  beforeAll,
+  beforeEach,
+  describe,
+  expect,
+  it,
+  onTestFinished,
+} from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -295,4 +304,28 @@ describe("a stream", () => {
       expect((await open("creator", { query })).status).toBe(406);
     expect(world.sandbox.chain.balance(creatorVault)).toBe(before);
   });
+});
+
+it("a service that has streams switched off says so, and not when to try again", async () => {
+  const closed = await startWorld({ STREAMS_MAX: "0" });
+  onTestFinished(() => closed.close());
+  for (const accept of ["text/event-stream", "application/json, text/event-stream"]) {
+    const variables = { id: closed.account("creator").id };
+    const refused = await openEventStream(
+      closed.url,
+      { query: WATCH, variables },
+      { headers: { accept } },
+    );
+    expect([refused.status, refused.headers["retry-after"]]).toEqual([400, undefined]);
+    await eventually(() => {
+      expect(JSON.parse(refused.text()).errors).toEqual([
+        {
+          message: "This service has streams switched off.",
+          path: ["walletById"],
+          locations: expect.any(Array),
+          extensions: { code: "BAD_REQUEST" },
+        },
+      ]);
+    });
+  }
 });

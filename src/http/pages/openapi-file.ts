@@ -1,8 +1,11 @@
 import { isIPv4, isIPv6 } from "node:net";
-import { answerJson, JSON_TYPE } from "../../contract/http-messages.ts";
+import { JSON_TYPE } from "../../contract/http-messages.ts";
 import { withServer, type OpenApiDocument } from "../../rest/openapi.ts";
 import type { Handler } from "../router.ts";
-import { createStaticFile } from "./static-file.ts";
+import { createStaticFile, type StaticFile } from "./static-file.ts";
+
+/** For this many hosts, the compressed document is kept: a caller can send a new host each time. */
+const MAX_KEPT_HOSTS = 16;
 
 /**
  * Serves the OpenAPI document. Many tools that import it need the service's whole URL in `servers`:
@@ -13,16 +16,26 @@ export function createOpenApiFile(
   document: OpenApiDocument,
   { basePath, publicUrl }: { basePath: string; publicUrl?: URL | undefined },
 ): Handler {
-  const servedDocument = publicUrl
-    ? withServer(document, publicUrl.href.replace(/\/$/, ""))
-    : document;
-  const file = createStaticFile(JSON.stringify(servedDocument), { "content-type": JSON_TYPE });
+  const toFile = (served: OpenApiDocument, isKept = true) =>
+    createStaticFile(JSON.stringify(served), { "content-type": JSON_TYPE }, { isKept });
+  const file = toFile(
+    publicUrl ? withServer(document, publicUrl.href.replace(/\/$/, "")) : document,
+  );
+  const keptFiles = new Map<string, StaticFile>();
+
+  function fileFor(host: string): StaticFile {
+    const keptFile = keptFiles.get(host);
+    if (keptFile) return keptFile;
+    const isKept = keptFiles.size < MAX_KEPT_HOSTS;
+    const newFile = toFile(withServer(document, `http://${host}${basePath}`), isKept);
+    if (isKept) keptFiles.set(host, newFile);
+    return newFile;
+  }
+
   return (request, scope) => {
     const { host = "" } = request.headers;
-    if (publicUrl || !isLocal(host)) return file.handle(request, scope);
-    // Neither compressed nor cached: a caller can send a new host each time.
-    const answer = answerJson(200, withServer(document, `http://${host}${basePath}`));
-    return { ...answer, headers: { ...answer.headers, "cache-control": "no-cache" } };
+    const served = publicUrl || !isLocal(host) ? file : fileFor(host);
+    return served.handle(request, scope);
   };
 }
 
