@@ -11,6 +11,7 @@ import { initGraphQLTada, type TadaDocumentNode } from "gql.tada";
 import { print } from "graphql";
 import { fetchWithRetry } from "./clients/failures.ts";
 import type { introspection } from "./graphql/schema.d.ts";
+import { createLedger } from "./ledger.ts";
 
 const graphql = initGraphQLTada<{ introspection: introspection; scalars: { Lamports: string } }>();
 
@@ -35,8 +36,13 @@ const Collect = graphql(`
     collectMany(collects: $collects) {
       success
       collected
+      collectedLamports
       txSignature
       message
+      lastCollect {
+        collectedLamports
+        txSignature
+      }
     }
   }
 `);
@@ -71,6 +77,10 @@ const idsFile = `${file}.ids.json`;
 const ids: Record<string, string | null> = existsSync(idsFile)
   ? (JSON.parse(readFileSync(idsFile, "utf8")) as Record<string, string | null>)
   : {};
+/** What has been collected. A bot that restarts would keep it in a file. */
+const ledger = createLedger();
+/** The accounts whose last collect failed, although its transaction may have landed. */
+const uncertainIds = new Set<string>();
 
 for (let round = 1; round <= Number(rounds); round++) {
   await resolve();
@@ -79,9 +89,10 @@ for (let round = 1; round <= Number(rounds); round++) {
   for (const some of chunksOf(found, WALLETS)) {
     const { data } = await run(Read, { ids: some.map(({ socialId }) => socialId) });
     worth.push(
-      ...some.filter((_, i) => {
+      ...some.filter(({ socialId }, i) => {
         const lamports = data?.walletsById[i]?.balance?.vaultLamports;
-        return lamports !== undefined && Number(lamports) >= Number(leastSol) * 1e9;
+        const isWorth = lamports !== undefined && Number(lamports) >= Number(leastSol) * 1e9;
+        return isWorth || uncertainIds.has(socialId);
       }),
     );
   }
@@ -91,9 +102,13 @@ for (let round = 1; round <= Number(rounds); round++) {
   for (const some of chunksOf(worth, COLLECTS)) {
     const collects = some.map(({ socialId }) => ({ socialId }));
     const { data, errors } = await run(Collect, { collects });
-    some.forEach(({ handle }, i) => {
+    some.forEach(({ handle, socialId }, i) => {
       const result = data?.collectMany[i];
-      // The next round reads the balance again, and collecting again is safe.
+      // Collecting again is safe. If the transaction landed, the next result has it as lastCollect.
+      if (result) {
+        uncertainIds.delete(socialId);
+        ledger.record(socialId, result.lastCollect ?? result);
+      } else uncertainIds.add(socialId);
       const problem = result ? result.message : failureAt(errors, i)?.message;
       console.log(
         result?.success
@@ -102,6 +117,7 @@ for (let round = 1; round <= Number(rounds); round++) {
       );
     });
   }
+  if (worth.length > 0) console.log(`Collected so far: ${Number(ledger.total()) / 1e9} SOL`);
 }
 
 /** Resolves the handles that have no id yet, and keeps their ids, which never change. */

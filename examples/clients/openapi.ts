@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them. One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or else of one coin whose fees are shared. `remaining` is what the request saw besides; another collect moves it. A coin that cannot be swept is left out; if nothing else is left, the answer is `COLLECT_FAILED`. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. Calls for other accounts may share the transaction too: `collected` is the account's part. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them. One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or else of one coin whose fees are shared. `remaining` is what the request saw besides; another collect moves it. A coin that cannot be swept is left out; if nothing else is left, the answer is `COLLECT_FAILED`. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -117,7 +117,7 @@ export interface components {
              * @constant
              */
             success: true;
-            /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description The account's part of the transaction, which may have collected for other accounts too. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
             /** @description The lamports at the account's address that its owner can withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             newBalance: string;
@@ -127,7 +127,7 @@ export interface components {
             remaining?: string;
         };
         LastCollect: {
-            /** @description The amount that the transaction moved. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description The account's part of the transaction, which may have collected for other accounts too. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
             /** @description The lamports at the account's address that its owner could withdraw, right after the transaction. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             newBalance: string;
@@ -142,7 +142,7 @@ export interface components {
              * @constant
              */
             success: false;
-            /** @description The amount that the transaction moved; "0.0000" if there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            /** @description "0.0000": there was nothing to collect. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             collected: string;
             /** @description What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
@@ -153,7 +153,7 @@ export interface components {
             error: "NOTHING_TO_COLLECT";
             /** @description Explains `error` to a person. */
             message: string;
-            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. */
+            /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. */
             lastCollect?: components["schemas"]["LastCollect"];
         };
         /**

@@ -40,12 +40,16 @@ function explain(result: NothingToCollect): string {
   return result.named.length > 0 ? reason : `${reason} ${NAME_COINS}`;
 }
 
+const COLLECTED =
+  "The account's part of the transaction, which may have collected for other accounts too";
+/** How to add up `collected`: several results can report one part. */
+const COUNT_ONCE =
+  "Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts.";
+
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
-    collected: t.string(
-      sol("The amount that the transaction moved.", (last: LastCollect) => last.collected),
-    ),
+    collected: t.string(sol(`${COLLECTED}.`, (last: LastCollect) => last.collected)),
     collectedLamports: t.expose("collected", exact("collected")),
     newBalance: t.string(
       sol(
@@ -77,7 +81,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     }),
     collected: t.string(
       sol(
-        'The amount that the transaction moved; "0.0000" if there was nothing to collect, or if an earlier entry of `collectMany` has the amount of the same `txSignature`.',
+        `${COLLECTED}; "0.0000" if there was nothing to collect, or if an earlier entry of \`collectMany\` has the part. ${COUNT_ONCE}`,
         collected,
       ),
     ),
@@ -119,8 +123,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     lastCollect: t.field({
       type: LastCollectType,
       nullable: true,
-      description:
-        "If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request: count it once per `txSignature`. Otherwise null.",
+      description: `If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. ${COUNT_ONCE} Otherwise null.`,
       resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
     }),
     wallet: t.field({
@@ -168,7 +171,7 @@ builder.mutationFields((t) => ({
     type: [CollectResultType],
     nullable: { list: false, items: true },
     ...withCost({ listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }),
-    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Entries of one account that one transaction serves have the same \`txSignature\`; only the first of them has the amounts, so all \`collected\` may be added up. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
+    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Many accounts can share one transaction: they have the same \`txSignature\`, and each its own part as \`collected\`. Of several entries of one account that one transaction serves, only the first has the amounts, so all \`collected\` of one response may be added up. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({
         type: [CollectInput],

@@ -1,6 +1,6 @@
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Caller } from "../fairness/caller.ts";
-import { reasonOf } from "../observability/thrown.ts";
+import { reasonOf, toError } from "../observability/thrown.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
@@ -86,7 +86,12 @@ export function createAccountLookup(needs: {
     const unique = [...new Set(keys)];
     const fresh = unique.filter((key) => !queue.isPending(key));
     ask(unique.filter(queue.isPending));
-    const reservation = budget(fresh.length, addressBlock);
+    // Never rejects: a failed payment fails its keys, and the requests that wait for them pay.
+    const reservation = budget(fresh.length, addressBlock).catch((error: unknown) => ({
+      paid: 0,
+      refusal: toError(error),
+      onEnd: undefined,
+    }));
     for (const key of fresh) reserving.set(key, reservation);
     const { paid: paidCount, refusal, onEnd } = await reservation;
     // Do not await between `delete` and `ask`: another request could then pay for the keys again.

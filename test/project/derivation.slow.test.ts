@@ -1,26 +1,32 @@
-import { execFile } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { promisify } from "node:util";
-import { expect, it, onTestFinished } from "vitest";
-import { startWorld } from "../support/world.ts";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addressChecks, expectToCheck } from "../support/address-checks.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
+import { startWorld, type World } from "../support/world.ts";
 
-const run = promisify(execFile);
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
 
-it("the README's code derives the address of a lookup from its derivation, with web3.js and with kit", async () => {
-  const world = await startWorld();
-  onTestFinished(() => world.close());
-  const readme = readFileSync(`${ROOT}README.md`, "utf8");
-  const snippets = [...readme.matchAll(/^```js\n([^]+?)^```/gm)].map(([, code]) => code!);
-  const packages = snippets.map((code) => /from "(.+)"/.exec(code)![1]);
-  expect(packages).toEqual(["@solana/web3.js", "@solana/kit"]);
-  for (const handle of ["creator", "launcher", "artist007"]) {
-    const { address, derivation } = (await world.lookup(handle)).body;
-    for (const code of snippets) {
-      const program = `const derivation = ${JSON.stringify(derivation)};\n${code}console.log(String(address));`;
-      const { stdout } = await run("node", ["--input-type=module", "-e", program], { cwd: ROOT });
-      expect(stdout).toBe(`${address}\n`);
-    }
-  }
+/** The others are tested by `derivation.long.test.ts`. */
+const checks = addressChecks().filter(({ language }) => language === "js");
+
+describe("README.md's code, with this project's packages", () => {
+  it("is for two of them", () => {
+    expect(checks).toHaveLength(2);
+  });
+
+  it.each(checks)(
+    "accepts a lookup, and rejects a wrong address and id: $install",
+    async (check) => {
+      const folder = temporaryFolder();
+      const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
+      symlinkSync(modules, join(folder, "node_modules"));
+      await expectToCheck(check, { world, folder, command: process.execPath });
+    },
+  );
 });

@@ -73,6 +73,17 @@ async function transactionOf({ sandbox }: World, signature: string | undefined):
   return ((await response.json()) as { result: unknown }).result;
 }
 
+/** What all collects have moved from vaults, in SOL. */
+function movedSol({ sandbox }: World): number {
+  const vaults = new Set<string>(sandbox.accounts.map(({ creatorVault }) => creatorVault));
+  let lamports = 0n;
+  for (const { message, preBalances, postBalances } of sandbox.landedCollects())
+    message.staticAccounts.forEach((key, i) => {
+      if (vaults.has(key)) lamports += preBalances[i]! - postBalances[i]!;
+    });
+  return Number(lamports) / 1e9;
+}
+
 describe("the examples", () => {
   let world: World;
   beforeAll(async () => {
@@ -118,6 +129,7 @@ describe("the examples", () => {
       "41.0000",
     ]);
     for (const [, , sol] of collected) expect(Number(sol)).toBeGreaterThanOrEqual(40);
+    expect(first.output).toContain(`Collected so far: ${movedSol(limited)} SOL\n`);
     expect(first.exitCode).toBe(0);
 
     limited.forgetCalls();
@@ -125,6 +137,25 @@ describe("the examples", () => {
     expect(second.output).toBe("Round 1: 102 of 104 creators, 0 to collect\n");
     expect(limited.sandbox.social.calls).toEqual([]);
     expect(limited.chainCalls()).toHaveLength(5);
+  });
+
+  it("examples/indexer.ts: counts a collect that failed although its transaction landed", async () => {
+    const world = await startWorld({ RATE_LIMIT_MAX: "1000000", COLLECT_TIMEOUT_MS: "3000" });
+    onTestFinished(() => world.close());
+    const { faults } = world.sandbox.rpc;
+    faults.add({ when: isLook, then: "reset" });
+    const file = join(temporaryFolder(), "handles");
+    writeFileSync(file, "artist001\nartist002\nartist003");
+    const args = ["examples/indexer.ts", world.url, file];
+    const child = spawn(process.execPath, args, { cwd: ROOT });
+    onTestFinished(() => void child.kill());
+    let output = "";
+    child.stdout.on("data", (text) => (output += String(text)));
+    await expect.poll(() => output).toContain("Collected so far: 0 SOL");
+    const sol = movedSol(world);
+    expect(sol).toBeGreaterThan(0);
+    faults.clear();
+    await expect.poll(() => output).toContain(`Collected so far: ${sol} SOL\n`);
   });
 
   it("have the arithmetic that the service's limits give", () => {

@@ -1,6 +1,9 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
+import { createLogger } from "../../src/observability/log.ts";
+import { Loaders } from "../../src/resolvers/loaders.ts";
+import { toCallerError } from "../../src/resolvers/to-caller-error.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { nameOf, toHandleKey } from "../../src/social/account.ts";
@@ -324,6 +327,47 @@ describe("the budget for reading accounts", () => {
     await turn();
     calls[0]!.answer();
     expect(await after).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
+  });
+
+  it("fails once only those handles whose payment fails, and lets the callers who wait for them pay", async () => {
+    const failure = new Error("the budget failed");
+    const reservation = Promise.withResolvers<never>();
+    const budget = vi.fn(defaults.budget);
+    const { calls, find, lookup } = createLimited({ budget });
+    const pending = find("a", "pending");
+    await turn();
+    budget.mockReturnValueOnce(reservation.promise);
+    const first = lookup.findByHandles(["pending", "wanted"], caller("a"));
+    await turn();
+    const waiting = [find("b", "wanted"), find("c", "wanted")];
+    await turn();
+    reservation.reject(failure);
+    await turn();
+    await batchSent();
+    for (const { answer } of calls) answer();
+    const answers = await first;
+    expect([results(answers.slice(0, 1)), answers[1]]).toEqual([["found"], failure]);
+    expect(await Promise.all([pending, ...waiting])).toEqual(Array(3).fill(["found"]));
+    expect(calls.map((call) => call.names)).toEqual([["pending"], ["wanted"]]);
+  });
+
+  it("is asked again for a handle whose payment failed, and callers hear LOOKUP_FAILED of the failure", async () => {
+    const failure = new Error("the budget failed");
+    const budget = vi.fn(defaults.budget).mockRejectedValueOnce(failure);
+    const client = {
+      turn: () => undefined,
+      find: (keys: readonly string[]) => Promise.resolve(answerAll(keys)),
+    };
+    const { lookup } = createLimited({ budget, client });
+    const balances = { getBalances: () => Promise.resolve([]) };
+    const load = async () =>
+      new Loaders({ accountLookup: lookup, balances }, caller("a")).accountByHandle("wanted");
+    const error: unknown = await load().catch((thrown: unknown) => thrown);
+    expect(toCallerError(error, createLogger("silent"), new Set())).toMatchObject({
+      code: "LOOKUP_FAILED",
+      cause: failure,
+    });
+    expect(await load()).toMatchObject({ handle: "WANTED" });
   });
 
   it("counts accounts that are looked up by id", async () => {

@@ -43,7 +43,7 @@ export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDesc
 
 > Finds the Solana address of a social-network account. A token launched with this address as its creator earns trading fees for the account's owner, who may have no wallet. Shows these fees, and collects them to the address. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.
 
-REST and GraphQL do the same. GraphQL also has many wallets in one request, transfers, and live balances. In \`balance\`, \`vault\` is what a collect moves, \`pda\` what is at the address, \`total\` both, and \`withdrawable\` what the owner would receive after a collect: \`total\` less the withdrawal fee of 2%.
+REST and GraphQL do the same. GraphQL also has many wallets in one request, transfers, and live balances. In \`balance\`, \`vault\` is what a collect moves, \`pda\` what is at the address, \`total\` both, and \`withdrawable\` what the owner would receive after a collect: \`total\` less the withdrawal fee of 2%. \`collected\` is an account's part of a transaction, which many may share: add up by \`socialId\` and \`txSignature\`, and of equal keys only the largest \`collected\`.
 
 ## REST
 
@@ -51,11 +51,11 @@ ${describeEndpoints(basePath, openApi).join("\n\n")}
 
 ## GraphQL
 
-\`POST ${basePath}/graphql\`. Subscriptions are server-sent events. \`collect\` with nothing to collect is a result, with \`success: false\`.
+\`POST ${basePath}/graphql\`. \`collect\` with nothing to collect is a result, with \`success: false\`.
 
 ${describeSchema(schema)}
 
-To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network. \`collectMany\` costs one request for each account. A subscription follows one account.
+To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network.
 
 ## Limits
 
@@ -63,7 +63,7 @@ ${toList([...rules, coins, MAXIMA, ...describeCosts(schema)])}
 
 ## Error codes
 
-\`error\` in REST, \`extensions.code\` in GraphQL, with the status, and whether the same request may succeed later.
+\`error\` in REST, \`extensions.code\` in GraphQL, with the status, and when to try again.
 
 ${describeErrors()}
 
