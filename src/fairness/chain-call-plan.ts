@@ -40,6 +40,24 @@ export function equalParts(blocks: readonly string[]): Parts {
   return new Map([...different].map((block) => [block, 1 / different.size]));
 }
 
+/** The part of each block in a call: each item counts by its size, each of its blocks equally. */
+export function partsOf<T>(
+  items: readonly T[],
+  blocksOf: (item: T) => Iterable<string>,
+  sizeOf: (item: T) => number,
+): Parts {
+  const parts = new Map<string, number>();
+  const total = items.reduce((sum, item) => sum + sizeOf(item), 0);
+  for (const item of items) {
+    const blocks = [...blocksOf(item)];
+    for (const block of blocks) {
+      const part = sizeOf(item) / total / blocks.length;
+      parts.set(block, (parts.get(block) ?? 0) + part);
+    }
+  }
+  return parts;
+}
+
 export interface Owner {
   readonly use: Use;
   readonly parts: Parts;

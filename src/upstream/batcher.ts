@@ -1,4 +1,4 @@
-import type { Batches, Parts } from "../fairness/chain-call-plan.ts";
+import { partsOf, type Batches } from "../fairness/chain-call-plan.ts";
 import { reasonOf, toError } from "../observability/thrown.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 import { createDispatchClock } from "./dispatch-clock.ts";
@@ -177,25 +177,12 @@ export function createBatcher<Key, Value>(options: {
       ask(keys, (i, value) => {
         answer(batch[i]!, value);
       });
+    const parts = partsOf(batch, blocksOf, ({ key }) => sizeOf(key));
     const error = await clock
-      .call(() => (batches ? batches.run(partsOf(batch), run, takenCalls) : run()))
+      .call(() => (batches ? batches.run(parts, run, takenCalls) : run()))
       .catch(toError);
     for (const entry of batch)
       if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
-  }
-
-  /** The part of each block in a call: each key counts by its size, each of its owners equally. */
-  function partsOf(batch: readonly Waiting[]): Parts {
-    const parts = new Map<string, number>();
-    const total = batch.reduce((sum, { key }) => sum + sizeOf(key), 0);
-    for (const entry of batch) {
-      const blocks = blocksOf(entry);
-      for (const block of blocks) {
-        const part = sizeOf(entry.key) / total / blocks.length;
-        parts.set(block, (parts.get(block) ?? 0) + part);
-      }
-    }
-    return parts;
   }
 
   function answer(entry: Waiting, value: Answer<Value>): void {

@@ -165,7 +165,7 @@ export function createReadWallets(needs: {
       idOf: (wallet) => (wallet.appraise ? `${identityOf(wallet)} appraised` : identityOf(wallet)),
       maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
       keysPerCall: KEYS_PER_CALL,
-      sizeOf,
+      sizeOf: (wallet, others) => KEYS_PER_CALL * partOfCall(wallet, others),
       maxCalls: MAX_BATCHES,
       maxWaitMs: MAX_WAIT_MS,
       batches,
@@ -187,16 +187,17 @@ export function createReadWallets(needs: {
   };
 }
 
-/** Returns the first wallets, as many as one call can read, but at least one. */
+/** Returns the first wallet, and those of the others that the same call can read. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {
-  const firstWallets: Wallet[] = [];
+  const takenWallets: Wallet[] = [];
   let accounts = 0;
   for (const wallet of wallets) {
-    accounts += accountsOf(wallet);
-    if (firstWallets.length > 0 && accounts > MAX_KEYS_PER_CALL) break;
-    firstWallets.push(wallet);
+    const sum = accounts + accountsOf(wallet);
+    if (takenWallets.length > 0 && sum > MAX_KEYS_PER_CALL) continue;
+    takenWallets.push(wallet);
+    accounts = sum;
   }
-  return firstWallets;
+  return takenWallets;
 }
 
 /** How many accounts a wallet adds to a call with `others`. */
@@ -208,10 +209,9 @@ function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins
   return ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * addedCoins.length;
 }
 
-/** The part of a call that a wallet takes, in keys: only whole wallets fit. */
-function sizeOf(wallet: WalletWithCoins, others?: readonly WalletWithCoins[]): number {
-  const accounts = accountsOf(wallet, others);
-  return KEYS_PER_CALL / Math.floor(MAX_KEYS_PER_CALL / accounts);
+/** The part of a call that a wallet takes, 0 to 1: only whole wallets fit. */
+export function partOfCall(wallet: WalletWithCoins, others?: readonly WalletWithCoins[]): number {
+  return 1 / Math.floor(MAX_KEYS_PER_CALL / accountsOf(wallet, others));
 }
 
 function toKeys({ account, coins }: WalletWithCoins): string[] {

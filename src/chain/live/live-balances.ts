@@ -1,21 +1,22 @@
 import { toError } from "../../observability/thrown.ts";
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
-import type { Batches, Parts } from "../../fairness/chain-call-plan.ts";
-import { inFairOrder } from "../../fairness/fair-order.ts";
+import { partsOf, type Batches } from "../../fairness/chain-call-plan.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Balances, BalanceWith } from "../balances/balances.ts";
 import { untilAborted } from "../rpc/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
-import { identityOf, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
+import { identityOf, partOfCall, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
 import {
+  addMs,
   earliest,
   LONG_AGO,
   monotonicNow,
   type MonotonicTime,
   msBetween,
-  msSince,
+  msUntil,
+  NEVER,
 } from "../../time/monotonic.ts";
 
 const PERIOD_MS = 2_000;
@@ -34,8 +35,10 @@ interface Watched extends WalletWithCoins {
   balance: BalanceWith | undefined;
   /** When the read of `balance` started. */
   readAt: MonotonicTime;
-  /** When the last read started, successful or not. */
-  triedAt: MonotonicTime;
+  /** When the next read is due; `LONG_AGO` if it comes before those of the block's others. */
+  dueAt: MonotonicTime;
+  /** Whether the last read came before the others'. The next one then waits for its turn. */
+  wasEarly: boolean;
   /** Increases with each balance that watchers should see. */
   version: number;
   /** Whether the last read failed. The next balance is then shown even if it has not changed. */
@@ -49,85 +52,69 @@ export type LiveBalances = ReturnType<typeof createLiveBalances>;
 /**
  * Watches balances for the whole process. The watchers of a wallet share all its reads except their
  * first. One read covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less
- * often if there are more than the plan of calls allows. Address blocks take turns, one wallet
- * each. During an outage nothing is shown, and one read at a time
- * probes the chain.
+ * often if there are more than the plan of calls allows. Then address blocks take turns, as for
+ * lookups. During an outage nothing is shown, and one read at a time probes the chain.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
     balances: Pick<Balances, "getBalances">;
     /** The plan's share of streams. Watchers' first reads are lookups. */
-    batches: Pick<Batches, "turn" | "run">;
+    batches: Pick<Batches, "turn" | "inOrder" | "run">;
   },
 ) {
   const { balances, batches, livePeriodMs = PERIOD_MS } = needs;
-  /** By {@link identityOf}; the wallet that was read longest ago comes first. */
+  /** By {@link identityOf}. */
   const wallets = new Map<string, Watched>();
-  /** Wallets to read next. */
-  const changedWallets = new Set<Watched>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
   let backoff: Backoff | undefined;
 
-  function join(requestedWallet: WalletWithCoins, addressBlock: string): Watched {
-    const wallet = wallets.get(identityOf(requestedWallet)) ?? {
+  function join(requestedWallet: WalletWithCoins, { addressBlock }: Caller): Watched {
+    const id = identityOf(requestedWallet);
+    const wallet = wallets.get(id) ?? {
       ...requestedWallet,
       ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: LONG_AGO, triedAt: LONG_AGO, nextRead: Promise.withResolvers<undefined>() },
+      ...{ readAt: LONG_AGO, nextRead: Promise.withResolvers<undefined>() },
+      ...{ dueAt: addMs(monotonicNow(), livePeriodMs), wasEarly: false },
     };
+    wallets.set(id, wallet);
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
     return wallet;
   }
 
-  function leave(wallet: Watched, addressBlock: string): void {
+  function leave(wallet: Watched, { addressBlock }: Caller): void {
     const watchersLeft = (wallet.watchers.get(addressBlock) ?? 1) - 1;
     if (watchersLeft > 0) wallet.watchers.set(addressBlock, watchersLeft);
     else wallet.watchers.delete(addressBlock);
-    if (wallet.watchers.size > 0) return;
-    wallets.delete(identityOf(wallet));
-    changedWallets.delete(wallet);
+    if (wallet.watchers.size === 0) wallets.delete(identityOf(wallet));
   }
 
   /**
-   * The wallets in the order of their next reads: the `changedWallets`, those that are due, then
-   * all others.
+   * The wallets in the order of their next reads: those that are due, then others that may fill the
+   * call.
    */
-  function inTurn(): Iterable<Watched> {
-    const due = [...wallets.values()].filter(({ triedAt }) => msSince(triedAt) >= livePeriodMs);
-    return new Set([...byBlock([...changedWallets]), ...byBlock(due), ...wallets.values()]);
+  function inTurn(): Watched[] {
+    // Two wallets that come first have no difference.
+    const byDueTime = (a: Watched, b: Watched) => msBetween(b.dueAt, a.dueAt) || 0;
+    const sortedWallets = [...wallets.values()].sort(byDueTime);
+    const now = monotonicNow();
+    const due = sortedWallets.filter(({ dueAt }) => dueAt <= now);
+    return [...batches.inOrder(due, blocksOf, partOfCall), ...sortedWallets.slice(due.length)];
   }
 
   /**
-   * Sorts wallets so that address blocks take turns. The block whose last read is oldest comes
-   * first.
+   * Returns whether the chain answered. A read for a watcher changes nothing for the others if it
+   * fails: the watcher may have left at once, or used its share of the plan.
    */
-  function byBlock(some: readonly Watched[]): Watched[] {
-    const readAt = new Map<string, MonotonicTime>();
-    for (const { watchers, triedAt } of wallets.values())
-      for (const block of watchers.keys()) readAt.set(block, triedAt);
-    const turnOf = ({ watchers }: Watched) =>
-      earliest(...watchers.keys().map((block) => readAt.get(block) ?? LONG_AGO));
-    const oldestFirst = some.toSorted((a, b) => msBetween(turnOf(b), turnOf(a)));
-    return inFairOrder(oldestFirst, ({ watchers }) => watchers.keys());
-  }
-
-  /** Returns whether the chain answered. */
   async function read(batch: readonly Watched[], watcher?: Caller): Promise<boolean> {
     const startedAt = monotonicNow();
-    for (const wallet of batch) {
-      wallet.triedAt = startedAt;
-      changedWallets.delete(wallet);
-      // Move the wallet to the end.
-      wallets.delete(identityOf(wallet));
-      wallets.set(identityOf(wallet), wallet);
-    }
     const results = await balances
       .getBalances(batch, watcher)
       .catch((error: unknown) => batch.map(() => toError(error)));
     batch.forEach((wallet, i) => {
       const result = results[i];
       if (result && !(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!watcher?.signal.aborted) wallet.isStale = true;
+      else if (!watcher) wallet.isStale = true;
     });
     return !results.every((result) => result instanceof Error && !isOfAccount(result));
   }
@@ -154,7 +141,11 @@ export function createLiveBalances(
     isReading = true;
     await batches.turn(() => []);
     const batch = takeOneCall(inTurn());
-    const hasAnswered = await batches.run(partsOf(batch), () =>
+    for (const wallet of batch) {
+      wallet.wasEarly = wallet.dueAt === LONG_AGO;
+      wallet.dueAt = addMs(monotonicNow(), livePeriodMs);
+    }
+    const hasAnswered = await batches.run(partsOf(batch, blocksOf, partOfCall), () =>
       batch.length === 0 ? true : read(batch),
     );
     backoff = hasAnswered ? undefined : afterFailure(backoff, BACKOFF);
@@ -164,12 +155,9 @@ export function createLiveBalances(
 
   function schedule(): void {
     clearTimeout(timer);
-    const [oldest] = wallets.values();
-    if (isReading || !oldest) return;
-    const waitMs = Math.max(
-      changedWallets.size > 0 ? 0 : livePeriodMs - msSince(oldest.triedAt),
-      backoffLeftMs(backoff),
-    );
+    if (isReading || wallets.size === 0) return;
+    const dueAt = wallets.values().reduce((at, wallet) => earliest(at, wallet.dueAt), NEVER);
+    const waitMs = Math.max(msUntil(dueAt), backoffLeftMs(backoff));
     timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();
   }
 
@@ -180,11 +168,11 @@ export function createLiveBalances(
      * aborts.
      */
     watch(requestedWallet: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
-      const { signal, addressBlock } = watcher;
+      const { signal } = watcher;
       const joinedAt = monotonicNow();
-      const wallet = join(requestedWallet, addressBlock);
+      const wallet = join(requestedWallet, watcher);
       const end = () => {
-        leave(wallet, addressBlock);
+        leave(wallet, watcher);
       };
       if (signal.aborted) end();
       else {
@@ -194,23 +182,20 @@ export function createLiveBalances(
       return follow(wallet, joinedAt, signal);
     },
 
-    /** Reads a watched account soon. Call this when the account's balance has changed. */
+    /**
+     * Reads a watched account soon. Call this when the account's balance has changed. Only every
+     * second read of a wallet comes before the others of its block, so that none of them starves.
+     */
     refresh({ address }: AccountAddresses): void {
       for (const wallet of wallets.values())
-        if (wallet.account.address === address) changedWallets.add(wallet);
+        if (wallet.account.address === address)
+          wallet.dueAt = wallet.wasEarly ? earliest(wallet.dueAt, monotonicNow()) : LONG_AGO;
       schedule();
     },
   };
 }
 
-/** The part of each block in a read of these wallets. */
-function partsOf(batch: readonly Watched[]): Parts {
-  const parts = new Map<string, number>();
-  for (const { watchers } of batch)
-    for (const block of watchers.keys())
-      parts.set(block, (parts.get(block) ?? 0) + 1 / batch.length / watchers.size);
-  return parts;
-}
+const blocksOf = ({ watchers }: Watched) => watchers.keys();
 
 /** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */
 async function* follow(

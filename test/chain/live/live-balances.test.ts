@@ -6,6 +6,7 @@ import type { CoinFees } from "../../../src/chain/launchpad/coin-fees.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
+import type { Caller } from "../../../src/fairness/caller.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import { createChainCallPlan } from "../../../src/fairness/chain-call-plan.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
@@ -45,7 +46,10 @@ function createChain(latencyMs = 100) {
       refuse: () => new Error("refused"),
       metrics: createBudgetMetrics(new Registry()),
     }),
-    async getBalances(wallets: readonly WalletWithCoins[]): Promise<(BalanceWith | Error)[]> {
+    async getBalances(
+      wallets: readonly WalletWithCoins[],
+      watcher?: Caller,
+    ): Promise<(BalanceWith | Error)[]> {
       const addresses = wallets.map(({ account }) => account.address);
       for (let call = 0; call < chain.callsPerRead; call++) {
         chain.plan.count();
@@ -54,8 +58,8 @@ function createChain(latencyMs = 100) {
       const { vault } = chain;
       await new Promise((resolve) => setTimeout(resolve, latencyMs));
       return wallets.map(() =>
-        chain.isDown
-          ? new Error("down")
+        chain.isDown || watcher?.signal.aborted
+          ? new Error("down, or nobody waits")
           : () => ({ vault: toLamports(vault), pda: toLamports(0), coins: [] }),
       );
     },
@@ -138,7 +142,7 @@ describe("watching", () => {
     stop.abort();
   });
 
-  it("reads a changed wallet before all others, and never more often than the limit", async () => {
+  it("reads a changed wallet before the others of its block, and never more often than the limit", async () => {
     const chain = createChain();
     const { live, shown, stop } = watchAll(chain, names(1_000));
     await vi.advanceTimersByTimeAsync(MINUTE_MS);
@@ -276,6 +280,61 @@ describe("watching", () => {
     // The many get the rest of the calls.
     await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
     expect(many.map((vaults) => vaults.at(-1))).toEqual(many.map(() => 10));
+    stop.abort();
+  });
+
+  it.each([
+    // At first, until each has used as much as the watcher has used alone.
+    { watcher: "another block", block: "other", attackers: 1, atFirst: 12, most: 3 },
+    { watcher: "another block", block: "other", attackers: 8, atFirst: 45, most: 10 },
+    // Each wallet of the attackers is read twice: because it has changed, and in its turn.
+    { watcher: "the same block", block: "attacker 0", attackers: 1, atFirst: 23, most: 23 },
+  ])(
+    "shows $watcher a change within $most calls while $attackers blocks watch ten wallets each that change all the time",
+    async ({ block, attackers, atFirst, most }) => {
+      const chain = createChain();
+      const live = createLive(chain);
+      const stop = new AbortController();
+      const changing = accountOf("changing");
+      const others = [walletOf("account"), walletOf("account", 1), walletOf("changing")];
+      const shown = others.map((wallet) => watch(live, wallet, stop, block));
+      await vi.advanceTimersByTimeAsync(MINUTE_MS);
+      for (let attacker = 0; attacker < attackers; attacker++)
+        for (let i = 0; i < 10; i++) {
+          const coins = COINS.map(({ mint }) => coinAddressesOf(`${mint} ${attacker} ${i}`));
+          watch(live, { account: changing, coins }, stop, `attacker ${attacker}`);
+        }
+      for (let vault = 1; vault <= 50; vault++) {
+        chain.vault = vault;
+        chain.reads.length = 0;
+        const bound = vault === 1 ? atFirst : most;
+        while (shown.some((vaults) => vaults.at(-1) !== vault) && chain.reads.length <= bound) {
+          live.refresh(changing);
+          await vi.advanceTimersByTimeAsync(100);
+        }
+        expect(chain.reads.length).toBeLessThanOrEqual(bound);
+      }
+      stop.abort();
+    },
+  );
+
+  it("goes on, and repeats nothing, while others begin to watch the wallet and leave at once, or are refused", async () => {
+    const chain = createChain();
+    const { live, shown, stop } = watchAll(chain, ["a"]);
+    await vi.advanceTimersByTimeAsync(200);
+    const refused = vi.spyOn(chain, "getBalances");
+    for (let vault = 1; vault <= 5; vault++) {
+      chain.vault = vault;
+      for (let ms = 0; ms < 6_000; ms += 1_000) {
+        const leaver = new AbortController();
+        watch(live, walletOf("a"), leaver, "leaver");
+        leaver.abort();
+        refused.mockResolvedValueOnce([new Error("refused")]);
+        watch(live, walletOf("a"), stop, "refused");
+        await vi.advanceTimersByTimeAsync(1_000);
+      }
+    }
+    expect(shown).toEqual([[0, 1, 2, 3, 4, 5]]);
     stop.abort();
   });
 
