@@ -205,6 +205,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     announceLanded: landedSlots.announce,
     readLanded: confirmation.readLanded,
     feePayer,
+    minCollectLamports,
     metrics,
     collectTimeoutMs,
     log,

@@ -136,7 +136,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
     if (index < 0 || err !== null) return undefined;
     const before = preBalances[index]!;
     const rentMinimum = rentMinimumAt(slot);
-    const rent = before < rentMinimum ? rentMinimum - before : 0n;
+    const rent = before < rentMinimum ? rentMinimum : 0n;
     const paid = lostBy([curve, poolTokens, creatorVault, ammVault, ammVaultAuthority]) + rent;
     // The platform rounds the parts of this amount down, and the rest stays in the vault.
     const amount = paid > 0n ? postBalances[index]! - rentMinimum + paid : 0n;

@@ -10,8 +10,6 @@ import { partOf, type SharedCoin } from "./shared-coins.ts";
 const MIN_COLLECT_LAMPORTS = 100_000n;
 /** Collects leave smaller amounts in the AMM's vault. */
 const MIN_IN_AMM = 5_000n;
-/** The launch platform distributes fees only from a vault that holds at least this much. */
-const MIN_HELD = 1_781_760n;
 /** A collect moves at least this many times the rent that it pays. */
 const AMOUNT_PER_RENT = 50n;
 
@@ -49,7 +47,7 @@ export interface State {
   readonly rentMinimum: bigint;
   /** The lamports in the creator vault. */
   readonly creatorVault: bigint;
-  /** The lamports of wrapped SOL in the AMM vault. */
+  /** The lamports in the AMM vault above its rent-exempt minimum. */
   readonly ammVault: bigint;
   readonly coins: readonly CoinState[];
   /** The lamports at the address. */
@@ -123,7 +121,8 @@ export function createTimeline(
     const { sharingConfig } = coin;
     const fromAmm = shared.isInPool ? inAmm(ammVaultOf(chain, sharingConfig) + pool) : 0n;
     const held = chain.balance(sharingConfig.creatorVault) + fromAmm;
-    const rent = curve > 0n && held < rentMinimum ? rentMinimum - held : 0n;
+    // The platform pays a vault that is short of its minimum the whole minimum.
+    const rent = curve > 0n && held < rentMinimum ? rentMinimum : 0n;
     return { curve: 0n, pool: 0n, distributable: above(held + rent + curve, rentMinimum), rent };
   }
 
@@ -131,9 +130,8 @@ export function createTimeline(
     const { curve, pool, distributable, rent } = amountsOf.get(mint)!;
     const shared = sharedByMint.get(mint);
     const share = shared ? partOf(distributable, shared, address) : 0n;
-    const isEnough =
-      distributable + chain.rentExemptMinimum(0) >= MIN_HELD && share >= MIN_COLLECT_LAMPORTS;
-    return { mint, curve, pool, share: isEnough && share >= AMOUNT_PER_RENT * rent ? share : 0n };
+    const isEnough = share >= MIN_COLLECT_LAMPORTS && share >= AMOUNT_PER_RENT * rent;
+    return { mint, curve, pool, share: isEnough ? share : 0n };
   }
 
   type Since = Pick<State, "at" | "slot" | "signature">;

@@ -18,8 +18,8 @@ export function feesAt(
   return { curve: read(curve, 125), pool: read(pool, 279) };
 }
 
-/** The wrapped SOL in an account's AMM vault. */
+/** What the AMM can move from an account's AMM vault: its lamports above its rent. */
 export function ammVaultOf(chain: Chain, { ammVault }: AccountAddresses): bigint {
-  const data = chain.account(ammVault)?.data;
-  return data ? Buffer.from(data).readBigUInt64LE(64) : 0n;
+  const account = chain.account(ammVault);
+  return account ? account.lamports - chain.rentExemptMinimum(account.data.length) : 0n;
 }

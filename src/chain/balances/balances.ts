@@ -15,6 +15,7 @@ import {
   chooseSweeps,
   collectableWith,
   isRentAcceptable,
+  isWithPool,
   rentWith,
   type Sweep,
   type Vaults,
@@ -72,7 +73,7 @@ export function createBalances(needs: {
    * Why earlier collects could not move fees. Balances show these reasons; collects ignore them and
    * try again.
    */
-  findings: Pick<CoinFindings, "reasonOf" | "leftInAmm">;
+  findings: Pick<CoinFindings, "reasonOf">;
   escrowProgramId: string;
   feePayer: string;
   minCollectLamports: Lamports;
@@ -83,16 +84,16 @@ export function createBalances(needs: {
     needs;
 
   /** The fees on a wallet's coins, in the coins' order. */
-  function toFees({ address }: AccountAddresses, { coins, vaults }: WalletState): SweepableFees[] {
+  function toFees({ address }: AccountAddresses, { coins }: WalletState): SweepableFees[] {
     return coins.flatMap((coin) => {
       const { sharing, places } = coin;
       if (!sharing?.shareholders.some((shareholder) => shareholder.address === address))
-        return toCoinFees(coin, address, vaults);
+        return toCoinFees(coin, address);
       // A curve can still name a shareholder itself.
       const own = places.filter(({ account }) => account.creator === address);
       const others = places.filter((place) => !own.includes(place));
       return [
-        ...(own.length > 0 ? toCoinFees({ ...coin, places: own }, address, vaults) : []),
+        ...(own.length > 0 ? toCoinFees({ ...coin, places: own }, address) : []),
         ...toSharedFees({ ...coin, places: others }, sharing, {
           ...{ address, feePayer, minCollectLamports },
           reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
@@ -101,21 +102,9 @@ export function createBalances(needs: {
     });
   }
 
-  /** If the AMM left an amount in the vault last time, sets `ammMinimum` just above that amount. */
-  function withFindings(vaults: Vaults, ammVault: string): Vaults {
-    const leftAmount = findings.leftInAmm(ammVault);
-    return leftAmount === undefined
-      ? vaults
-      : { ...vaults, ammMinimum: toLamports(leftAmount + 1n) };
-  }
-
   function toBalanceWith({ account }: WalletWithCoins, state: WalletState): BalanceWith {
-    const vaults = withFindings(state.vaults, account.ammVault);
-    const coins = state.coins.map((coin) => ({
-      ...coin,
-      vaults: withFindings(coin.vaults, coin.addresses.sharingConfig.ammVault),
-    }));
-    const all = toFees(account, { ...state, coins, vaults });
+    const { vaults } = state;
+    const all = toFees(account, state);
     const pda = saturatingSubtract(
       state.address?.lamports ?? toLamports(0),
       unwithdrawableIn(state),
@@ -138,7 +127,7 @@ export function createBalances(needs: {
           );
           const isMoved =
             chosenSweep &&
-            !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !chosenSweep.withPool);
+            !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !isWithPool(chosenSweep));
           return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
         }),
       };

@@ -21,7 +21,7 @@ interface Finding {
   readonly tooLittle: bigint | undefined;
 }
 
-/** What a replica has learned of a coin, or of an AMM vault. Without `backoffMs`: a finding. */
+/** What a replica has learned of a coin. Without `backoffMs`: a finding. */
 const NEWS = z.object({
   id: z.string(),
   reason: z.enum(Object.keys(UNCOLLECTABLE) as [UncollectableReason]).optional(),
@@ -52,8 +52,8 @@ export type CoinFindings = ReturnType<typeof createCoinFindings>;
  * Remembers what collects have learned of coins, at all replicas: they tell each other through a
  * channel of Redis, so no lookup waits for Redis.
  *
- * For lookups, for an hour: why the last attempt to distribute a coin's shared fees, or to empty an
- * AMM vault, failed. The chain's data does not show the reason. The next collect tries again.
+ * For lookups, for an hour: why the last attempt to distribute a coin's shared fees came to
+ * nothing. The accounts that a lookup reads do not show the reason. The next collect tries again.
  *
  * For collects: coins whose sweep failed on the chain although its simulation succeeded. Such
  * failures can be repeated, and each costs a fee, so the coin backs off.
@@ -65,7 +65,7 @@ export function createCoinFindings(
   },
 ) {
   const channel = redisKeys.coinNews(feePayer);
-  /** By the coin's mint, or the vault's address. */
+  /** By the coin's mint. */
   const findings = createLruCache<string, Finding>(MAX_COINS, { ttl: REMEMBERED_MS });
   /** By mint. */
   const backoffs = createLruCache<string, Backoff>(MAX_COINS);
@@ -96,27 +96,21 @@ export function createCoinFindings(
   return {
     /**
      * Returns why the fees cannot be distributed. Undefined if no collect tried within the hour, if
-     * the last try succeeded, or if `distributable` now exceeds the amount that was too little.
+     * the last try succeeded, or if `distributable` is no longer too little.
      */
     reasonOf(mint: string, distributable: bigint): UncollectableReason | undefined {
       const { reason, tooLittle = distributable } = findings.get(mint) ?? {};
       return distributable <= tooLittle ? reason : undefined;
     },
     /**
-     * Records the result of a simulation or a landed transaction, for a coin or an AMM vault.
-     * `reason`: undefined if the fees were moved. `tooLittle`: the lamports that were not moved
-     * because they were too few.
+     * Records the result of a simulation. `reason`: undefined if the fees were moved. `tooLittle`:
+     * the most lamports that cannot be distributed, because they are too few.
      */
-    found(mintOrVault: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
-      const finding = findings.get(mintOrVault);
+    found(mint: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
+      const finding = findings.get(mint);
       if (finding?.reason === reason && (!reason || finding?.tooLittle === tooLittle)) return;
-      learn({ id: mintOrVault, reason, tooLittle });
+      learn({ id: mint, reason, tooLittle });
     },
-    /**
-     * The lamports that the AMM last left in its vault; undefined if none, or if no collect tried
-     * within the hour.
-     */
-    leftInAmm: (ammVault: string) => findings.get(ammVault)?.tooLittle,
 
     /** Makes a coin back off, because its sweep failed on the chain. */
     backOff(mint: string): void {

@@ -8,8 +8,12 @@ import {
 } from "../launchpad/coin-fees.ts";
 import type { FeeAccount, Stage } from "../launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder, type SharingConfig } from "../launchpad/sharing-config.ts";
-import { isReceiverBelowRent, type TransactionError } from "../rpc/transaction-error.ts";
-import { growthRentOf, type Distribution } from "../launchpad/choose-sweeps.ts";
+import {
+  AMM_MINIMUM,
+  isWithPool,
+  type Distribution,
+  type PlaceSweep,
+} from "../launchpad/choose-sweeps.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
 
@@ -23,13 +27,6 @@ const CALLED_PROGRAMS = [
 ];
 
 /**
- * A distribution pays nothing while the sharing config's creator vault holds fewer lamports than
- * this, rent included. The launch platform does not publish this minimum, so collects try smaller
- * amounts too, but drop no pool for one.
- */
-const MIN_HELD = 1_781_760n;
-
-/**
  * Returns an account's share of an amount. Rounds down for each entry in the config, as the launch
  * platform does.
  */
@@ -41,22 +38,6 @@ export function partOf(
   return shareholders
     .filter((shareholder) => shareholder.address === address)
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);
-}
-
-/**
- * Returns the most lamports that cannot be distributed, if a distribution fails because one of the
- * `poor` shareholders does not exist, and its part is less than the rent-exempt minimum. Undefined
- * for another error: more fees do not help.
- */
-export function tooLittleFor(
-  shareholders: readonly Shareholder[],
-  err: TransactionError,
-  poor: readonly string[],
-  rentMinimum: Lamports,
-): bigint | undefined {
-  if (!isReceiverBelowRent(err)) return undefined;
-  const share = shareholders.find(({ address, bps }) => bps > 0 && poor.includes(address));
-  return share && (rentMinimum * BigInt(ALL_BPS) - 1n) / BigInt(share.bps);
 }
 
 /**
@@ -86,8 +67,7 @@ export function toSharedFees(
   );
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
-  const isEnough = ({ distributable, amount }: Distribution) =>
-    distributable + vaults.rentMinimum >= MIN_HELD && amount >= minCollectLamports;
+  const isEnough = ({ amount }: Distribution) => amount >= minCollectLamports;
   const refusal = findReason();
   const distribution = refusal === null && curve ? toDistribution(curve) : undefined;
   const finalRefusal = distribution ? reasonNotCounted(distribution) : refusal;
@@ -101,7 +81,8 @@ export function toSharedFees(
     // The fee payer signs the distribution, so it must not be one of the shareholders. A program
     // that the transaction calls cannot be one either: a message cannot write to it.
     const refusedAddresses = [feePayer, ...CALLED_PROGRAMS];
-    return shareholders.some(({ address }) => refusedAddresses.includes(address))
+    // The platform refuses a config in which one has no share.
+    return shareholders.some(({ address, bps }) => bps === 0 || refusedAddresses.includes(address))
       ? "SHAREHOLDER_BLOCKED"
       : null;
   }
@@ -118,33 +99,33 @@ export function toSharedFees(
       ({ stage, account }) => stage === "POOL" && reasonOfPlace(account) === null,
     )?.account;
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
+    const toSweep = (stage: Stage, { waiting, topUp }: FeeAccount): PlaceSweep => ({
+      ...{ coin, stage, amount: toLamports(waiting), topUp },
+    });
+    // Nothing trades on the curve of a coin that has migrated.
+    const curves = !pool || curve.waiting > 0n ? [toSweep("CURVE", curve)] : [];
 
     function compose(fromPool?: FeeAccount): Distribution {
-      const heldAmount = toLamports(vaults.creatorVault + (fromPool ? inAmm : 0n));
-      const paidRent = curve.waiting > 0n ? saturatingSubtract(vaults.rentMinimum, heldAmount) : 0n;
+      const pools = fromPool ? [toSweep("POOL", fromPool)] : [];
+      const heldAmount = vaults.creatorVault + (fromPool ? inAmm : 0n);
+      // The AMM skips a transfer that leaves the creator vault below its minimum. Then the curve's
+      // sweep comes first, and pays the minimum.
+      const isShort = curve.waiting > 0n && heldAmount < vaults.rentMinimum;
+      const paidRent = isShort ? vaults.missingRent.CURVE : 0n;
       const distributable = saturatingSubtract(
         toLamports(heldAmount + paidRent + curve.waiting),
         vaults.rentMinimum,
       );
-      // Nothing trades on the curve of a coin that has migrated.
-      const withCurve = !pool || curve.waiting > 0n;
-      const forCurve = withCurve ? growthRentOf(curve.missingBytes, vaults) + paidRent : 0n;
-      const forPool = fromPool
-        ? growthRentOf(fromPool.missingBytes, vaults) + vaults.missingRent.POOL
-        : 0n;
+      const places = isShort ? [...curves, ...pools] : [...pools, ...curves];
+      const forPlaces = places.reduce((sum, { topUp }) => sum + topUp, 0n);
       return {
-        coin,
-        stage: "SHARED",
+        ...{ coin, stage: "SHARED", vaults, places, distributable, shareholders },
         amount: toLamports(share(distributable)),
-        growthRent: toLamports(forCurve + forPool),
-        distributable,
-        shareholders,
-        withCurve,
-        withPool: fromPool !== undefined,
+        topUp: toLamports(forPlaces + paidRent + (fromPool ? vaults.missingRent.POOL : 0n)),
       };
     }
     const withoutPool = compose();
-    if (!pool || inAmm < vaults.ammMinimum) return withoutPool;
+    if (!pool || inAmm < AMM_MINIMUM) return withoutPool;
     return { ...compose(pool), withoutPool: isEnough(withoutPool) ? withoutPool : undefined };
   }
 
@@ -174,7 +155,7 @@ export function toSharedFees(
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
     if (stage === "CURVE" || waiting === 0n) return null;
-    return vaults.ammVault + waiting < vaults.ammMinimum ? "BELOW_AMM_MINIMUM" : null;
+    return vaults.ammVault + waiting < AMM_MINIMUM ? "BELOW_AMM_MINIMUM" : null;
   }
 
   const inPlaces = places
@@ -188,7 +169,8 @@ export function toSharedFees(
       ),
     );
   // Only a distribution with the pool empties the AMM's vault.
-  const inAmm = distribution?.withPool === false ? 0n : share(vaults.ammVault);
+  const isInAmmMoved = (!distribution || isWithPool(distribution)) && vaults.ammVault > 0n;
+  const inAmm = isInAmmMoved ? share(vaults.ammVault) : 0n;
   const inVaults = share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + inAmm;
   const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT, inVaults, null)] : [];
   return [...inPlaces, ...ofVaults];

@@ -14,7 +14,7 @@ import type { Account } from "../rpc/rpc-results.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { toVaults, type Vaults } from "../launchpad/choose-sweeps.ts";
-import { readWrappedSol, TOKEN_BYTES_TO_AMOUNT } from "../launchpad/token-accounts.ts";
+import { TOKEN_BYTES_TO_AMOUNT } from "../launchpad/token-accounts.ts";
 
 /** An account, and the coins whose waiting fees are read with it. */
 export interface WalletWithCoins {
@@ -230,7 +230,7 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
  */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
-  const own = [creatorVault?.lamports, readWrappedSol(ammVault), address?.lamports];
+  const own = [creatorVault?.lamports, ammVault?.lamports, address?.lamports];
   const ofWallet = [account.address, own] as const;
   if (coins.length === 0) return [ofWallet];
   const ofCoins = coins.map(

@@ -8,10 +8,12 @@ import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.
 import type { UncollectedFees } from "../balances/balances.ts";
 import {
   collectableWith,
+  distributionsOf,
   rentOf,
   withoutAmm,
   withoutPools,
   type Sweep,
+  type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
@@ -23,13 +25,12 @@ import {
   toAffordablePrice,
 } from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { isReceiverBelowRent } from "../rpc/transaction-error.ts";
 import type { Composer } from "../units/composer.ts";
 import { blamedIn, writableOf, type CollectPart, type PlannedPart } from "../units/part.ts";
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import type { MessageBudget } from "../units/message.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
-import { createUnitLimits } from "../units/unit-limits.ts";
+import { unitLimitOf } from "../units/instruction-costs.ts";
 import { failureId, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
 import type { Payers } from "./fee-budget.ts";
@@ -60,10 +61,6 @@ export interface Signed extends AccountCost {
    * counts once.
    */
   readonly fee: Lamports;
-  /** Call when the landed transaction has moved nothing, although the simulation did. */
-  movedNothing(): void;
-  /** Records the compute units that the landed transaction used. */
-  usedUnits(units: number): void;
   /** Call when a common transaction failed or expired: its members go on in halves. */
   split(): void;
 }
@@ -85,7 +82,7 @@ export type Prepared =
 /** After this many, nothing is signed. The last one has no coins. */
 const MAX_SIMULATIONS = 3;
 /** This many accounts fit into a transaction if none of them needs the AMM's transfer. */
-const MAX_MEMBERS = 30;
+const MAX_MEMBERS = 21;
 /** How long an account waits for others while transactions are in flight. */
 const GATHER_MS = 100;
 /** How much longer, while others may soon be ready. */
@@ -133,8 +130,7 @@ export function createTransactions(needs: {
 }) {
   const { rpc, composer, feePayer, failedSimulations, log } = needs;
   const { maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
-  const { simulate, movedBy, findTooExpensive, recordBlocked } = needs.simulations;
-  const unitLimits = createUnitLimits();
+  const { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   /** By an account's address. Only accounts of one group share a transaction. */
   const groups = createLruCache<string, { readonly id: symbol }>(MAX_APART, { ttl: APART_MS });
@@ -188,8 +184,8 @@ export function createTransactions(needs: {
       setApart(some, some.length > 1 ? Symbol("half") : ALONE);
   }
 
-  const simulateParts = (parts: readonly PlannedPart[], rentMinimum: Lamports) =>
-    simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rentMinimum });
+  const simulateParts = (parts: readonly PlannedPart[], { rent, rentMinimum }: Vaults) =>
+    simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rent });
 
   const readPriceOf = (parts: readonly CollectPart[]) => readPrice(rpc, parts.flatMap(writableOf));
   const toAffordable = (price: bigint, unitLimit: number) =>
@@ -222,7 +218,7 @@ export function createTransactions(needs: {
     { unitsConsumed }: Simulated,
     terms = readTerms(members, parts),
   ) {
-    const unitLimit = unitLimits.limitOf(parts, unitsConsumed);
+    const unitLimit = unitLimitOf(parts, unitsConsumed);
     const [price, latest] = await terms;
     members.forEach(assertInTime);
     return { unitLimit, price: toAffordable(price, unitLimit), latest };
@@ -247,17 +243,16 @@ export function createTransactions(needs: {
       assertInTime(member);
       // Other coins have other prices, and what a simulation leaves out must not decide the price.
       if (part.sweeps.length === 0) earlyTerms ??= readTerms([member], [part]);
-      const simulation = await simulateParts([part], rentMinimum);
+      const simulation = await simulateParts([part], unit.vaults);
       if ("err" in simulation) {
         const blame = blamedIn(part, simulation.blamed);
-        if (isReceiverBelowRent(simulation.err) && blame.sweeps.length === 0) break;
         ({ error } = simulation);
         const failedSweeps = unit.kind === "distribution" ? part.sweeps : blame.sweeps;
         for (const sweep of failedSweeps) {
           failedMints.push(sweep.coin.mint);
           failedSimulations.failed(failureId(sweep), sweep.amount, error);
         }
-        recordBlocked(failedSweeps, simulation, rentMinimum);
+        recordBlocked(failedSweeps, simulation);
         const isAmm = blame.amm || (part.withAmm && part.sweeps.length === 0);
         if (isAmm) failedSimulations.failed(account.ammVault, vaults.ammVault, error);
         if (isAmm) [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
@@ -283,7 +278,11 @@ export function createTransactions(needs: {
         continue;
       }
       const movedAmount = movedBy(part, rentMinimum, simulation);
-      const isRefuted = simulation.mostOf(part) < part.amount;
+      for (const distribution of distributionsOf(part.sweeps))
+        await recordMinimum(distribution, simulation).catch(() => undefined);
+      // An address that would stay below its rent-exempt minimum receives nothing.
+      const isReceiverShort = part.amount < member.fees.missingRent;
+      const isRefuted = simulation.mostOf(part) < part.amount && !isReceiverShort;
       if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints, isRefuted };
       const terms = await getTerms([member], [part], simulation, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
@@ -364,7 +363,7 @@ export function createTransactions(needs: {
     }
 
     const { rentMinimum } = first.fees.vaults;
-    const simulation = await simulateParts(parts, rentMinimum);
+    const simulation = await simulateParts(parts, first.fees.vaults);
     if ("err" in simulation) {
       const culprit = plans.find(({ part }) => blamedIn(part, simulation.blamed).part);
       if (culprit) return separate([culprit]);
@@ -465,12 +464,6 @@ export function createTransactions(needs: {
       const signedPart = {
         ...{ ...cost, transaction, part, signedAt, rentMinimum },
         fee: i === firstStored ? fee : toLamports(0),
-        movedNothing: () => {
-          rpc.doubtEndpoint(simulation.endpoint);
-        },
-        usedUnits: (units: number) => {
-          unitLimits.landed(parts, units, budget.unitLimit);
-        },
         split: splitOnce,
       };
       return { kind: "signed", signed: signedPart };

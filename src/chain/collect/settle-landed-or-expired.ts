@@ -2,19 +2,13 @@ import type { Logger } from "../../observability/log.ts";
 import { memoizeByKey } from "../../store/memoize.ts";
 import type { Balances } from "../balances/balances.ts";
 import type { CoinFindings } from "../balances/coin-findings.ts";
-import { tooLittleFor } from "../balances/shared-fees.ts";
 import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import { distributionsOf } from "../launchpad/choose-sweeps.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { toDate } from "../primitives/block-time.ts";
-import { saturatingSubtract, toLamports } from "../primitives/lamports.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { TransactionOutcome } from "../rpc/outcome-checks.ts";
-import {
-  isFeePayerShort,
-  isReceiverBelowRent,
-  type TransactionError,
-} from "../rpc/transaction-error.ts";
+import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
 import type { CountedTransaction } from "../rpc/decide-outcome.ts";
 import type { Floors } from "../slots/floors.ts";
 import type { SeenTransaction } from "../slots/landing-proofs.ts";
@@ -87,6 +81,8 @@ export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
  * | failed, before it was found       | an account's is not restricted; a distribution backs off |
  * | failed, as the fee payer is short | is not restricted                                        |
  * | landed, perhaps with an error     | is not restricted                                        |
+ * | landed, moved nothing, fees wait  | backs off                                                |
+ * | landed, moved nothing, none wait  | is not restricted: somebody else collected first         |
  * | landed                            | is not restricted, and earlier restrictions end          |
  *
  * After a common transaction failed or expired, its accounts go on in halves.
@@ -95,13 +91,14 @@ export function createSettleTransaction(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
   transactions: Pick<Transactions, "rejoin" | "setAlone">;
   claims: Pick<Claims, "keepCollect">;
-  findings: Pick<CoinFindings, "succeeded" | "backOff" | "found">;
+  findings: Pick<CoinFindings, "succeeded" | "backOff">;
   failingBlocks: Pick<FailingBlocks, "failed">;
   floors: Pick<Floors, "require">;
   /** Tells the other replicas in which slot a transaction changed an account or a coin. */
   announceLanded: (address: string, slot: number) => void;
   readLanded: Confirmation["readLanded"];
   feePayer: string;
+  minCollectLamports: Lamports;
   metrics: Pick<CollectMetrics, "ended" | "collected" | "paid" | "setBalance">;
   /** Limits how long the amounts may be read. */
   collectTimeoutMs: number;
@@ -109,6 +106,7 @@ export function createSettleTransaction(needs: {
 }) {
   const { balances, transactions, claims, findings, failingBlocks, floors } = needs;
   const { announceLanded, readLanded, feePayer, metrics, collectTimeoutMs } = needs;
+  const { minCollectLamports } = needs;
 
   /** Settles the claim of a transaction that has an outcome. */
   async function settleTransaction(flightEnd: Ended, log = needs.log): Promise<TransactionEnd> {
@@ -167,10 +165,12 @@ export function createSettleTransaction(needs: {
       return collect;
     });
     const all = await Promise.allSettled(accounts.map(collectedBy));
-    if (signed && all.some((each) => each.status === "fulfilled" && each.value))
-      metrics.ended("collected");
-    else if (all.every((each) => each.status === "fulfilled")) signed?.movedNothing();
-    claim.settle({ slot, hasFailed: false, isNextPlain: false });
+    const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
+    // Who follows another replica's transaction leaves this to the signer.
+    const hasFailed = isVain ? signed && isRefused(flightEnd, signed, landedTransaction) : false;
+    claim.settle({ slot, hasFailed, isNextPlain: false });
+    if (hasFailed) return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);
+    if (signed && !isVain) metrics.ended("collected");
     const movedCoins = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
       : mints.map((mint) => ({ mint }));
@@ -182,6 +182,23 @@ export function createSettleTransaction(needs: {
       moved: movedCoins,
       collectedBy,
     };
+  }
+
+  /**
+   * Whether a transaction that moved nothing has left what is worth a collect in the unit's vault:
+   * then a receiver could not take its part. An empty vault means that somebody else collected
+   * first.
+   */
+  function isRefused(
+    { key, account, transaction }: Ended,
+    signed: Signed,
+    landedTransaction: CountedTransaction | undefined,
+  ): boolean {
+    const [mint] = transaction.sweptMints ?? [];
+    const isDistribution = key !== account.address && mint !== undefined;
+    const { creatorVault } = isDistribution ? coinAddressesOf(mint).sharingConfig : account;
+    const { after } = landedTransaction?.balances.get(creatorVault) ?? {};
+    return after !== undefined && after >= signed.rentMinimum + minCollectLamports;
   }
 
   /** Settles the claim of a transaction that failed on the chain. */
@@ -218,13 +235,6 @@ export function createSettleTransaction(needs: {
       for (const mint of culprits) findings.backOff(mint);
       claim.settle({ slot, isSingly: culprits.length === 0 });
     } else {
-      // Only this error proves that a shareholder is at fault. Other errors may mean that
-      // distributions were paused.
-      if (signed && isReceiverBelowRent(err))
-        for (const { coin, shareholders } of distributionsOf(signed.part.sweeps)) {
-          const tooLittle = tooLittleFor(shareholders, err, blamedAccounts, signed.rentMinimum);
-          findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
-        }
       claim.settle({ slot, hasFailed: true });
     }
     const namedMints = culprits.length > 0 ? culprits : mints;
@@ -245,7 +255,6 @@ export function createSettleTransaction(needs: {
         : signedPart.fee,
     );
     if (!landedTransaction) return;
-    signedPart.usedUnits(landedTransaction.unitsConsumed);
     const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
     if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
     if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;

@@ -77,7 +77,7 @@ export const COLLECT_FAILURES = {
   /** The account's last transaction failed on the chain. */
   "backing-off": failure({
     answer: sayWhen(
-      "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent.",
+      "The account's last transaction failed on the chain, or moved nothing, although its simulation succeeded, so no new one was sent.",
     ),
   }),
   /**
@@ -86,7 +86,7 @@ export const COLLECT_FAILURES = {
    */
   "coins-backing-off": failure({
     answer: sayWhen(
-      "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent.",
+      "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent.",
     ),
   }),
   /**
@@ -169,6 +169,16 @@ export const COLLECT_FAILURES = {
     hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
   }),
   /**
+   * The transaction landed without effect while the vault holds the fees: the launch platform pays
+   * no receiver that would stay below its rent-exempt minimum. It was emptied after the simulation.
+   */
+  "nothing-received": failure<Signed>({
+    answer: ({ signature }) => ({
+      message: `Transaction ${signature} landed, but moved nothing: the account's address, or another account that shares the coin's fees, was emptied just before, and could not receive its part. The fees still wait. Try again later.`,
+    }),
+    hint: "a receiver of fees was emptied between a collect's simulation and its landing, which costs a fee: the account, or the coin, backs off",
+  }),
+  /**
    * The transaction landed, but the amounts that it moved cannot be read, or the endpoints do not
    * agree on them.
    */
@@ -219,9 +229,12 @@ export class CollectError extends Error {
   }
 }
 
+/** The kinds whose transaction has certainly moved nothing to the account. */
+const MOVED_NOTHING: readonly Kind[] = ["expired", "failed-on-chain", "nothing-received"];
+
 /** Whether an error names a transaction that may have moved fees. */
 export function mayHaveMoved(error: unknown): error is CollectError {
   if (!(error instanceof CollectError) || !("signature" in error.failure)) return false;
   const { kind, signature } = error.failure;
-  return signature !== undefined && kind !== "expired" && kind !== "failed-on-chain";
+  return signature !== undefined && !MOVED_NOTHING.includes(kind);
 }

@@ -10,25 +10,26 @@ import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 export interface Vaults {
   /** All lamports of the creator vault. */
   readonly creatorVault: Lamports;
-  /** The wrapped SOL in the AMM's vault. */
-  readonly ammVault: Lamports;
   /**
-   * The lamports that a vault lacks to be rent-exempt: `CURVE` for the creator vault, `POOL` for
-   * the AMM's vault. The first sweep to the vault pays them.
+   * The lamports in the AMM's vault above its rent-exempt minimum, which the AMM's transfer moves:
+   * the wrapped SOL, and what older, higher rent has left. Negative if rent has risen.
+   */
+  readonly ammVault: bigint;
+  /**
+   * What the first sweep to a vault pays: `CURVE` for the creator vault, `POOL` for the AMM's
+   * vault. The platform pays a creator vault that is short of its minimum the whole minimum.
    */
   readonly missingRent: Readonly<Record<Stage, Lamports>>;
   /** The creator vault's rent-exempt minimum, which a collect leaves in the vault. */
   readonly rentMinimum: Lamports;
   readonly rent: Rent;
-  /** The AMM's vault is emptied only if it holds at least this much. */
-  readonly ammMinimum: Lamports;
 }
 
 /**
  * Smaller amounts, which anyone can send, are not worth the AMM's transfer: it makes transactions
  * larger.
  */
-const AMM_MINIMUM = toLamports(5_000);
+export const AMM_MINIMUM = 5_000n;
 
 /** Decodes the vaults of an account, or of a sharing config. */
 export function toVaults(
@@ -38,21 +39,18 @@ export function toVaults(
 ): Vaults {
   const rentMinimum = rentMinimumOf(rent, 0);
   const lamports = creatorVault?.lamports ?? toLamports(0);
-  const wrappedSol = readWrappedSol(ammVault);
-  const ofToken = saturatingSubtract(
-    rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES),
-    ammVault?.lamports ?? toLamports(0),
-  );
+  const inAmmVault = ammVault?.lamports ?? toLamports(0);
+  const ofToken = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
+  const hasAmmVault = readWrappedSol(ammVault) !== undefined;
   return {
     creatorVault: lamports,
-    ammVault: wrappedSol ?? toLamports(0),
+    ammVault: hasAmmVault ? inAmmVault - ofToken : 0n,
     missingRent: {
-      CURVE: saturatingSubtract(rentMinimum, lamports),
-      POOL: wrappedSol === undefined ? ofToken : toLamports(0),
+      CURVE: lamports < rentMinimum ? rentMinimum : toLamports(0),
+      POOL: hasAmmVault ? toLamports(0) : saturatingSubtract(ofToken, inAmmVault),
     },
     rentMinimum,
     rent,
-    ammMinimum: AMM_MINIMUM,
   };
 }
 
@@ -61,30 +59,32 @@ export interface PlaceSweep {
   readonly coin: CoinAddresses;
   readonly stage: Stage;
   readonly amount: Lamports;
-  /** The rent that the payer pays to grow an account of an older, shorter layout. */
-  readonly growthRent: Lamports;
+  /** The rent that the payer pays for the curve or pool itself: see `FeeAccount.topUp`. */
+  readonly topUp: Lamports;
 }
 
 /**
  * Sweeps a shared coin's curve and pool, then distributes the fees to all shareholders. `amount`:
- * what this account receives, which alone must justify the collect's cost. `growthRent`: includes
- * the rent of missing vaults.
+ * what this account receives, which alone must justify the collect's cost. `topUp`: includes the
+ * rent of the sharing config's vaults.
  */
 export interface Distribution extends Omit<PlaceSweep, "stage"> {
   readonly stage: "SHARED";
+  /** The sharing config's vaults. */
+  readonly vaults: Vaults;
   /** What all shareholders together receive, plus the remainder of rounding. */
   readonly distributable: Lamports;
   /** In the sharing config's order. */
   readonly shareholders: readonly Shareholder[];
   /**
-   * Whether the curve is swept: always before the coin migrates, because a trade can add fees at
-   * any moment.
+   * The sweeps of the curve and of the pool, in order; the AMM's transfer follows the pool's. The
+   * curve is swept before the coin migrates, because a trade can add fees at any moment, or if fees
+   * wait on it.
    */
-  readonly withCurve: boolean;
-  /** Whether the coin's pool is swept, and the sharing config's AMM vault emptied. */
-  readonly withPool: boolean;
+  readonly places: readonly PlaceSweep[];
   /**
-   * With `withPool`: the same distribution without the pool. It is smaller, and may need less rent.
+   * If the pool is swept: the same distribution without it, and without the AMM's transfer. It is
+   * smaller, and may need less rent.
    */
   readonly withoutPool?: Distribution | undefined;
 }
@@ -109,16 +109,11 @@ export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
   return rent * MIN_AMOUNT_PER_RENT <= amount;
 }
 
-/** Returns the rent to add `bytes` to an account. Rent is linear in the size. */
-export function growthRentOf(bytes: number, { rent, rentMinimum }: Vaults): Lamports {
-  return saturatingSubtract(rentMinimumOf(rent, bytes), rentMinimum);
-}
-
 /**
  * Chooses the sweeps of a collect, the largest first, as long as they `fit` together. Balances also
  * use this function, to show what a collect would move. A sweep's rent must be acceptable and at
  * most `maxRentLamports`; the first sweep to a vault pays for that vault. Omits sweeps to the AMM's
- * vault if the vault would stay below `ammMinimum`.
+ * vault if the AMM would not empty it.
  */
 export function chooseSweeps(
   sweeps: readonly Sweep[],
@@ -164,12 +159,20 @@ export function chooseSweeps(
 }
 
 /**
- * Returns the lamports that the AMM moves to the creator vault after the sweeps; 0 for less than
- * `ammMinimum`.
+ * Returns the lamports that the AMM moves to the creator vault after the sweeps. 0 for less than
+ * {@link AMM_MINIMUM}, or if the AMM skips the transfer, because the creator vault would stay below
+ * its minimum.
  */
-export function inAmm(sweeps: readonly Sweep[], { ammVault, ammMinimum }: Vaults): Lamports {
-  const amount = ammVault + amountOf("POOL", sweeps);
-  return toLamports(amount >= ammMinimum ? amount : 0n);
+export function inAmm(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
+  const amount = vaults.ammVault + amountOf("POOL", sweeps);
+  const isSkipped = inCreatorVaultWith(sweeps, vaults) + amount < vaults.rentMinimum;
+  return toLamports(amount < AMM_MINIMUM || isSkipped ? 0n : amount);
+}
+
+/** Returns the lamports of the creator vault after the curves' sweeps, rent included. */
+function inCreatorVaultWith(sweeps: readonly Sweep[], vaults: Vaults): bigint {
+  const sweptAmount = amountOf("CURVE", sweeps);
+  return vaults.creatorVault + sweptAmount + (sweptAmount > 0n ? vaults.missingRent.CURVE : 0n);
 }
 
 /** Returns the lamports that a collect with these sweeps moves to the address. */
@@ -183,10 +186,8 @@ export function collectableWith(sweeps: readonly Sweep[], vaults: Vaults): Lampo
 
 /** Returns the part of {@link collectableWith} that comes from the account's own vaults. */
 export function inVaultsWith(sweeps: readonly Sweep[], vaults: Vaults): Lamports {
-  const swept = amountOf("CURVE", sweeps);
-  const paidRent = swept > 0n ? vaults.missingRent.CURVE : 0n;
   return saturatingSubtract(
-    toLamports(vaults.creatorVault + paidRent + swept + inAmm(sweeps, vaults)),
+    toLamports(inCreatorVaultWith(sweeps, vaults) + inAmm(sweeps, vaults)),
     vaults.rentMinimum,
   );
 }
@@ -197,21 +198,18 @@ export function rentOf(sweeps: readonly ChosenSweep[]): Lamports {
 }
 
 /**
- * Returns the rent that a sweep costs: to grow accounts, and to fund its vault if `missingRent` is
+ * Returns the rent that a sweep costs: for the curve or pool, and for its vault if `missingRent` is
  * above 0.
  */
-export function rentWith(
-  missingRent: Vaults["missingRent"],
-  { stage, growthRent }: Sweep,
-): Lamports {
-  return toLamports(growthRent + (stage === "SHARED" ? 0n : missingRent[stage]));
+export function rentWith(missingRent: Vaults["missingRent"], { stage, topUp }: Sweep): Lamports {
+  return toLamports(topUp + (stage === "SHARED" ? 0n : missingRent[stage]));
 }
 
 export function sweepsOf<S extends Sweep>(stage: Stage, sweeps: readonly S[]): (S & PlaceSweep)[] {
   return sweeps.filter((sweep): sweep is S & PlaceSweep => sweep.stage === stage);
 }
 
-export const withoutAmm = (vaults: Vaults): Vaults => ({ ...vaults, ammVault: toLamports(0) });
+export const withoutAmm = (vaults: Vaults): Vaults => ({ ...vaults, ammVault: 0n });
 
 /** Returns the sweeps that add nothing to the account's AMM vault. */
 export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
@@ -219,6 +217,10 @@ export function withoutPools<S extends Sweep>(sweeps: readonly S[]): S[] {
 }
 
 export const isPlaceSweep = (sweep: Sweep): sweep is PlaceSweep => sweep.stage !== "SHARED";
+
+/** Whether a distribution sweeps the coin's pool, and empties the sharing config's AMM vault. */
+export const isWithPool = ({ places }: Distribution): boolean =>
+  sweepsOf("POOL", places).length > 0;
 
 export function distributionsOf<S extends Sweep>(sweeps: readonly S[]): (S & Distribution)[] {
   return sweeps.filter((sweep): sweep is S & Distribution => sweep.stage === "SHARED");

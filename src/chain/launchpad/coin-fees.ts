@@ -1,7 +1,7 @@
 import { toLamports } from "../primitives/lamports.ts";
 import type { Rent } from "../primitives/rent.ts";
 import type { Accounts } from "../rpc/read-accounts.ts";
-import { growthRentOf, toVaults, type Sweep, type Vaults } from "./choose-sweeps.ts";
+import { toVaults, type Sweep, type Vaults } from "./choose-sweeps.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 import type { CoinAddresses } from "./coin-addresses.ts";
 import { decodeFeeAccount, PLACES, STAGES, type FeeAccount, type Stage } from "./fee-accounts.ts";
@@ -25,9 +25,9 @@ export const UNCOLLECTABLE = {
   BELOW_AMM_MINIMUM: "The fees in the AMM are below its minimum: collect again after more trading.",
   PAUSED: "The launch platform has paused the distribution of the coin's shared fees.",
   BELOW_SHARING_MINIMUM:
-    "The coin's shared fees are below the launch platform's minimum, or the account's share is below that of a collect: collect again after more trading.",
+    "The account's share is below the minimum of a collect, or the part of another account that shares the coin's fees would leave it below its rent-exempt minimum, and a distribution pays all or none: collect again after more trading.",
   SHAREHOLDER_BLOCKED:
-    "Another account that shares the coin's fees cannot receive its part now, and a distribution pays all or none.",
+    "Another account that shares the coin's fees is a program, or has no share, so the launch platform refuses the distribution.",
 } as const;
 
 export type UncollectableReason = keyof typeof UNCOLLECTABLE;
@@ -97,7 +97,7 @@ export function decodeCoin(
   const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
   const ofPlaces = { curve, pool };
   const read = STAGES.flatMap((stage): CoinPlace[] => {
-    const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account]);
+    const account = decodeFeeAccount(stage, ofPlaces[PLACES[stage].account], rent);
     return account ? [{ stage, account, isUnread: false }] : [];
   });
   const [first] = read;
@@ -112,11 +112,10 @@ export function decodeCoin(
 
 /**
  * Returns a coin's fees for an account that does not share them. `creator`: the account's address,
- * in base58. `vaults`: the account's vaults. Returns an entry each for the curve and the pool, or a
- * `NO_SUCH_COIN` entry if neither exists. If there is a pool, the curve has an entry only while
- * fees wait on the curve.
+ * in base58. Returns an entry each for the curve and the pool, or a `NO_SUCH_COIN` entry if neither
+ * exists. If there is a pool, the curve has an entry only while fees wait on the curve.
  */
-export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): SweepableFees[] {
+export function toCoinFees(coin: Coin, creator: string): SweepableFees[] {
   const { addresses, places } = coin;
   const { mint } = addresses;
   const fees = places
@@ -124,14 +123,13 @@ export function toCoinFees(coin: Coin, creator: string, vaults: Vaults): Sweepab
     .map(({ stage, account, isUnread }) => {
       const { quoteMint, waiting } = account;
       const reason = reasonOf(addresses, account, creator);
-      const growthRent = growthRentOf(account.missingBytes, vaults);
       return {
         ...{ mint, stage, quoteMint, reason },
         amount: isUnread ? null : waiting,
         shareBps: account.creator === creator ? ALL_BPS : 0,
         sweep:
           reason === null
-            ? { coin: addresses, stage, amount: toLamports(waiting), growthRent }
+            ? { coin: addresses, stage, amount: toLamports(waiting), topUp: account.topUp }
             : undefined,
       };
     });

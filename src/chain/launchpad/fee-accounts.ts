@@ -1,5 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { keyAt } from "../primitives/derive-address.ts";
+import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { WRAPPED_SOL_MINT } from "./token-accounts.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "./program-ids.ts";
@@ -21,7 +23,7 @@ interface Place {
 
 /**
  * Offsets of fields in an account's data, which begins with the discriminator. `bytes`: the newest
- * layout's size.
+ * layout's size. `bytesWithFee`: a shorter account has no creator fee, whatever its bytes say.
  */
 interface Layout {
   readonly discriminator: Buffer;
@@ -33,6 +35,12 @@ interface Layout {
   readonly isHolderReward: number;
   /** The waiting creator fee, a little-endian u64 in the smallest unit of the quote mint. */
   readonly creatorFee: number;
+  /**
+   * Other amounts in a curve's lamports: its reserves, and the platform's own fees. A pool keeps
+   * its amounts in token accounts.
+   */
+  readonly otherAmounts: readonly number[];
+  readonly bytesWithFee: number;
   readonly bytes: number;
 }
 
@@ -54,6 +62,8 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
       quoteMint: 83,
       isHolderReward: 124,
       creatorFee: 125,
+      otherAmounts: [32, 133],
+      bytesWithFee: 141,
       bytes: 166,
     },
   },
@@ -67,6 +77,8 @@ export const PLACES: Readonly<Record<Stage, Place>> = {
       isCashback: 244,
       isHolderReward: 270,
       creatorFee: 279,
+      otherAmounts: [],
+      bytesWithFee: 287,
       bytes: 287,
     },
   },
@@ -96,8 +108,11 @@ export interface FeeAccount {
   readonly isCashback: boolean;
   /** The fees go to holders. */
   readonly isHolderReward: boolean;
-  /** How many bytes a sweep adds to reach the newest layout, at the payer's expense. */
-  readonly missingBytes: number;
+  /**
+   * The lamports that a sweep's payer adds, so that the account is rent-exempt in the newest layout
+   * beside the amounts that it holds.
+   */
+  readonly topUp: Lamports;
 }
 
 /** Where a pool has its coin's mint. */
@@ -122,7 +137,8 @@ export function decodePoolMints(
 /** Decodes a curve or pool; undefined for any other account. */
 export function decodeFeeAccount(
   stage: Stage,
-  account: Pick<Account, "owner" | "data"> | undefined,
+  account: Pick<Account, "owner" | "data" | "lamports" | "space"> | undefined,
+  rent: Rent,
 ): FeeAccount | undefined {
   const { program, layout } = PLACES[stage];
   if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
@@ -130,7 +146,9 @@ export function decodeFeeAccount(
   }
   const data = Buffer.alloc(layout.bytes);
   account.data.copy(data);
+  if (account.data.length < layout.bytesWithFee) data.fill(0, layout.creatorFee);
   const quoteMint = keyAt(data, layout.quoteMint);
+  const amounts = [layout.creatorFee, ...layout.otherAmounts].map((at) => data.readBigUInt64LE(at));
   return {
     creator: keyAt(data, layout.creator),
     // A curve has the default key instead of a mint if the coin trades in SOL.
@@ -139,6 +157,25 @@ export function decodeFeeAccount(
     isComplete: layout.isComplete !== undefined && data[layout.isComplete] !== 0,
     isCashback: data[layout.isCashback] !== 0,
     isHolderReward: data[layout.isHolderReward] !== 0,
-    missingBytes: Math.max(0, layout.bytes - account.data.length),
+    topUp: topUpOf(
+      layout,
+      account,
+      rent,
+      amounts.reduce((sum, amount) => sum + amount),
+    ),
   };
+}
+
+/** A pool that is long enough is never topped up; a curve is, but by no more than its minimum. */
+function topUpOf(
+  { bytes, otherAmounts }: Layout,
+  { lamports, data, space = data.length }: Pick<Account, "data" | "lamports" | "space">,
+  rent: Rent,
+  amount: bigint,
+): Lamports {
+  const isPool = otherAmounts.length === 0;
+  if (isPool && space >= bytes) return toLamports(0);
+  const minimum = rentMinimumOf(rent, Math.max(bytes, space));
+  const missing = saturatingSubtract(toLamports(minimum + (isPool ? 0n : amount)), lamports);
+  return missing < minimum ? missing : minimum;
 }

@@ -10,7 +10,7 @@ const DOUBT_MS = 600_000;
 export type EndpointDoubt = ReturnType<typeof createEndpointDoubt>;
 
 /**
- * Remembers the endpoint whose answer last led to a transaction that came to nothing. It is asked
+ * Remembers the endpoint whose blockhash last led to a transaction that did not land. It is asked
  * last for what prepares the next transactions, for ten minutes: only the order changes.
  */
 export function createEndpointDoubt() {

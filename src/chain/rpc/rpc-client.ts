@@ -89,8 +89,6 @@ export function createRpc(
     genesisHash,
     problems,
     readAccounts,
-    /** Call when a transaction came to nothing because of what the endpoint returned. */
-    doubtEndpoint: doubt.cast,
     /** The number of configured endpoints; equal URLs count once. */
     endpointCount: endpoints.length,
 

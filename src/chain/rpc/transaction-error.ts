@@ -14,12 +14,6 @@ export function isFeePayerShort(err: TransactionError): boolean {
   return accountBelowRent(err) === 0;
 }
 
-/** Whether an account other than the fee payer would end below the rent-exempt minimum. */
-export function isReceiverBelowRent(err: TransactionError): boolean {
-  const index = accountBelowRent(err);
-  return index !== undefined && index !== 0;
-}
-
 /**
  * The index of the instruction that failed; undefined if the transaction failed for another reason.
  */

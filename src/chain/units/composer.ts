@@ -1,14 +1,12 @@
 import { PublicKey, SystemProgram } from "@solana/web3.js";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import { toLamports, type Lamports } from "../primitives/lamports.ts";
+import type { Lamports } from "../primitives/lamports.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
 import {
   collectCreatorFee,
   distributeCreatorFees,
   fromTransactionInstruction,
   SWEEPS,
-  sweepCurve,
-  sweepPool,
   transferCreatorFeesToPump,
   type Instruction,
 } from "../launchpad/instructions.ts";
@@ -20,13 +18,14 @@ import {
   inVaultsWith,
   rentOf,
   sweepsOf,
+  withoutAmm,
   type Distribution,
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
-import { compileMessage, fitsMessage, MAX_UNIT_LIMIT, type MessageBudget } from "./message.ts";
+import { compileMessage, fitsMessage, type MessageBudget } from "./message.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
-import { leastUnitsOf } from "./unit-limits.ts";
+import { canRun } from "./instruction-costs.ts";
 
 /** What differs between transactions with the same parts, besides the blockhash. */
 export interface TransactionTerms extends MessageBudget {
@@ -72,13 +71,13 @@ export function createComposer(needs: {
   }
 
   /** Sweeps first, because a distribution fails while fees wait on the curve. */
-  function distribute({ coin, shareholders, withCurve, withPool }: Distribution): Instruction[] {
+  function distribute({ coin, shareholders, places }: Distribution): Instruction[] {
     const { sharingConfig } = coin;
     return [
-      ...(withPool
-        ? [sweepPool(feePayer, sharingConfig, coin), transferCreatorFeesToPump(sharingConfig)]
-        : []),
-      ...(withCurve ? [sweepCurve(feePayer, sharingConfig, coin)] : []),
+      ...places.flatMap(({ stage }) => [
+        SWEEPS[stage](feePayer, sharingConfig, coin),
+        ...(stage === "POOL" ? [transferCreatorFeesToPump(sharingConfig)] : []),
+      ]),
       distributeCreatorFees(
         coin,
         shareholders.map(({ address }) => address),
@@ -106,10 +105,7 @@ export function createComposer(needs: {
    * times as long.
    */
   function fits(parts: readonly CollectPart[]): boolean {
-    return (
-      leastUnitsOf(parts) <= MAX_UNIT_LIMIT &&
-      fitsMessage(feePayer, instructionsOf(parts, someGuard))
-    );
+    return canRun(parts) && fitsMessage(feePayer, instructionsOf(parts, someGuard));
   }
 
   /**
@@ -125,20 +121,20 @@ export function createComposer(needs: {
       const withAmm = sweepsOf("POOL", some).length > 0 || inAmm(some, vaults) > 0n;
       return (
         rentOf(some) <= maxRentLamports &&
-        fits([{ account, sweeps: some, withAmm, withVaults: true }])
+        fits([{ account, vaults, sweeps: some, withAmm, withVaults: true }])
       );
     });
     const amount = collectableWith(chosenSweeps, vaults);
     if (vaults.ammVault > 0n) {
       // Without the AMM's transfer, the message may have room for a larger sweep.
-      const withoutAmm = { ...vaults, ammVault: toLamports(0) };
-      const other = choosePart(account, sweeps, withoutAmm);
-      if (other && collectableWith(other.sweeps, withoutAmm) > amount) return other;
+      const other = choosePart(account, sweeps, withoutAmm(vaults));
+      if (other && other.amount > amount) return other;
     }
     if (amount < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosenSweeps, vaults) > 0n;
     return {
       account,
+      vaults,
       sweeps: chosenSweeps,
       withAmm: withVaults && inAmm(chosenSweeps, vaults) > 0n,
       withVaults,

@@ -23,14 +23,12 @@ export interface MessageBudget {
 type KitMessage = Parameters<typeof compileTransactionMessage>[0];
 type Address = KitMessage["feePayer"]["address"];
 
-/** The most compute units that a transaction may request. */
-export const MAX_UNIT_LIMIT = 1_400_000;
 /**
  * The most bytes of account data that the chain lets a transaction load. With a smaller limit,
  * anyone could make a transaction fail by enlarging one of its accounts.
  */
 export const LOADED_DATA_LIMIT = 64 * 1024 * 1024;
-/** The most accounts, and the most instructions, of a transaction. Source: SIMD-0385. */
+/** The most accounts of a transaction. Source: SIMD-0385. */
 const MAX_ACCOUNTS = 64;
 /** Source: SIMD-0385. */
 const MAX_BYTES = 4_096;
@@ -86,7 +84,7 @@ export function fitsMessage(feePayer: string, instructions: readonly Instruction
     bytes += INSTRUCTION_BYTES + accounts.length + data.length;
   }
   bytes += KEY_BYTES * keys.size;
-  return bytes <= MAX_BYTES && keys.size <= MAX_ACCOUNTS && instructions.length <= MAX_ACCOUNTS;
+  return bytes <= MAX_BYTES && keys.size <= MAX_ACCOUNTS;
 }
 
 /** Encodes a transaction in base64. Without `signature`, it can only be simulated. */

@@ -1,5 +1,10 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { ChosenSweep, Sweep } from "../launchpad/choose-sweeps.ts";
+import {
+  isWithPool,
+  type ChosenSweep,
+  type Sweep,
+  type Vaults,
+} from "../launchpad/choose-sweeps.ts";
 import { PLACES } from "../launchpad/fee-accounts.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 
@@ -9,6 +14,8 @@ import type { Lamports } from "../primitives/lamports.ts";
  */
 export interface CollectPart {
   readonly account: AccountAddresses;
+  /** The account's vaults, as read. */
+  readonly vaults: Vaults;
   readonly sweeps: readonly ChosenSweep[];
   readonly withAmm: boolean;
   /** False if there are only distributions, which pay the address directly. */
@@ -72,6 +79,6 @@ function writtenBy(sweep: Sweep): string[] {
   const { curve, pool, sharingConfig } = coin;
   return [
     ...[curve, sharingConfig.creatorVault],
-    ...(sweep.withPool ? [pool, sharingConfig.ammVault] : []),
+    ...(isWithPool(sweep) ? [pool, sharingConfig.ammVault] : []),
   ];
 }

@@ -2,11 +2,15 @@ import type { CoinFindings } from "../balances/coin-findings.ts";
 import {
   distributionsOf,
   isRentAcceptable,
+  isWithPool,
   rentOf,
+  type Distribution,
   type Sweep,
 } from "../launchpad/choose-sweeps.ts";
+import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Endpoint } from "../rpc/rpc-endpoint.ts";
@@ -14,22 +18,17 @@ import type { Simulation } from "../rpc/simulate-transaction.ts";
 import {
   failedInstruction,
   isFeePayerShort,
-  isReceiverBelowRent,
   isTooLarge,
   type TransactionError,
 } from "../rpc/transaction-error.ts";
-import { partOf, tooLittleFor } from "../balances/shared-fees.ts";
+import { partOf } from "../balances/shared-fees.ts";
+import { leastDistribution } from "../launchpad/platform-model.ts";
 import type { Floors } from "../slots/floors.ts";
-import { readWrappedSol } from "../launchpad/token-accounts.ts";
+import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
+import { MAX_UNIT_LIMIT } from "./instruction-costs.ts";
 import type { Composer, TransactionTerms } from "./composer.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
-import {
-  accountKeysOf,
-  accountsBlamedBy,
-  MAX_UNIT_LIMIT,
-  messageOf,
-  toTransaction,
-} from "./message.ts";
+import { accountKeysOf, accountsBlamedBy, messageOf, toTransaction } from "./message.ts";
 
 /** A simulated transaction that succeeds. */
 export interface Simulated {
@@ -89,21 +88,18 @@ export function createSimulations(needs: {
 
   /**
    * Simulates a transaction of one or several parts. With fewer lamports than `leastLeft` after it,
-   * the fee payer counts as short. `rentMinimum`: what an emptied vault keeps. A message that
-   * cannot be compiled counts as a failed simulation. Rejects with an {@link RpcError}, or with a
-   * {@link CollectError} `fee-payer-short`.
+   * the fee payer counts as short. A message that cannot be compiled counts as a failed
+   * simulation. Rejects with an {@link RpcError}, or with a {@link CollectError} `fee-payer-short`.
    */
   async function simulate(
     parts: readonly PlannedPart[],
-    { leastLeft, rentMinimum }: { leastLeft: bigint; rentMinimum: Lamports },
+    { leastLeft, rent: rentRate }: { leastLeft: bigint; rent: Rent },
   ): Promise<Simulated | FailedSimulation> {
     const sweeps = parts.flatMap((part) => part.sweeps);
     const distributions = distributionsOf(sweeps);
     const ammVaults = [
       ...parts.filter(({ withAmm }) => withAmm).map(({ account }) => account.ammVault),
-      ...distributions
-        .filter(({ withPool }) => withPool)
-        .map(({ coin }) => coin.sharingConfig.ammVault),
+      ...distributions.filter(isWithPool).map(({ coin }) => coin.sharingConfig.ammVault),
     ];
     const base64 = composeSimulation(parts);
     if (base64 === undefined) return toFailure("SanitizeFailure", [], "");
@@ -113,6 +109,16 @@ export function createSimulations(needs: {
     ];
     /** The remainders of rounded shares, at most. */
     const remainders = distributions.reduce((sum, each) => sum + each.shareholders.length, 0);
+
+    // What emptied vaults keep.
+    const rentMinimum = rentMinimumOf(rentRate, 0);
+    const ammReserve = rentMinimumOf(rentRate, TOKEN_ACCOUNT_BYTES);
+    /** Returns what the AMM's transfer left, if it was skipped. */
+    const leftIn = (accounts: Succeeding["accounts"], ammVault: string): Lamports => {
+      const account = accounts.get(ammVault);
+      const isThere = account && readWrappedSol(account) !== undefined;
+      return isThere ? saturatingSubtract(account.lamports, ammReserve) : toLamports(0);
+    };
 
     const accountKeys = accountKeysOf(base64) ?? [];
     const beforeIn = ({ preBalances }: Succeeding, address: string) =>
@@ -139,10 +145,7 @@ export function createSimulations(needs: {
         (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
         0n,
       );
-      const inAmm = ammVaults.reduce(
-        (sum, vault) => sum + (readWrappedSol(accounts.get(vault)) ?? 0n),
-        0n,
-      );
+      const inAmm = ammVaults.reduce((sum, vault) => sum + leftIn(accounts, vault), 0n);
       const missing = parts.reduce((sum, part) => sum + part.amount - mostIn(simulation, part), 0n);
       const rent = rentIn(beforeIn(simulation, feePayer) ?? left, left);
       return (
@@ -165,18 +168,12 @@ export function createSimulations(needs: {
     const before = beforeIn(simulation, feePayer) ?? read ?? left;
     const most =
       read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
-    for (const each of ammVaults) {
-      const inVault = readWrappedSol(accounts.get(each)) ?? toLamports(0);
-      findings.found(each, inVault > 0n ? "BELOW_AMM_MINIMUM" : undefined, inVault);
-    }
     return {
       endpoint,
       unitsConsumed,
       after: (address) => accounts.get(address)!.lamports,
       mostOf: (part) => mostIn(simulation, part),
-      leftInAmm: new Map<string, Lamports>(
-        ammVaults.map((each) => [each, readWrappedSol(accounts.get(each)) ?? toLamports(0)]),
-      ),
+      leftInAmm: new Map(ammVaults.map((vault) => [vault, leftIn(accounts, vault)])),
       rent: rentIn(before, left),
       left,
       certainlyLeft: most < left ? most : left,
@@ -206,16 +203,9 @@ export function createSimulations(needs: {
     const [distribution] = distributionsOf(sweeps);
     if (distribution) {
       const { coin, shareholders, distributable } = distribution;
-      const { sharingConfig } = coin;
-      // The vaults still hold amounts below the platform's minimum.
-      const heldAmount = saturatingSubtract(after(sharingConfig.creatorVault), rentMinimum);
-      const leftAmount = toLamports(heldAmount + (leftInAmm.get(sharingConfig.ammVault) ?? 0n));
+      const inAmm = leftInAmm.get(coin.sharingConfig.ammVault) ?? 0n;
+      const leftAmount = toLamports(undistributedIn(coin, rentMinimum, simulation) + inAmm);
       const distributedAmount = saturatingSubtract(distributable, leftAmount);
-      findings.found(
-        coin.mint,
-        distributedAmount < minCollectLamports ? "BELOW_SHARING_MINIMUM" : undefined,
-        leftAmount,
-      );
       return toLamports(partOf(distributedAmount, shareholders, address));
     }
     // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
@@ -225,6 +215,35 @@ export function createSimulations(needs: {
     const lostAmount = saturatingSubtract(part.amount, toLamports(keptAmount));
     const most = mostOf(part);
     return lostAmount < most ? lostAmount : most;
+  }
+
+  /** Returns what a simulated distribution leaves in the sharing config's creator vault. */
+  const undistributedIn = (
+    { sharingConfig }: CoinAddresses,
+    rentMinimum: Lamports,
+    { after }: Simulated,
+  ): Lamports => saturatingSubtract(after(sharingConfig.creatorVault), rentMinimum);
+
+  /**
+   * Remembers for lookups whether a simulated distribution pays. If it leaves what is worth a
+   * collect, reads the shareholders for the minimum.
+   */
+  async function recordMinimum(
+    { coin, shareholders, vaults: { rent, rentMinimum } }: Distribution,
+    simulation: Simulated,
+  ): Promise<void> {
+    const leftAmount = undistributedIn(coin, rentMinimum, simulation);
+    if (leftAmount < minCollectLamports) {
+      findings.found(coin.mint, undefined);
+      return;
+    }
+    const [accounts = []] = await rpc.getAccounts([shareholders.map(({ address }) => address)]);
+    const states = shareholders.map(({ bps }, i) => {
+      const { lamports = 0n, space = 0 } = accounts[i] ?? {};
+      return { bps, lamports, bytes: space };
+    });
+    const least = leastDistribution(states, rent);
+    if (leftAmount < least) findings.found(coin.mint, "BELOW_SHARING_MINIMUM", least - 1n);
   }
 
   /**
@@ -239,19 +258,13 @@ export function createSimulations(needs: {
   }
 
   /** Records that shareholders may block the distributions of a failed simulation. */
-  function recordBlocked(
-    failedSweeps: readonly Sweep[],
-    { err, blamed }: FailedSimulation,
-    rentMinimum: Lamports,
-  ): void {
+  function recordBlocked(failedSweeps: readonly Sweep[], { err }: FailedSimulation): void {
     if (!isOfShareholders(err)) return;
-    for (const { coin, shareholders } of distributionsOf(failedSweeps)) {
-      const tooLittle = tooLittleFor(shareholders, err, blamed, rentMinimum);
-      findings.found(coin.mint, "SHAREHOLDER_BLOCKED", tooLittle);
-    }
+    for (const { coin } of distributionsOf(failedSweeps))
+      findings.found(coin.mint, "SHAREHOLDER_BLOCKED");
   }
 
-  return { simulate, movedBy, findTooExpensive, recordBlocked };
+  return { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked };
 }
 
 /** Throws {@link CollectError} `fee-payer-short`. `logs`: the node's. */
@@ -285,6 +298,5 @@ function rentIn(before: Lamports, left: Lamports): Lamports {
  */
 function isOfShareholders(err: TransactionError): boolean {
   if (isTooLarge(err)) return false;
-  const isOfAccounts = isReceiverBelowRent(err) || err === "MaxLoadedAccountsDataSizeExceeded";
-  return isOfAccounts || failedInstruction(err) !== undefined;
+  return err === "MaxLoadedAccountsDataSizeExceeded" || failedInstruction(err) !== undefined;
 }

@@ -1,5 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { deriveAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
+import { toLamports } from "../../chain/primitives/lamports.ts";
 import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { FeeAccount, Stage } from "../../chain/launchpad/fee-accounts.ts";
@@ -100,7 +101,10 @@ export function createCoins(chain: Chain): Coins {
     const account = chain.account(coinAddressesOf(mint)[PLACES[stage].account]);
     return decodeFeeAccount(
       stage,
-      account ? { ...account, data: Buffer.from(account.data) } : undefined,
+      account
+        ? { ...account, data: Buffer.from(account.data), lamports: toLamports(account.lamports) }
+        : undefined,
+      { lamportsPerByteYear: Number(chain.rentExemptMinimum(0)) / 128, exemptionThreshold: 1 },
     );
   }
 
@@ -225,7 +229,7 @@ export function createCoins(chain: Chain): Coins {
 function toFeeAccountData(
   stage: Stage,
   bytes: number,
-  account: Omit<FeeAccount, "missingBytes" | "isComplete">,
+  account: Omit<FeeAccount, "topUp" | "isComplete">,
 ): Buffer {
   const layout = PLACES[stage].layout;
   const data = resize(layout.discriminator, layout.bytes);

@@ -51,14 +51,14 @@ const CASES: {
     { leftMs: 41_500 },
     {
       message:
-        "Only coins could be collected whose last sweep failed on the chain, so no transaction was sent. Try again in 42 seconds.",
+        "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent. Try again in 42 seconds.",
     },
   ],
   "backing-off": [
     { leftMs: 41_500 },
     {
       message:
-        "The account's last transaction failed on the chain although its simulation succeeded, so no new one was sent. Try again in 42 seconds.",
+        "The account's last transaction failed on the chain, or moved nothing, although its simulation succeeded, so no new one was sent. Try again in 42 seconds.",
     },
   ],
   "budget-spent": [
@@ -114,6 +114,14 @@ const CASES: {
   "failed-on-chain": [
     { signature: "sig", err: "ProgramFailedToComplete" },
     { message: COLLECT_FAILED, hint: "failed on the chain" },
+  ],
+  "nothing-received": [
+    { signature: "sig" },
+    {
+      message:
+        "Transaction sig landed, but moved nothing: the account's address, or another account that shares the coin's fees, was emptied just before, and could not receive its part. The fees still wait. Try again later.",
+      hint: "backs off",
+    },
   ],
   "landed-unreadable": [
     { signature: "sig" },

@@ -3,7 +3,6 @@ import { describe, expect, it } from "vitest";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount } from "../../../src/chain/launchpad/fee-accounts.ts";
 import { decodeCoin, toCoinFees, UNCOLLECTABLE } from "../../../src/chain/launchpad/coin-fees.ts";
-import { toVaults } from "../../../src/chain/launchpad/choose-sweeps.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import {
   AMM,
@@ -33,6 +32,7 @@ interface Fields {
   holderReward?: boolean;
   fees?: bigint;
   bytes?: number;
+  lamports?: bigint;
   owner?: string;
   discriminator?: string;
 }
@@ -59,7 +59,7 @@ function account(
   data.writeBigUInt64LE(fees, offsets[4]);
   return {
     owner,
-    lamports: toLamports(0),
+    lamports: toLamports(fields.lamports ?? 0),
     isRounded: false,
     data: data.subarray(0, fields.bytes ?? size),
   };
@@ -86,13 +86,12 @@ interface Places {
 }
 const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
 const decode = ({ curve, pool }: Places) => decodeCoin(coinAddressesOf(MINT), [curve, pool], RENT);
-/** Vaults for which the rent of a byte is a lamport. */
-const VAULTS = toVaults(undefined, undefined, { lamportsPerByteYear: 0.5, exemptionThreshold: 2 });
 const read = (places: Places) =>
-  toCoinFees(decode(places)!, CREATOR, VAULTS).map(({ sweep, ...fees }) => ({
-    ...fees,
-    missingBytes: Number(sweep?.growthRent ?? 0),
-  }));
+  toCoinFees(decode(places)!, CREATOR).map(
+    ({ mint, stage, quoteMint, amount, shareBps, reason }) => ({
+      ...{ mint, stage, quoteMint, amount, shareBps, reason },
+    }),
+  );
 const reasons = (accounts: Places) => read(accounts).map(({ stage, reason }) => [stage, reason]);
 
 const UNCOLLECTABLE_COINS: readonly (readonly [reason: string, coin: string, fields: Fields])[] = [
@@ -145,7 +144,6 @@ describe("a coin's fees", () => {
         amount: 5n,
         shareBps: 10_000,
         reason: null,
-        missingBytes: 0,
       },
     ]);
     expect(read({ curve: curve({ fees: 5n }), pool: pool({ fees: 2n ** 64n - 1n }) })).toEqual([
@@ -156,7 +154,6 @@ describe("a coin's fees", () => {
         amount: 5n,
         shareBps: 10_000,
         reason: null,
-        missingBytes: 0,
       },
       {
         mint: MINT,
@@ -165,7 +162,6 @@ describe("a coin's fees", () => {
         amount: 2n ** 64n - 1n,
         shareBps: 10_000,
         reason: null,
-        missingBytes: 0,
       },
     ]);
   });
@@ -188,7 +184,7 @@ describe("a coin's fees", () => {
     (reason, _, fields) => {
       const { quoteMint = WSOL, fees = 7n } = fields;
       const shareBps = (fields.creator ?? CREATOR) === CREATOR ? 10_000 : 0;
-      const expected = { mint: MINT, quoteMint, amount: fees, shareBps, reason, missingBytes: 0 };
+      const expected = { mint: MINT, quoteMint, amount: fees, shareBps, reason };
       expect(read({ curve: curve({ fees: 7n, ...fields }) })).toEqual([
         { ...expected, stage: "CURVE" },
       ]);
@@ -240,7 +236,6 @@ describe("a coin's fees", () => {
         amount: null,
         shareBps: 0,
         reason: "NO_SUCH_COIN",
-        missingBytes: 0,
       },
     ];
     expect(read({})).toEqual(nothing);
@@ -265,15 +260,14 @@ describe("a coin's fees", () => {
 
   it("read what is missing at the end of an account of any length as zeros", () => {
     const full = {
-      fees: 7n,
       creator: CREATOR,
       cashback: true,
       holderReward: true,
       quoteMint: USDC,
     };
-    for (const [stage, whole, size, shortest] of [
-      ["curve", curve({ ...full, bytes: 300 }), 166, 49],
-      ["pool", pool({ ...full, bytes: 300 }), 287, 211],
+    for (const [stage, whole, shortest] of [
+      ["curve", curve({ ...full, bytes: 300 }), 49],
+      ["pool", pool({ ...full, bytes: 300 }), 211],
     ] as const) {
       for (let bytes = shortest; bytes <= 300; bytes++) {
         const short = { ...whole, data: whole.data.subarray(0, bytes) };
@@ -282,8 +276,6 @@ describe("a coin's fees", () => {
         expect(read({ [stage]: short }), `${bytes} bytes`).toEqual(
           read({ [stage]: { ...whole, data: padded } }),
         );
-        const decoded = decodeFeeAccount(stage === "curve" ? "CURVE" : "POOL", short);
-        expect(decoded?.missingBytes, `${bytes} bytes`).toBe(Math.max(0, size - bytes));
       }
     }
   });
@@ -293,27 +285,63 @@ describe("a coin's fees", () => {
     [81, "NOTHING_WAITING", 0n],
     [115, "NOTHING_WAITING", 0n],
     [125, "NOTHING_WAITING", 0n],
-    [133, null, 7n],
+    [133, "NOTHING_WAITING", 0n],
+    [140, "NOTHING_WAITING", 0n],
+    [141, null, 7n],
     [151, null, 7n],
     [166, null, 7n],
     [256, null, 7n],
   ] as const)("on a curve of %i bytes: %s", (bytes, reason, amount) => {
-    const missingBytes = reason === null ? Math.max(0, 166 - bytes) : 0;
-    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([
-      { reason, amount, missingBytes },
-    ]);
+    expect(read({ curve: curve({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
   });
 
   it.each([
     [211, "OTHER_CREATOR", 0n],
     [243, "NOTHING_WAITING", 0n],
     [271, "NOTHING_WAITING", 0n],
+    [286, "NOTHING_WAITING", 0n],
     [287, null, 7n],
     [300, null, 7n],
   ] as const)("in a pool of %i bytes: %s", (bytes, reason, amount) => {
-    const missingBytes = reason === null ? Math.max(0, 287 - bytes) : 0;
-    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([
-      { reason, amount, missingBytes },
-    ]);
+    expect(read({ pool: pool({ fees: 7n, bytes }) })).toMatchObject([{ reason, amount }]);
+  });
+});
+
+describe("what a sweep's payer adds", () => {
+  const minimum = (bytes: number) => BigInt(128 + bytes) * 5_080n;
+  const topUpOf = (stage: "CURVE" | "POOL", fields: Fields) =>
+    decodeFeeAccount(stage, (stage === "CURVE" ? curve : pool)(fields), RENT)?.topUp;
+
+  it.each([
+    ["nothing to a whole curve", 166, minimum(166) + 7n, 0n],
+    ["nothing to a whole curve with lamports to spare", 166, minimum(166) + 100n, 0n],
+    ["what a whole curve lacks", 166, minimum(166), 7n],
+    ["what an old curve needs to grow", 151, minimum(151) + 7n, minimum(166) - minimum(151)],
+    ["less to an old curve of a higher rent", 151, minimum(166), 7n],
+    ["what a longer curve lacks", 256, minimum(166) + 7n, minimum(256) - minimum(166)],
+    ["at most a curve's minimum", 166, 0n, minimum(166)],
+  ])("%s", (_, bytes, lamports, topUp) => {
+    expect(topUpOf("CURVE", { fees: 7n, bytes, lamports })).toBe(topUp);
+  });
+
+  it("covers the reserves of a curve", () => {
+    const data = Buffer.from(curve({ fees: 7n }).data.subarray(0, 166));
+    data.writeBigUInt64LE(1_000n, 32);
+    data.writeBigUInt64LE(20n, 133);
+    const account = { ...curve({ fees: 7n }), data, lamports: toLamports(minimum(166)) };
+    expect(decodeFeeAccount("CURVE", account, RENT)?.topUp).toBe(1_027n);
+  });
+
+  it.each([
+    ["nothing to a whole pool, whatever it holds", 287, 0n, 0n],
+    ["what an old pool needs to grow", 271, minimum(271), minimum(287) - minimum(271)],
+    ["nothing to an old pool that holds enough", 271, minimum(287), 0n],
+  ])("%s", (_, bytes, lamports, topUp) => {
+    expect(topUpOf("POOL", { fees: 7n, bytes, lamports })).toBe(topUp);
+  });
+
+  it("depends on the whole length of an account of which less was read", () => {
+    const account = { ...curve({ bytes: 166, lamports: minimum(166) }), space: 256 };
+    expect(decodeFeeAccount("CURVE", account, RENT)?.topUp).toBe(minimum(256) - minimum(166));
   });
 });

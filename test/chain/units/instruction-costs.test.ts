@@ -1,0 +1,118 @@
+import { PublicKey } from "@solana/web3.js";
+import { describe, expect, it } from "vitest";
+import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
+import { toVaults, type PlaceSweep } from "../../../src/chain/launchpad/choose-sweeps.ts";
+import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
+import type { Stage } from "../../../src/chain/launchpad/fee-accounts.ts";
+import { tokenAccountOf } from "../../../src/chain/launchpad/token-accounts.ts";
+import { toLamports } from "../../../src/chain/primitives/lamports.ts";
+import { canRun, unitLimitOf } from "../../../src/chain/units/instruction-costs.ts";
+import type { CollectPart } from "../../../src/chain/units/part.ts";
+
+const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
+const account = createAddresses({
+  escrowProgramId: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
+  escrowSeed: "social",
+})("1");
+const holding = (lamports: number, bytes = 0) => ({
+  ...{ lamports: toLamports(lamports), isRounded: false, data: Buffer.alloc(bytes) },
+});
+const EXISTING = toVaults(holding(650_240), holding(1_488_440, 165), RENT);
+const MISSING = toVaults(undefined, undefined, RENT);
+const WITHOUT_AMM_VAULT = toVaults(holding(650_240), undefined, RENT);
+
+function sweep(stage: Stage, topUp = 0): PlaceSweep & { rent: PlaceSweep["topUp"] } {
+  const coin = coinAddressesOf(tokenAccountOf(PublicKey.unique().toBase58()));
+  const lamports = toLamports(topUp);
+  return { coin, stage, amount: toLamports(1), topUp: lamports, rent: lamports };
+}
+function distribution(shareholders: number, stages: readonly Stage[], vaults = EXISTING) {
+  const { coin } = sweep("CURVE");
+  return {
+    ...{ coin, stage: "SHARED" as const, vaults, places: stages.map((stage) => sweep(stage)) },
+    ...{ amount: toLamports(1), distributable: toLamports(1) },
+    ...{ topUp: toLamports(0), rent: toLamports(0) },
+    shareholders: Array.from({ length: shareholders }, () => ({
+      address: PublicKey.unique().toBase58(),
+      bps: 10_000 / shareholders,
+    })),
+  };
+}
+const part = (some: Partial<CollectPart> = {}): CollectPart => ({
+  ...{ account, vaults: EXISTING, sweeps: [], withAmm: false, withVaults: true },
+  ...some,
+});
+const times = <T>(count: number, make: () => T): T[] => Array.from({ length: count }, make);
+const curves = (count: number, topUp = 0) => times(count, () => sweep("CURVE", topUp));
+const pools = (count: number, topUp = 0) => times(count, () => sweep("POOL", topUp));
+
+describe("a transaction's instructions, inner ones included, count as if fees waited everywhere:", () => {
+  it.each<[name: string, parts: (more: number) => CollectPart[]]>([
+    ["21 collects", (more) => times(21 + more, () => part())],
+    [
+      "5 collects with the AMM's transfer",
+      (more) => times(5 + more, () => part({ withAmm: true })),
+    ],
+    ["30 curves", (more) => [part({ sweeps: curves(30 + more) })]],
+    [
+      "29 curves, if the creator vault is missing",
+      (more) => [part({ vaults: MISSING, sweeps: curves(29 + more) })],
+    ],
+    ["20 curves to top up", (more) => [part({ sweeps: curves(20 + more, 7) })]],
+    ["17 pools", (more) => [part({ withAmm: true, sweeps: pools(17 + more) })]],
+    [
+      "15 pools, if the AMM vault is missing",
+      (more) => [part({ withAmm: true, vaults: MISSING, sweeps: pools(15 + more) })],
+    ],
+    ["13 pools to grow", (more) => [part({ withAmm: true, sweeps: pools(13 + more, 7) })]],
+    [
+      "9 coins with fees in both places, if the AMM vault is missing",
+      (more) => [
+        part({
+          withAmm: true,
+          vaults: WITHOUT_AMM_VAULT,
+          sweeps: times(9 + more, () => [sweep("CURVE"), sweep("POOL")]).flat(),
+        }),
+      ],
+    ],
+    [
+      "two distributions to ten with all sweeps",
+      (more) => [
+        part({
+          withVaults: false,
+          sweeps: times(2 + more, () => distribution(10, ["POOL", "CURVE"])),
+        }),
+      ],
+    ],
+  ])("%s fit, and one more does not", (_, parts) => {
+    expect(canRun(parts(0))).toBe(true);
+    expect(canRun(parts(1))).toBe(false);
+  });
+});
+
+describe("the compute-unit limit", () => {
+  it.each<[name: string, parts: CollectPart[], least: number, later: number]>([
+    ["a collect", [part()], 35_500, 0],
+    ["21 collects", times(21, () => part()), 345_500, 0],
+    ["a collect with the AMM's transfer", [part({ withAmm: true })], 80_500, 40_000],
+    ["a curve", [part({ sweeps: curves(1) })], 71_500, 8_100],
+    ["a pool", [part({ withAmm: true, sweeps: pools(1) })], 106_500, 50_000],
+    [
+      "a pool, if the AMM vault is missing",
+      [part({ withAmm: true, vaults: MISSING, sweeps: pools(1) })],
+      131_500,
+      90_000,
+    ],
+    [
+      "a distribution to ten with all sweeps",
+      [part({ withVaults: false, sweeps: [distribution(10, ["POOL", "CURVE"])] })],
+      185_000,
+      78_100,
+    ],
+  ])("of %s has a minimum, and room for fees that arrive later", (_, parts, least, later) => {
+    expect(unitLimitOf(parts, 1)).toBe(least);
+    expect(unitLimitOf(parts, least)).toBe(Math.max(Math.ceil(least * 1.2), least + later));
+    expect(unitLimitOf(parts, 500_000)).toBe(600_000);
+    expect(unitLimitOf(parts, 1_300_000)).toBe(1_400_000);
+  });
+});

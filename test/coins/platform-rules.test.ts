@@ -1,0 +1,304 @@
+import { PublicKey } from "@solana/web3.js";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+const SOL = 1_000_000_000n;
+const BASE_FEE = 5_000n;
+
+let world: World;
+let chain: World["sandbox"]["chain"];
+let account: SandboxAccount;
+beforeEach(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  ({ chain } = world.sandbox);
+  account = world.account("artist001");
+  setVault(account, 0n);
+  chain.setBalance(account.address, SOL);
+});
+afterEach(() => world.close());
+
+const rent = () => chain.rentExemptMinimum(0);
+/** `fees`: above the rent-exempt minimum. */
+function setVault({ creatorVault }: Pick<SandboxAccount, "creatorVault">, fees: bigint): void {
+  chain.setBalance(creatorVault, rent() + fees);
+}
+const newAddress = () => PublicKey.unique().toBase58();
+const query = (mints: readonly string[]) => mints.map((mint) => `&mint=${mint}`).join("");
+const lookUp = async (...mints: string[]) =>
+  (await world.request(`/wallet/lookup?handle=artist001${query(mints)}`)).body;
+/** The vault's balance, and the reasons of the coins that have fees. */
+const shown = async (...mints: string[]) => {
+  const { balance, coins = [] } = await lookUp(...mints);
+  return [balance.vault, ...coins.map(({ reason }: any) => reason)];
+};
+const collect = async (...mints: string[]) => (await world.collect(account.id, {}, mints)).body;
+const landedCount = () => world.sandbox.landedCollects().length;
+const simulations = () => world.chainCalls().filter((method) => method === "simulateTransaction");
+/** Runs `act` between a collect's simulation and its landing. */
+function beforeLanding(act: () => void): void {
+  onNext(world.sandbox.rpc, isMethod("sendTransaction"), act);
+}
+
+/** A coin whose fees are shared, without fees on it; `bps` by address, in ten-thousandths. */
+function launchShared(bps: Record<string, number>, fees = 0n) {
+  const mint = newMint();
+  const shareholders = Object.entries(bps).map(([address, bps]) => ({ address, bps }));
+  world.sandbox.coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees });
+  return { mint, config: world.sandbox.coins.addressesOf(mint).sharingConfig };
+}
+
+describe("a transaction that lands without effect, because a receiver was emptied,", () => {
+  it("costs one fee: the coin backs off, if a shareholder was", async () => {
+    const holder = newAddress();
+    chain.setBalance(holder, SOL);
+    const { mint } = launchShared({ [account.address]: 9_999, [holder]: 1 }, SOL);
+    beforeLanding(() => {
+      chain.setBalance(holder, 0n);
+    });
+    const first = await collect(mint);
+    const [landed] = world.sandbox.landedCollects();
+    expect(landed?.err).toBeNull();
+    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
+    expect(first.message).toContain(`Transaction ${landed!.signature} landed, but moved nothing`);
+    for (let i = 0; i < 3; i++) {
+      chain.setBalance(holder, SOL);
+      const again = await collect(mint);
+      expect(again).toMatchObject({ error: "COLLECT_FAILED" });
+      expect(again.message).toMatch(/Try again in \d+ seconds/);
+    }
+    expect(landedCount()).toBe(1);
+  });
+
+  it("costs one fee: the account backs off, if its address was", async () => {
+    setVault(account, 500_000n);
+    beforeLanding(() => {
+      chain.setBalance(account.address, 0n);
+    });
+    const first = await collect();
+    const [landed] = world.sandbox.landedCollects();
+    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
+    expect(first.message).toContain(`Transaction ${landed!.signature} landed, but moved nothing`);
+    chain.setBalance(account.address, SOL);
+    expect((await collect()).message).toMatch(/Try again in \d+ seconds/);
+    expect(landedCount()).toBe(1);
+  });
+
+  it("fails no other account in it", async () => {
+    const other = world.account("artist002");
+    setVault(account, 500_000n);
+    setVault(other, SOL);
+    beforeLanding(() => {
+      chain.setBalance(account.address, 0n);
+    });
+    const mutation = `mutation ($collects: [CollectInput!]!) {
+      collectMany(collects: $collects) { success lamports: collectedLamports }
+    }`;
+    const { body } = await world.graphql(mutation, {
+      collects: [account, other].map(({ id }) => ({ socialId: id })),
+    });
+    expect(landedCount()).toBe(1);
+    expect(body.data.collectMany).toEqual([null, { success: true, lamports: String(SOL) }]);
+    expect(body.errors).toMatchObject([{ extensions: { code: "COLLECT_FAILED" } }]);
+  });
+});
+
+describe("a transaction that lands without effect, because a stranger collected first,", () => {
+  it("makes nothing back off: after eight of them, the next collect is tried at once", async () => {
+    for (let race = 0; race < 8; race++) {
+      setVault(account, SOL);
+      beforeLanding(() => {
+        setVault(account, 0n);
+      });
+      expect(await collect()).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    }
+    expect(landedCount()).toBe(8);
+    setVault(account, SOL);
+    expect(await collect()).toMatchObject({ success: true, collected: "1.0000" });
+  });
+});
+
+describe("a distribution", () => {
+  it.each([
+    [9_900, 50_000_000n, 65_024_000n],
+    [9_000, 5_000_000n, 6_502_400n],
+  ])(
+    "with %d bps beside a shareholder that does not exist pays once its part is the rent of an account",
+    async (bps, fees, minimum) => {
+      const { mint, config } = launchShared({
+        [account.address]: bps,
+        [newAddress()]: 10_000 - bps,
+      });
+      setVault(config, fees);
+      expect(await collect(mint)).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+      expect(await shown(mint)).toEqual(["0.0000", "NOTHING_WAITING", "BELOW_SHARING_MINIMUM"]);
+      // One more trade, one lamport short of the minimum.
+      setVault(config, minimum - 1n);
+      expect(await shown(mint)).toEqual(["0.0000", "NOTHING_WAITING", "BELOW_SHARING_MINIMUM"]);
+      setVault(config, minimum);
+      const share = (minimum * BigInt(bps)) / 10_000n;
+      const text = `0.${String(share / 100_000n).padStart(4, "0")}`;
+      expect(await shown(mint)).toEqual([text, "NOTHING_WAITING", null]);
+      expect(await collect(mint)).toMatchObject({ success: true, collected: text });
+      expect(landedCount()).toBe(1);
+    },
+  );
+
+  it.each([
+    [1_131_519n, 678_911n],
+    [300_000n, 180_000n],
+  ])("of %d lamports is shown and paid, if all shareholders exist", async (fees, share) => {
+    const { mint, config } = launchShared({ [account.address]: 6_000, [STRANGER]: 4_000 });
+    setVault(config, fees);
+    const text = `0.000${String(share / 100_000n)}`;
+    expect(await shown(mint)).toEqual([text, "NOTHING_WAITING", null]);
+    const held = chain.balance(account.address);
+    expect(await collect(mint)).toMatchObject({ success: true, collected: text });
+    expect(chain.balance(account.address) - held).toBe(share);
+  });
+
+  describe("whose vault would stay below its rent with the AMM's transfer alone", () => {
+    /** `fees`: on the curve. The sharing config's creator vault does not exist. */
+    function launch({ fees, inAmm }: { fees: bigint; inAmm: bigint }) {
+      const shares = { [account.address]: 6_000, [STRANGER]: 4_000 };
+      const { mint, config } = launchShared(shares, fees);
+      world.sandbox.coins.migrate(mint);
+      chain.setBalance(config.creatorVault, 0n);
+      setAmmVault(chain, config, inAmm);
+      return { mint, config };
+    }
+
+    it("sweeps the curve first, at the price of the vault's whole rent", async () => {
+      const { mint, config } = launch({ fees: 100_000_000n, inAmm: 649_000n });
+      expect(await shown(mint)).toEqual(["0.0603", null, "NOTHING_WAITING", null]);
+      const [held, payer] = [account.address, world.sandbox.feePayer].map(chain.balance);
+      expect(await collect(mint)).toMatchObject({ success: true, collected: "0.0603" });
+      expect(chain.balance(account.address) - held!).toBe((100_649_000n * 6n) / 10n);
+      const spent = payer! - chain.balance(world.sandbox.feePayer) - rent();
+      expect([spent >= BASE_FEE, spent < 2n * BASE_FEE]).toEqual([true, true]);
+      expect(chain.balance(config.ammVault)).toBe(chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES));
+    });
+
+    it("is not made, if that rent is too high for the account's share", async () => {
+      const { mint } = launch({ fees: 50_000_000n, inAmm: 400_000n });
+      const tooHigh = ["0.0000", "RENT_TOO_HIGH", "NOTHING_WAITING", "RENT_TOO_HIGH"];
+      expect(await shown(mint)).toEqual(tooHigh);
+      expect(await collect(mint)).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+      expect(landedCount()).toBe(0);
+    });
+  });
+});
+
+describe("the AMM vault's lamports above its rent", () => {
+  /** The rent of a token account until September 2026. */
+  const OLD_RENT = 2_039_280n;
+
+  it.each([
+    [0n, "0.0005"],
+    [3_000n, "0.0005"],
+    [1_000_000n, "0.0015"],
+  ])("are shown and collected with %d lamports of wrapped SOL", async (wrapped, text) => {
+    setAmmVault(chain, account, wrapped);
+    const spare = OLD_RENT - chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
+    const vault = chain.account(account.ammVault)!;
+    chain.setAccount(account.ammVault, { ...vault, lamports: vault.lamports + spare });
+    expect(await shown()).toEqual([text]);
+    const held = chain.balance(account.address);
+    expect(await collect()).toMatchObject({ success: true, collected: text });
+    expect(chain.balance(account.address) - held).toBe(wrapped + spare);
+    expect(await shown()).toEqual(["0.0000"]);
+  });
+});
+
+describe("a collect for an address that does not exist", () => {
+  it("takes one simulation, if the fees are less than its rent", async () => {
+    chain.setBalance(account.address, 0n);
+    setVault(account, 400_000n);
+    world.forgetCalls();
+    const { error, message } = await collect();
+    expect(error).toBe("NOTHING_TO_COLLECT");
+    expect(message).toContain("250240 lamports are missing");
+    expect(simulations()).toHaveLength(1);
+    expect(landedCount()).toBe(0);
+  });
+});
+
+describe("what the fee payer pays for a sweep is planned exactly", () => {
+  it("if the creator vault is short of its rent: the whole rent", async () => {
+    const mint = newMint();
+    world.sandbox.coins.launch({ mint, creator: account.address, fees: SOL });
+    chain.setBalance(account.creatorVault, 400_000n);
+    expect(await shown(mint)).toEqual(["1.0004", null]);
+    const [held, payer] = [account.address, world.sandbox.feePayer].map(chain.balance);
+    expect(await collect(mint)).toMatchObject({ success: true, collected: "1.0004" });
+    expect(chain.balance(account.address) - held!).toBe(SOL + 400_000n);
+    const spent = payer! - chain.balance(world.sandbox.feePayer) - rent();
+    expect([spent >= BASE_FEE, spent < 2n * BASE_FEE]).toEqual([true, true]);
+  });
+
+  it("if the curve is short of its rent: what it lacks, which must be worth the sweep", async () => {
+    const mint = newMint();
+    world.sandbox.coins.launch({ mint, creator: account.address, fees: 20_000_000n });
+    const { curve } = world.sandbox.coins.addressesOf(mint);
+    const whole = chain.account(curve)!;
+    chain.setAccount(curve, { ...whole, lamports: whole.lamports - 1_000_000n });
+    expect(await shown(mint)).toEqual(["0.0000", "RENT_TOO_HIGH"]);
+    chain.setAccount(curve, { ...whole, lamports: whole.lamports - 100_000n });
+    expect(await shown(mint)).toEqual(["0.0200", null]);
+    expect(await collect(mint)).toMatchObject({ success: true, collected: "0.0200" });
+    expect(chain.balance(curve)).toBe(whole.lamports - 20_000_000n);
+  });
+});
+
+describe("a transaction's 64 instructions, inner ones included,", () => {
+  it.each([
+    [21, false, 1],
+    [22, false, 2],
+    [5, true, 1],
+    [6, true, 2],
+  ])(
+    "hold %d collects (with the AMM's transfer: %s) in %d transactions",
+    async (count, withAmm, transactions) => {
+      const accounts = world.sandbox.accounts
+        .filter(({ handle }) => /^artist\d+$/.test(handle))
+        .slice(100, 100 + count);
+      for (const each of accounts) {
+        setVault(each, SOL);
+        if (withAmm) setAmmVault(chain, each, SOL);
+      }
+      world.forgetCalls();
+      const mutation = `mutation ($collects: [CollectInput!]!) {
+      collectMany(collects: $collects) { success }
+    }`;
+      const { body } = await world.graphql(mutation, {
+        collects: accounts.map(({ id }) => ({ socialId: id })),
+      });
+      expect(body.data.collectMany).toEqual(accounts.map(() => ({ success: true })));
+      expect(landedCount()).toBe(transactions);
+      expect(simulations()).toHaveLength(transactions);
+      expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual(
+        Array.from({ length: transactions }, () => null),
+      );
+    },
+  );
+
+  it("hold nine coins with fees in pool and curve, if the AMM vault is missing", async () => {
+    const mints = Array.from({ length: 10 }, () => newMint());
+    for (const mint of mints) {
+      world.sandbox.coins.launch({ mint, creator: account.address, fees: SOL });
+      world.sandbox.coins.migrate(mint, { fees: SOL });
+    }
+    world.forgetCalls();
+    const first = await collect(...mints);
+    expect(first).toMatchObject({ success: true });
+    expect(Number(first.collected) + Number(first.remaining)).toBe(20);
+    expect(Number(first.collected)).toBeGreaterThanOrEqual(16);
+    expect(simulations()).toHaveLength(1);
+    expect(await collect(...mints)).toMatchObject({ collected: first.remaining });
+  });
+});
