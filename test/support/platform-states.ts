@@ -56,7 +56,7 @@ const MAX_SHAREHOLDERS = 10;
 const CURVE_SIZES = [81, 83, 115, 125, 133, 140, 141, 142, 150, 151, 165, 166, 200];
 const POOL_SIZES = [243, 244, 245, 261, 279, 286, 287, 288, 301, 320];
 
-const rentOf = (rate: number): Rent => ({
+export const rentOf = (rate: number): Rent => ({
   lamportsPerByteYear: rate,
   exemptionThreshold: 1,
 });
@@ -77,7 +77,7 @@ const around = (limit: bigint) =>
     fc.bigInt({ min: 0n, max: limit }),
   );
 
-function casesOf(rent: Rent) {
+export function casesOf(rent: Rent) {
   const minimum = (bytes: number): bigint => rentMinimumOf(rent, bytes);
   const receivers = fc.oneof(fc.constant(0), fc.constant(0), fc.nat(300)).chain((bytes) =>
     around(minimum(bytes)).map((lamports) => ({
