@@ -1,8 +1,10 @@
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { createCallUpstream, type CallUpstream } from "../../src/upstream/http.ts";
+import { startTlsProxy } from "../support/doubles/tls-proxy.ts";
 import { eventually } from "../support/eventually.ts";
 
 let registry: Registry;
@@ -72,4 +74,21 @@ it("throws the reason of a signal that has already aborted, and sends nothing", 
 it("reports a connection that breaks as unreachable", async () => {
   await expect(call("/broken")).rejects.toMatchObject({ name: "BrokenConnection" });
   expect(await results()).toEqual({ unreachable: 1 });
+});
+
+it("closes a silent connection with the call that it fails, even if the host offers HTTP/2", async () => {
+  const proxy = await startTlsProxy(url);
+  onTestFinished(proxy.close);
+  url = proxy.url;
+  expect(await call("/ok")).toBe("fine");
+  // From then on, undici reuses the connection.
+  await setImmediate();
+  const lost = proxy.silence();
+  const caller = new AbortController();
+  const failed = expect(call("/ok", caller.signal)).rejects.toThrow("too late");
+  await lost;
+  caller.abort(new Error("too late"));
+  await failed;
+  expect(await call("/ok")).toBe("fine");
+  expect(proxy.opened()).toBe(2);
 });
