@@ -36,6 +36,13 @@ const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
  */
 const KEEP_ALIVE_MS = 30_000;
 
+/**
+ * How long to connect to one address of a host before trying the next. Node's 250 ms are too short
+ * for a far host, and for a SYN that is lost and repeated after a second. Of the upstreams' default
+ * deadline of 5 s, most is left for the next address.
+ */
+const CONNECT_ATTEMPT_MS = 2_000;
+
 const DURATION_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type CallUpstream = ReturnType<typeof createCallUpstream>;
@@ -65,6 +72,7 @@ export function createCallUpstream(registry: Registry) {
     allowH2: false,
     keepAliveTimeout: KEEP_ALIVE_MS,
     keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    connect: { autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS },
   });
 
   /**
