@@ -152,12 +152,14 @@ export class HttpRequestScope implements RequestScope {
   }
 
   /**
-   * Adds the first outage to the request's log line. Logs later ones separately, such as those of
-   * an open stream.
+   * Adds the first outage to the request's log line. Logs others separately, such as those of an
+   * open stream, but not the same one again: a request's reads may be parts of many failed calls.
    */
   #report(outage: Outage): void {
-    if (this.#isAnswered || this.#outage) logOutage(this.log, outage);
-    else this.#outage = outage;
+    const first = this.#outage;
+    if (this.#isAnswered) logOutage(this.log, outage);
+    else if (!first) this.#outage = outage;
+    else if (first.code !== outage.code || first.hint !== outage.hint) logOutage(this.log, outage);
   }
 
   recordCode(code: string): void {

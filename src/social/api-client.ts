@@ -17,6 +17,7 @@ import {
   isBadRequest,
   isOperatorProblem,
   isOutage,
+  operatorHint,
   SocialError,
   type SocialFailure,
 } from "./social-error.ts";
@@ -39,12 +40,6 @@ const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
  */
 export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const;
 const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
-const REFUSALS = {
-  [TOKEN]:
-    "the social network refuses SOCIAL_API_TOKEN: lookups fail until it is replaced and the service restarted",
-  [APP]:
-    "the social network refuses this service's app: its credit is used up or its access withdrawn; add credit or access in the network's developer console",
-};
 
 const USERS = z.object({
   data: z.array(z.unknown()).optional(),
@@ -178,8 +173,7 @@ export function createSocialClient(needs: {
       else if (isOperatorProblem(failure)) {
         clear(AWAY);
         const { status, problem } = failure;
-        const subject = status === 401 ? TOKEN : APP;
-        warnings.raise(subject, REFUSALS[subject], {
+        warnings.raise(status === 401 ? TOKEN : APP, operatorHint(error), {
           level: "error",
           details: { status, type: problem },
         });

@@ -21,7 +21,11 @@ export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
  */
 type Circuit =
   | { readonly kind: "closed"; /** In a row. */ readonly outages: number }
-  | { readonly kind: "open" | "on-trial"; readonly backoff: Backoff };
+  | {
+      readonly kind: "open" | "on-trial";
+      readonly backoff: Backoff;
+      readonly lastOutage: SocialError;
+    };
 
 const CLOSED: Circuit = { kind: "closed", outages: 0 };
 
@@ -35,8 +39,12 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
   /** No call is made until this time, after a 429. */
   let limitedUntil = LONG_AGO;
 
-  const refuse = (kind: "rate-limited" | "circuit-open", leftMs: number) =>
-    new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) });
+  const refuse = (
+    kind: "rate-limited" | "circuit-open",
+    leftMs: number,
+    cause?: SocialError,
+  ): SocialError =>
+    new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) }, cause);
 
   /** Why a call would be refused now because of a 429. */
   function limitRefusal(): SocialError | undefined {
@@ -53,9 +61,9 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
         return undefined;
       case "open":
         if (!isBackingOff(circuit.backoff)) return undefined;
-        return refuse("circuit-open", backoffLeftMs(circuit.backoff));
+        return refuse("circuit-open", backoffLeftMs(circuit.backoff), circuit.lastOutage);
       case "on-trial":
-        return refuse("circuit-open", 0);
+        return refuse("circuit-open", 0, circuit.lastOutage);
     }
   }
 
@@ -68,12 +76,12 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     limitedUntil = latest(limitedUntil, addMs(monotonicNow(), retryAfterSeconds * 1_000));
   }
 
-  function afterOutage(): Circuit {
+  function afterOutage(lastOutage: SocialError): Circuit {
     if (circuit.kind !== "closed")
-      return { kind: "open", backoff: afterFailure(circuit.backoff, OPEN) };
+      return { kind: "open", backoff: afterFailure(circuit.backoff, OPEN), lastOutage };
     const outages = circuit.outages + 1;
     if (outages < FAILURES_TO_OPEN) return { kind: "closed", outages };
-    return { kind: "open", backoff: afterFailure(undefined, OPEN) };
+    return { kind: "open", backoff: afterFailure(undefined, OPEN), lastOutage };
   }
 
   async function withRetry<T>(call: () => Promise<T>): Promise<T> {
@@ -102,7 +110,8 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
       const error: unknown = result.status === "rejected" ? result.reason : undefined;
       const failure = error instanceof SocialError ? error.failure : undefined;
       if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
-      if (isTrial || circuit.kind === "closed") circuit = isOutage(error) ? afterOutage() : CLOSED;
+      if (isTrial || circuit.kind === "closed")
+        circuit = isOutage(error) ? afterOutage(error) : CLOSED;
       if (result.status === "rejected") throw error;
       return result.value;
     },

@@ -12,7 +12,10 @@ export type SocialFailure =
   | ({ readonly kind: "budget-used" } & Required<Shortage>)
   /** The lookup, including its time in the queue, took too long. */
   | { readonly kind: "lookup-timeout" }
-  /** The circuit breaker is open after repeated failures: no call was made. */
+  /**
+   * The circuit breaker is open after repeated failures: no call was made. The error's cause is the
+   * last failure.
+   */
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
   /**
    * A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's
@@ -56,8 +59,28 @@ export function isOperatorProblem(
   return status === 401 || status === 402 || status === 403 || problem === "usage-capped";
 }
 
+const FAIL = "lookups of handles that are not cached fail";
+const OUTAGE_HINT = `the social network does not answer as expected: ${FAIL}; check its status page and SOCIAL_API_URL`;
+
+/**
+ * What the operator should do about a failure of the network. The token is read only at the start;
+ * everything else works again as soon as the network allows it.
+ */
+export function operatorHint({ failure, cause }: SocialError): string {
+  if (failure.kind === "circuit-open" && cause instanceof SocialError) return operatorHint(cause);
+  if (!isOperatorProblem(failure)) return OUTAGE_HINT;
+  const { status, problem } = failure;
+  if (status === 401)
+    return `the social network refuses SOCIAL_API_TOKEN: ${FAIL}; check it in the network's developer console. If it is invalid, set a new one and restart; if the network accepts it again, no restart is needed`;
+  if (status === 402)
+    return `the credit of this service's app is used up at the social network: ${FAIL}; add credit in the network's developer console. No restart is needed`;
+  if (problem === "usage-capped")
+    return `this service's app has reached its usage cap at the social network: ${FAIL}; raise the cap in the network's developer console, or wait for the next period. No restart is needed`;
+  return `the social network refuses access to this service's app: ${FAIL}; restore its access in the network's developer console. A restart is needed only for a new token`;
+}
+
 /** Whether the network is not working: such failures open the circuit breaker. */
-export function isOutage(error: unknown): boolean {
+export function isOutage(error: unknown): error is SocialError {
   if (!(error instanceof SocialError)) return false;
   switch (error.failure.kind) {
     case "refused":

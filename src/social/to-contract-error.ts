@@ -1,8 +1,5 @@
 import { ContractError, retryIn } from "../contract/contract-error.ts";
-import { isOperatorProblem, SocialError } from "./social-error.ts";
-
-const OUTAGE_HINT =
-  "the social network does not answer as expected: lookups of handles that are not cached fail; check its status page and SOCIAL_API_URL";
+import { operatorHint, SocialError } from "./social-error.ts";
 
 const BUDGET_USED = {
   CALLER:
@@ -35,18 +32,19 @@ export function toContractError(error: Error): Error {
         extensions: { scope: failure.scope },
       });
     case "circuit-open":
-      return new ContractError(
-        "SOCIAL_API_UNAVAILABLE",
-        retryIn(failure.retryAfterSeconds, "The social network is temporarily unavailable."),
-      );
+      return new ContractError("SOCIAL_API_UNAVAILABLE", {
+        ...retryIn(failure.retryAfterSeconds, "The social network is temporarily unavailable."),
+        cause: error,
+        operatorHint: operatorHint(error),
+      });
     case "refused":
     case "unreachable":
     case "timeout":
     case "unreadable":
     case "lookup-timeout":
-      // The API client already warns about operator problems, once instead of once per caller.
-      return isOperatorProblem(failure)
-        ? new ContractError("SOCIAL_API_UNAVAILABLE")
-        : new ContractError("SOCIAL_API_UNAVAILABLE", { cause: error, operatorHint: OUTAGE_HINT });
+      return new ContractError("SOCIAL_API_UNAVAILABLE", {
+        cause: error,
+        operatorHint: operatorHint(error),
+      });
   }
 }

@@ -30,6 +30,19 @@ class BrokenConnection extends Error {
 /** Far above the longest legitimate response of either upstream. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
+/**
+ * How long an idle connection stays open, at most: shorter than the time after which balancers drop
+ * idle connections, which is 60 s or more. A host may ask for less.
+ */
+const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * How long to connect to one address of a host before trying the next. Node's 250 ms are too short
+ * for a far host, and for a SYN that is lost and repeated after a second. Of the upstreams' default
+ * deadline of 5 s, most is left for the next address.
+ */
+const CONNECT_ATTEMPT_MS = 2_000;
+
 const DURATION_BUCKETS_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
 export type CallUpstream = ReturnType<typeof createCallUpstream>;
@@ -52,7 +65,15 @@ export function createCallUpstream(registry: Registry) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const agent = new Agent({ maxResponseSize: MAX_ANSWER_BYTES });
+  const agent = new Agent({
+    maxResponseSize: MAX_ANSWER_BYTES,
+    // With HTTP/2, all calls to a host share one connection, and aborting a call does not close it:
+    // once it is dead, all calls fail. With HTTP/1.1, an aborted call closes its own connection.
+    allowH2: false,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    keepAliveMaxTimeout: KEEP_ALIVE_MS,
+    connect: { autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS },
+  });
 
   /**
    * Avoids undici's `request`: its streams keep the results of many calls alive until a full

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { eventually } from "../support/eventually.ts";
 import { isLook } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -130,6 +131,59 @@ describe("the log", () => {
       ]);
     },
   );
+
+  it.each([
+    [401, "a refused token", {}, "If it is invalid, set a new one and restart; if the network"],
+    [402, "used-up credit", {}, "add credit in the network's developer console. No restart"],
+    [403, "refused access", {}, "restore its access"],
+    [429, "a usage cap", { type: "https://api.example/2/problems/usage-capped" }, "No restart"],
+  ])(
+    "has the cause and what to do in each request's line when the network answers %i: %s",
+    async (status, _name, body, advice) => {
+      const refused = await startWorld();
+      onTestFinished(refused.close);
+      refused.sandbox.social.faults.add({ then: { status, body: JSON.stringify(body) } });
+      // After five, the circuit breaker refuses calls.
+      for (let i = 0; i < 7; i++) await refused.lookup(`stranger${i}`);
+      const lines = refused.logLines
+        .map((line) => JSON.parse(line) as Line)
+        .filter(({ requestId, level }) => requestId !== undefined && level > 20);
+      expect(lines).toEqual(
+        Array.from({ length: 7 }, () =>
+          expect.objectContaining({
+            level: 40,
+            msg: "answered",
+            code: "SOCIAL_API_UNAVAILABLE",
+            cause: expect.stringContaining(`refused ${status}`),
+            hint: expect.stringContaining(advice),
+          }),
+        ),
+      );
+    },
+  );
+
+  it("has one line for a request whose handles were parts of several refused calls", async () => {
+    const refused = await startWorld({ SOCIAL_READS_PER_HOUR: "0" });
+    onTestFinished(refused.close);
+    const { promise: until, resolve: release } = Promise.withResolvers<undefined>();
+    refused.sandbox.social.faults.add({ until, then: { status: 401, body: "{}" } });
+    const first = refused.lookup("creator");
+    await eventually(() => {
+      expect(refused.sandbox.social.calls).toHaveLength(1);
+    });
+    const answers = ["a", "b", "c"].map((name) =>
+      refused.graphql("query ($handles: [String!]!) { wallets(handles: $handles) { handle } }", {
+        handles: Array.from({ length: 40 }, (_, i) => `${name}${i}`),
+      }),
+    );
+    await eventually(() => {
+      expect(refused.sandbox.social.calls.length).toBeGreaterThan(2);
+    });
+    release(undefined);
+    await Promise.all([first, ...answers]);
+    const warnings = refused.logLines.filter((line) => line.includes('"level":40'));
+    expect(warnings).toHaveLength(4);
+  });
 
   it("has one warning, with the cause and what to do, for a collect that the fee payer cannot pay", async () => {
     const { chain, feePayer } = world.sandbox;

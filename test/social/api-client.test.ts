@@ -175,8 +175,8 @@ describe("a call to the network", () => {
   it.each([
     [401, {}, "SOCIAL_API_TOKEN"],
     [402, { type: "https://api.example/2/problems/credits" }, "credit"],
-    [403, { type: "https://api.example/2/problems/client-forbidden" }, "credit"],
-    [429, { type: "https://api.example/2/problems/usage-capped" }, "credit"],
+    [403, { type: "https://api.example/2/problems/client-forbidden" }, "access"],
+    [429, { type: "https://api.example/2/problems/usage-capped" }, "cap"],
   ])("logs %i as an error, because only the operator can fix it", async (status, body, words) => {
     network.faults.add({ then: { status, body: JSON.stringify(body) } });
     await expect(client().find(["@one"])).rejects.toMatchObject({

@@ -3,6 +3,7 @@ import { readConfig } from "../../src/config.ts";
 import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
 import type { Answer } from "./client.ts";
 import { eventually } from "./eventually.ts";
+import type { TlsProxy } from "./doubles/tls-proxy.ts";
 import { rpcError, rpcResult } from "./rpc-answers.ts";
 import { isMethod, onNext, isLook } from "./sandbox.ts";
 import { type AMPLE_DEADLINES, BOTH_ENDPOINTS, type World } from "./world.ts";
@@ -34,8 +35,11 @@ const untilCalled = (world: World, method: string) =>
 
 interface Fault {
   readonly fault: string;
-  /** Causes the fault, sends the request, and returns the response of the table. */
-  readonly run: (world: World) => Promise<Answer>;
+  /**
+   * Causes the fault, sends the request, and returns the response of the table. `rpcProxy` is
+   * before the first endpoint.
+   */
+  readonly run: (world: World, rpcProxy: TlsProxy) => Promise<Answer>;
   readonly answer: string;
   /** The variable that limits the time of the response, or a moment. */
   readonly time: keyof typeof AMPLE_DEADLINES | "at once" | "once the blockhash has expired";
@@ -214,6 +218,35 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         // The next endpoint is called after a fifth of the deadline, and has the remaining time.
         env: then === "hang" ? { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "15000" } : TWO_ENDPOINTS,
       })),
+      {
+        fault: "the idle connection was closed or reset",
+        run: async (world, rpcProxy) => {
+          await lookup(world);
+          await rpcProxy.hangUp();
+          expect((await lookup(world)).status).toBe(200);
+          rpcProxy.reset();
+          return lookup(world);
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+      },
+      {
+        fault: "any lookup after one whose connection was silent",
+        run: async (world, rpcProxy) => {
+          await lookup(world);
+          void rpcProxy.silence();
+          let answer = await lookup(world);
+          expect(answer.status).toBe(500);
+          // A busy machine may need longer for a new connection.
+          while (answer.status !== 200) answer = await lookup(world);
+          return answer;
+        },
+        answer: "200",
+        time: "at once",
+        chain: "untouched",
+        env: { RPC_TIMEOUT_MS: "3000" },
+      },
       {
         fault: "no endpoint works",
         run: (world) => {

@@ -1,8 +1,12 @@
+import dns from "node:dns";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
 import { createCallUpstream, type CallUpstream } from "../../src/upstream/http.ts";
+import { startLateServer } from "../support/doubles/late-server.ts";
+import { startTlsProxy } from "../support/doubles/tls-proxy.ts";
 import { eventually } from "../support/eventually.ts";
 
 let registry: Registry;
@@ -28,6 +32,12 @@ afterEach(() => {
   server.closeAllConnections();
   server.close();
 });
+
+type Lookup = [
+  host: string,
+  options: dns.LookupAllOptions,
+  found: (error: null, addresses: dns.LookupAddress[]) => void,
+];
 
 const call = (path: string, signal = new AbortController().signal) =>
   callUpstream(
@@ -72,4 +82,39 @@ it("throws the reason of a signal that has already aborted, and sends nothing", 
 it("reports a connection that breaks as unreachable", async () => {
   await expect(call("/broken")).rejects.toMatchObject({ name: "BrokenConnection" });
   expect(await results()).toEqual({ unreachable: 1 });
+});
+
+it("closes a silent connection with the call that it fails, even if the host offers HTTP/2", async () => {
+  const proxy = await startTlsProxy(url);
+  onTestFinished(proxy.close);
+  url = proxy.url;
+  expect(await call("/ok")).toBe("fine");
+  // From then on, undici reuses the connection.
+  await setImmediate();
+  const lost = proxy.silence();
+  const caller = new AbortController();
+  const failed = expect(call("/ok", caller.signal)).rejects.toThrow("too late");
+  await lost;
+  caller.abort(new Error("too late"));
+  await failed;
+  expect(await call("/ok")).toBe("fine");
+  expect(proxy.opened()).toBe(2);
+});
+
+it("reaches a far host whose other address has no route", async () => {
+  const server = await startLateServer();
+  const lookup = vi.spyOn(dns, "lookup").mockImplementation(((...[, , found]: Lookup) => {
+    found(null, [
+      { address: "127.0.0.1", family: 4 },
+      { address: "::1", family: 6 },
+    ]);
+    server.accept();
+  }) as typeof dns.lookup);
+  onTestFinished(async () => {
+    lookup.mockRestore();
+    await server.close();
+  });
+  url = `http://far.example:${server.port}`;
+  expect(await call("/")).toBe("fine");
+  expect(lookup).toHaveBeenCalledOnce();
 });
