@@ -25,6 +25,7 @@ export function createConnection(needs: {
   let lastError = "";
   let isNoCluster = false;
   let lastCall = 0;
+  let isEnding = false;
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
     maxRetriesPerRequest: 0,
@@ -92,6 +93,9 @@ export function createConnection(needs: {
    * every command gets the next one's, and the connection is of no use any more.
    */
   function replaceConnection(): void {
+    if (isEnding || client.status !== "ready") return;
+    isEnding = true;
+    client.once("close", () => (isEnding = false));
     client.disconnect(true);
   }
 
