@@ -88,7 +88,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     const message = await decide(REQUEST, { max: 1, window: `${windowSeconds}s` });
     const { earlierRequests, waitMs } = store.state!;
     const isRefused = message !== undefined;
-    const seconds = toRetryAfterSeconds(Math.min(waitMs, windowMs));
+    const seconds = toRetryAfterSeconds(waitMs);
     // The limit may have been lowered: there are then more earlier requests than it admits.
     const remaining = Math.max(0, max - earlierRequests - (isRefused ? 0 : cost - earlierCost));
     return {

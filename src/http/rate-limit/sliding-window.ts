@@ -25,7 +25,10 @@ export interface WindowState {
   readonly isCounted: boolean;
   /** How many earlier requests of the caller are still in the window. */
   readonly earlierRequests: number;
-  /** The time until the first counted request leaves; if refused, until the whole cost fits. */
+  /**
+   * The time until the first counted request leaves; if refused, until the whole cost fits. At most
+   * the window.
+   */
   readonly waitMs: number;
 }
 
@@ -80,7 +83,9 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
         current.set(caller, times);
       }
     }
-    return { isCounted, earlierRequests, waitMs: leaves + windowMs - now };
+    // The sum may be rounded up.
+    const waitMs = Math.min(windowMs, leaves + windowMs - now);
+    return { isCounted, earlierRequests, waitMs };
   };
 }
 
@@ -102,19 +107,19 @@ function firstIndex(times: readonly number[], is: (time: number) => boolean): nu
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never
  * shortens the window. Times in the future are dropped: they were recorded before the clock was set
- * back.
+ * back. What is no number has expired.
  */
 const TAKE = script({
   keys: ["times"],
   args: ["max", "windowMs", "cost", "earlierCost"],
-  answer: z.tuple([z.literal([0, 1]), z.int().nonnegative(), z.int()]),
+  answer: z.tuple([z.literal([0, 1]), z.int().nonnegative(), z.int().nonnegative()]),
   text: `
 local max, window, cost = tonumber(max), tonumber(windowMs), tonumber(cost)
 local count = cost - tonumber(earlierCost)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local function timeOf(index) return tonumber(redis.call('LINDEX', times, index)) end
+local function timeOf(index) return tonumber(redis.call('LINDEX', times, index)) or 0 end
 local length = redis.call('LLEN', times)
 local first, after = 0, length
 if length > 0 and timeOf(0) + window > now then after = 0 end
@@ -135,7 +140,8 @@ if fits then
   for _ = 1, count do redis.call('RPUSH', times, at) end
   if count > 0 then redis.call('PEXPIRE', times, window + 1) end
 end
-return {fits and 1 or 0, counted, leaves + window - now}
+local wait = math.max(0, math.min(window, leaves + window - now))
+return {fits and 1 or 0, counted, wait}
 `,
 });
 
