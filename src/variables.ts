@@ -361,9 +361,14 @@ function parseEntry(text: string, place: number, count: number): URL {
   try {
     return parseUrl(text);
   } catch (error) {
-    const problem = text === "" ? " is empty" : /\s/.test(text) ? " contains a space" : "";
-    throw new Error(`${toError(error).message}: entry ${place} of ${count}${problem}`);
+    throw new Error(`${toError(error).message}: ${toPlace(text, place, count)}`);
   }
+}
+
+/** Says which entry of a list is meant, without quoting it. */
+function toPlace(text: string, place: number, count: number): string {
+  const problem = text === "" ? " is empty" : /\s/.test(text) ? " contains a space" : "";
+  return `entry ${place} of ${count}${problem}`;
 }
 
 function parseRedisUrls(text: string): URL[] {
@@ -390,11 +395,11 @@ function parseRedisUrls(text: string): URL[] {
 /** Returns undefined for `*`, which means all origins. */
 function parseOrigins(text: string): string[] | undefined {
   if (text === "*") return undefined;
-  return splitList(text).map((part) => {
+  return splitList(text).map((part, i, all) => {
     const url = URL.parse(part);
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
     throw new Error(
-      `expected * or origins such as https://app.example, separated by commas, got ${JSON.stringify(part)}`,
+      `expected * or origins such as https://app.example, separated by commas (the value is not shown here): ${toPlace(part, i + 1, all.length)}`,
     );
   });
 }

@@ -145,7 +145,11 @@ describe("an invalid variable", () => {
     ["TRUSTED_CALLERS", "::ffff:0.0.0.0/96", "expected addresses or CIDR ranges, but no /0"],
     ["CORS_ORIGINS", "app.example", "expected * or origins such as https://app.example"],
     ["CORS_ORIGINS", "https://app.example/page", "expected * or origins"],
-    ["CORS_ORIGINS", "https://app.example,*", 'separated by commas, got "*"'],
+    [
+      "CORS_ORIGINS",
+      "https://app.example,*",
+      "separated by commas (the value is not shown here): entry 2 of 2",
+    ],
     ["TRUST_PROXY", "1", "expected addresses or CIDR ranges"],
     ["TRUST_PROXY", "10.0.0.0/99", "expected addresses or CIDR ranges"],
     ["TRUST_PROXY", "10.0.0.0/255.0.0.0", "expected addresses or CIDR ranges"],
@@ -276,6 +280,27 @@ describe("an invalid variable", () => {
       expect(message).toContain(`- ${name}: `);
     }
   });
+
+  it.each(["SOCIAL_API_URL", "PUBLIC_URL", "CORS_ORIGINS", "SOLANA_RPC_URL", "REDIS_URL"])(
+    "is reported without the user and the password of a URL in %s",
+    (name) => {
+      const access = "us3r:Secr3t";
+      for (const url of [
+        `https://${access}@app.example/page?query#hash`,
+        `https://a.example,https://${access}@app.example/page?query`,
+        `https//${access}@app.example`,
+        `ftp://${access}@app.example`,
+        `${access}@app.example`,
+        `https://${access}@app.example:port`,
+        `https://${access}%@app.example`,
+        `redis://${access}@a/1,redis://${access}2@b`,
+      ]) {
+        // Some of the URLs are valid, so another variable is not.
+        const message = messageFor({ ...complete, PORT: "x", [name]: url });
+        expect(message).not.toMatch(/us3r|Secr3t/);
+      }
+    },
+  );
 
   it("is reported without secrets", () => {
     const secret = "Secr3tSecr3t";

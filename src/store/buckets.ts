@@ -128,15 +128,17 @@ export function createMemoryBuckets() {
   };
 }
 
+const COUNT = z.int().nonnegative();
+
 /**
  * KEYS: the buckets. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are
- * those of Redis's clock. Replaces a time that is too far ahead even if nothing is taken: otherwise
- * the bucket would stay empty until that time.
+ * those of Redis's clock. What is no number counts as a full bucket. Replaces a time that is too far
+ * ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
  */
 const TAKE = scriptOverKeys({
   args: ["wanted", "least", "aheadMs"],
   each: ["capacity", "burst", "msPerUnit"],
-  answer: z.tuple([z.int(), z.int(), z.int(), z.int()], z.int()),
+  answer: z.tuple([COUNT, COUNT, COUNT, COUNT], COUNT),
   text: `
 wanted, least = tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
@@ -144,7 +146,7 @@ local now = clock[1] * 1000 + clock[2] / 1000
 local fullAt, fits = {}, wanted
 for i, key in ipairs(KEYS) do
   local latest = now + capacity[i] * msPerUnit[i] + aheadMs + ${ROUNDING_MS}
-  local stored = tonumber(redis.call('GET', key) or 0)
+  local stored = tonumber(redis.call('GET', key)) or 0
   fullAt[i] = math.min(math.max(now, stored), latest)
   if stored > latest then redis.call('SET', key, latest, 'PX', math.ceil(latest - now)) end
   local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
@@ -177,7 +179,7 @@ for i, key in ipairs(KEYS) do
   local flowedIn = math.max(0, now - fullAt[i])
   local given = amount * msPerUnit[i]
   local unused = math.max(given - flowedIn, math.min(0, given))
-  local before = math.max(now, tonumber(redis.call('GET', key) or 0))
+  local before = math.max(now, tonumber(redis.call('GET', key)) or 0)
   local left = math.min(before - unused, math.max(before, now + capacity[i] * msPerUnit[i]))
   if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now))
   else redis.call('DEL', key) end

@@ -24,6 +24,8 @@ export function createConnection(needs: {
   const { urls, answerTimeoutMs, onLost } = needs;
   let lastError = "";
   let isNoCluster = false;
+  let lastCall = 0;
+  let isEnding = false;
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
     maxRetriesPerRequest: 0,
@@ -86,22 +88,36 @@ export function createConnection(needs: {
     lastError = error.message || (error.code ?? "");
   }
 
+  /**
+   * Replies carry no name: each belongs to the first command without one. So after a lost reply,
+   * every command gets the next one's, and the connection is of no use any more.
+   */
+  function replaceConnection(): void {
+    if (isEnding || client.status !== "ready") return;
+    isEnding = true;
+    client.once("close", () => (isEnding = false));
+    client.disconnect(true);
+  }
+
   /** Resolves to the result, or to an Error after at most `answerTimeoutMs`; never rejects. */
   function call(name: string, args: readonly (string | number)[]): Promise<unknown> {
     const { promise, resolve } = Promise.withResolvers<unknown>();
     const command = new Command(name, [...args], { replyEncoding: "utf8" });
+    let immediate: NodeJS.Immediate | undefined;
     const timer = setTimeout(() => {
       // If this process was busy, the answer is already in the socket and is read before this
       // runs.
-      setImmediate(() => {
+      immediate = setImmediate(() => {
         // A cluster node may still answer that the keys have moved. Ignore that redirect.
         command.reject = () => undefined;
         resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
+        replaceConnection();
       });
     }, answerTimeoutMs);
     Promise.resolve(client.sendCommand(command)).then(resolve, resolve);
     return promise.finally(() => {
       clearTimeout(timer);
+      clearImmediate(immediate);
     });
   }
 
@@ -110,9 +126,16 @@ export function createConnection(needs: {
     database: toOptions(urls[0]!).db,
     call,
 
-    /** Runs a script, as `call` does. */
-    evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
-      return call("eval", [text, keys.length, ...keys.map((key) => KEY_PREFIX + key), ...args]);
+    /** Runs a script, as `call` does. Returns no other script's answer, also after a lost reply. */
+    async evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
+      const id = String(++lastCall);
+      const named = `local function run() ${text}\nend return {ARGV[#ARGV], run()}`;
+      const prefixedKeys = keys.map((key) => KEY_PREFIX + key);
+      const reply = await call("eval", [named, keys.length, ...prefixedKeys, ...args, id]);
+      if (reply instanceof Error) return reply;
+      if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
+      replaceConnection();
+      return new Error("the answer is another script's");
     },
 
     /** Connects to the cluster at the URLs, instead of to the one server there. */

@@ -94,7 +94,8 @@ async function findSlots({
   evaluate,
 }: ReturnType<typeof createConnection>): Promise<"some" | Error | undefined> {
   const slots = await call("cluster", ["slots"]);
-  if (Array.isArray(slots)) return "some";
+  // After a lost reply, this may be a script's.
+  if (Array.isArray(slots) && slots.every(Array.isArray)) return "some";
   if (!isRefusal(slots) || !slots.message.startsWith("NOPERM")) return undefined;
   const [first, second] = [redisKeys.probe(0), redisKeys.probe(1)];
   const answer = await evaluate(PROBE_SLOTS.text, PROBE_SLOTS.toArguments({ first, second }));

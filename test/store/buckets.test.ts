@@ -1,12 +1,20 @@
 import { expect, it, vi } from "vitest";
 import {
+  createBuckets,
   createMemoryBuckets,
   createRedisBuckets,
   hourlyBucket,
   type Bucket,
   type Fill,
 } from "../../src/store/buckets.ts";
-import { describeInMemoryAndInRedis, setSeconds } from "../support/describe-with-redis.ts";
+import type { Redis } from "../../src/store/redis.ts";
+import {
+  describeInMemoryAndInRedis,
+  describeWithRedis,
+  eachWithRedis,
+  setSeconds,
+} from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 
 const SECOND = 1_000;
 /** Hold ten and twenty units; a unit flows in each second, or every two seconds. */
@@ -202,4 +210,31 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
     expect(Math.max(...hours)).toBeLessThanOrEqual(1_200);
     expect(Math.max(...hours)).toBeGreaterThan(900);
   });
+});
+
+describeWithRedis("buckets in Redis", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  eachWithRedis((...started) => {
+    [server, redis] = started;
+  });
+
+  it.each(["1e308", "-1e308", "nan", "-nan", "inf", "-inf", "", "text", "9".repeat(400)])(
+    "give what they hold at most, and can be used again, if someone has written '%s'",
+    async (text) => {
+      const key = "tributary:v2:bucket:{budget}:a";
+      const take = () => createBuckets({ name: "budget", redis }).take([A], { wanted: 10 });
+      await server.command("SET", key, text);
+      const { amount, waitMs, slowest, giveBack } = await take();
+      expect(amount).toBeOneOf([0, 10]);
+      expect(waitMs).toBeGreaterThanOrEqual(0);
+      expect(waitMs).toBeLessThanOrEqual(30 * SECOND);
+      expect(slowest).toBe(A);
+      await server.command("SET", key, text);
+      giveBack(10);
+      await take();
+      expect(await server.command("PTTL", key)).toBeLessThanOrEqual(11 * SECOND);
+      expect(await server.command("PTTL", key)).toBeGreaterThan(0);
+    },
+  );
 });

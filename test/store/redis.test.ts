@@ -5,7 +5,8 @@ import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/store/redis.ts";
 import { script } from "../../src/store/script.ts";
-import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
+import { describeWithRedis, FROZEN, isBack } from "../support/describe-with-redis.ts";
+import { startDroppingProxy } from "../support/doubles/dropping-proxy.ts";
 import { reuseRedis, type RedisServer } from "../support/redis-server.ts";
 
 /** The service's timeout for an answer. */
@@ -106,6 +107,39 @@ describeWithRedis("Redis", () => {
     expect(logLines.filter((line) => line.includes("Redis is available"))).toHaveLength(2);
   });
 
+  it.each([0, 1, 2, 3, 4, 5])(
+    "is used again after the loss of a reply, after %i other ones",
+    async (passed) => {
+      const proxy = await startDroppingProxy(server.port);
+      redis.close();
+      proxy.loseOne(passed);
+      redis = connect(proxy.url, FROZEN.answerTimeoutMs);
+      await expect
+        .poll(async () => {
+          await redis.run(...add(1));
+          return proxy.hasLost();
+        })
+        .toBe(true);
+      await isBack(redis);
+      await proxy.close();
+    },
+  );
+
+  it("gives no script the answer to another one after the loss of a reply", async () => {
+    const proxy = await startDroppingProxy(server.port);
+    redis.close();
+    redis = connect(proxy.url, 600_000);
+    await isBack(redis);
+    proxy.loseOne();
+    const first = redis.run(...add(1));
+    await expect.poll(proxy.hasLost).toBe(true);
+    const second = redis.run(...add(10));
+    expect([await first, await second]).toEqual([undefined, undefined]);
+    await isBack(redis);
+    expect(await redis.run(...add(100))).toBe(111);
+    await proxy.close();
+  });
+
   it("runs queued scripts later, in their order", async () => {
     vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout"] });
     await reconnect();
@@ -122,6 +156,7 @@ describeWithRedis("Redis", () => {
     await vi.advanceTimersByTimeAsync(DEFAULT_TIMEOUT_MS);
     expect(await redis.run(...add(1))).toBeUndefined();
     redis.runLater(...append("e"));
+    vi.useRealTimers();
     server.thaw();
     await expect.poll(() => server.command("GET", "tributary:text")).toMatch(/e$/);
     // Scripts sent before the timeout may run twice; none is lost or reordered.

@@ -405,8 +405,8 @@ export function createTransactions(needs: {
 
   /**
    * Signs one transaction for all members, and stores it in their claims. It is sent if one claim
-   * is not lost: an account whose claim is lost follows the new holder's transaction. Throws the
-   * errors of `feePayer.sign`.
+   * is not lost. All members then wait for it, also those whose claims are lost: it moves their
+   * fees too, and the new holder does not know it. Throws the errors of `feePayer.sign`.
    */
   async function sign(
     entries: readonly { member: Member; part: CollectPart; moved: Lamports }[],
@@ -457,8 +457,8 @@ export function createTransactions(needs: {
     };
     return entries.map(({ part }, i): Prepared => {
       const cost = costs[i]!;
-      if (!areStored[i]) {
-        cost.close({ refund: firstStored < 0 });
+      if (firstStored < 0) {
+        cost.close({ refund: true });
         return { kind: "again" };
       }
       const signedPart = {

@@ -1,9 +1,10 @@
+import type { GraphQLResolveInfo } from "graphql";
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../../contract/contract-error.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
-import { createMemoryWindow, createRedisWindow } from "./sliding-window.ts";
+import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
 export interface RateLimitConfig {
   readonly max: number;
@@ -29,10 +30,15 @@ export interface Decision extends RateLimitState {
  */
 export type RateLimit = (caller: string, cost: number, earlierCost?: number) => Promise<Decision>;
 
-/** How many of the library's decisions are cached. */
-const MAX_DECISIONS = 10_000;
-
 const POLICY = '"address"';
+
+/** What graphql-rate-limit knows of a request: REST and GraphQL share one field. */
+const REQUEST = {
+  parent: undefined,
+  args: {},
+  context: undefined,
+  info: { fieldName: "request" } as GraphQLResolveInfo,
+};
 
 export function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
@@ -42,12 +48,18 @@ export function rateLimited(
   return new ContractError("RATE_LIMITED", retryIn(retryAfterSeconds, what, BATCHING));
 }
 
+/** A time in every window. */
+const A_TIME = [Infinity];
+
 /**
  * Limits REST and GraphQL together: at most `max` requests of a caller in any span of
  * `windowSeconds`, over all replicas while Redis is available, per replica otherwise.
- * graphql-rate-limit decides, by the earlier requests in the window. Our store counts them and
- * records new ones in one atomic step, by the same rule, because the library's would let concurrent
- * requests pass. The decision depends on two numbers, so it is cached.
+ *
+ * graphql-rate-limit decides, from the times that its store returns. It asks its store and then
+ * writes to it, so concurrent requests would all pass. Our store counts a request in one atomic
+ * step. It then returns one time, or none if it has counted the request, and the library admits a
+ * request if there are fewer times than one. So a decision costs the same after any number of
+ * earlier requests.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
@@ -55,47 +67,30 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
   const takeInMemory = createMemoryWindow({ max, windowMs });
   const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
-  /**
-   * Whether the library refuses, by the number of earlier requests in the window and the number of
-   * new ones.
-   */
-  const refusals = new Map<string, boolean>();
-
-  async function isTooMuch(earlierRequests: number, count: number): Promise<boolean> {
-    const known = refusals.get(`${earlierRequests},${count}`);
-    if (known !== undefined) return known;
-    const store = {
-      getForIdentity: () => Array<number>(earlierRequests).fill(Date.now()),
-      setForIdentity: () => undefined,
-    };
-    const decide = getGraphQLRateLimiter({
-      identifyContext: () => "caller",
-      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
-      store,
-      formatError: () => "refused",
-    });
-    const message = await decide(
-      {
-        parent: undefined,
-        args: { calls: { length: count } },
-        context: undefined,
-        info: { fieldName: "request" } as Parameters<typeof decide>[0]["info"],
-      },
-      { max, window: `${windowSeconds}s`, arrayLengthField: "calls", uncountRejected: true },
-    );
-    if (refusals.size === MAX_DECISIONS) refusals.clear();
-    refusals.set(`${earlierRequests},${count}`, message !== undefined);
-    return message !== undefined;
-  }
 
   return async (caller, cost, earlierCost = 0) => {
     const take = { cost, earlierCost };
-    const { earlierRequests, waitMs } =
-      (await takeInRedis?.(caller, take)) ?? takeInMemory(caller, take);
-    const count = cost - earlierCost;
-    const isRefused = await isTooMuch(earlierRequests, count);
-    const seconds = toRetryAfterSeconds(Math.min(waitMs, windowMs));
-    const remaining = max - earlierRequests - (isRefused ? 0 : count);
+    const store = {
+      state: undefined as WindowState | undefined,
+      async getForIdentity({ contextIdentity }: { contextIdentity: string }) {
+        store.state =
+          (await takeInRedis?.(contextIdentity, take)) ?? takeInMemory(contextIdentity, take);
+        return store.state.isCounted ? [] : A_TIME;
+      },
+      setForIdentity: () => undefined,
+    };
+    const decide = getGraphQLRateLimiter({
+      identifyContext: () => caller,
+      formatError: () => "refused",
+      // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
+      store,
+    });
+    const message = await decide(REQUEST, { max: 1, window: `${windowSeconds}s` });
+    const { earlierRequests, waitMs } = store.state!;
+    const isRefused = message !== undefined;
+    const seconds = toRetryAfterSeconds(waitMs);
+    // The limit may have been lowered: there are then more earlier requests than it admits.
+    const remaining = Math.max(0, max - earlierRequests - (isRefused ? 0 : cost - earlierCost));
     return {
       limit: max,
       cost,

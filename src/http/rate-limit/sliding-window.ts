@@ -21,9 +21,14 @@ export interface Take {
 
 /** A caller's window when a request arrives. */
 export interface WindowState {
+  /** Whether the whole cost fits, and so is counted. */
+  readonly isCounted: boolean;
   /** How many earlier requests of the caller are still in the window. */
   readonly earlierRequests: number;
-  /** The time until the first counted request leaves; if refused, until the whole cost fits. */
+  /**
+   * The time until the first counted request leaves; if refused, until the whole cost fits. At most
+   * the window.
+   */
   readonly waitMs: number;
 }
 
@@ -59,26 +64,40 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     if (changedAt + windowMs <= now) changeGenerations(now);
     const currentTimes = current.get(caller);
     let times = currentTimes ?? previous.get(caller) ?? [];
-    // Remove expired times in one step: shifting them one by one would move all others each time.
-    const oldest = times[0];
-    if (oldest !== undefined && oldest + windowMs <= now) {
-      const first = times.findIndex((time) => time + windowMs > now);
-      times.splice(0, first < 0 ? times.length : first);
+    let first = firstIndex(times, (time) => time + windowMs > now);
+    // Removing moves all others, so it waits until it removes more than it moves.
+    if (first > times.length / 2) {
+      times.splice(0, first);
+      first = 0;
     }
-    const earlierRequests = times.length;
-    const leaves = times[indexToLeave(earlierRequests, take, max)] ?? now;
-    if (earlierRequests + count <= max) {
+    const earlierRequests = times.length - first;
+    const leaves = times[first + indexToLeave(earlierRequests, take, max)] ?? now;
+    const isCounted = earlierRequests + count <= max;
+    if (isCounted) {
       // Most callers send one request: an array of this length takes less memory than one that
       // grows.
-      if (earlierRequests === 0) times = new Array<number>(count).fill(now);
+      if (times.length === 0) times = new Array<number>(count).fill(now);
       else for (let i = 0; i < count; i++) times.push(now);
       if (currentTimes !== times) {
         if (!currentTimes && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(now);
         current.set(caller, times);
       }
     }
-    return { earlierRequests, waitMs: leaves + windowMs - now };
+    // The sum may be rounded up.
+    const waitMs = Math.min(windowMs, leaves + windowMs - now);
+    return { isCounted, earlierRequests, waitMs };
   };
+}
+
+/** Returns the index of the first time that `is`; `is` is false, then true, in order of `times`. */
+function firstIndex(times: readonly number[], is: (time: number) => boolean): number {
+  let first = 0;
+  for (let end = times.length; first < end;) {
+    const middle = Math.floor((first + end) / 2);
+    if (is(times[middle]!)) end = middle;
+    else first = middle + 1;
+  }
+  return first;
 }
 
 /**
@@ -88,19 +107,19 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
  *
  * Times are rounded up and compared with a clock that is rounded down, so that rounding never
  * shortens the window. Times in the future are dropped: they were recorded before the clock was set
- * back.
+ * back. What is no number has expired.
  */
 const TAKE = script({
   keys: ["times"],
   args: ["max", "windowMs", "cost", "earlierCost"],
-  answer: z.tuple([z.int(), z.int()]),
+  answer: z.tuple([z.literal([0, 1]), z.int().nonnegative(), z.int().nonnegative()]),
   text: `
 local max, window, cost = tonumber(max), tonumber(windowMs), tonumber(cost)
 local count = cost - tonumber(earlierCost)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
-local function timeOf(index) return tonumber(redis.call('LINDEX', times, index)) end
+local function timeOf(index) return tonumber(redis.call('LINDEX', times, index)) or 0 end
 local length = redis.call('LLEN', times)
 local first, after = 0, length
 if length > 0 and timeOf(0) + window > now then after = 0 end
@@ -121,7 +140,8 @@ if fits then
   for _ = 1, count do redis.call('RPUSH', times, at) end
   if count > 0 then redis.call('PEXPIRE', times, window + 1) end
 end
-return {counted, leaves + window - now}
+local wait = math.max(0, math.min(window, leaves + window - now))
+return {fits and 1 or 0, counted, wait}
 `,
 });
 
@@ -132,6 +152,8 @@ export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
   return async (caller: string, take: Take): Promise<WindowState | undefined> => {
     const times = redisKeys.rateLimit(caller);
     const answer = await redis.run(TAKE, { times, max, windowMs, ...take });
-    return answer && { earlierRequests: answer[0], waitMs: answer[1] };
+    if (!answer) return undefined;
+    const [isCounted, earlierRequests, waitMs] = answer;
+    return { isCounted: isCounted === 1, earlierRequests, waitMs };
   };
 }

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createRateLimit } from "../../../src/http/rate-limit/rate-limit.ts";
 import { createMemoryWindow } from "../../../src/http/rate-limit/sliding-window.ts";
 import type { Redis } from "../../../src/store/redis.ts";
@@ -135,6 +135,36 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
 });
 
 describe("the rate limit in memory", () => {
+  beforeEach(() => {
+    vi.useFakeTimers({ toFake: ["performance"] });
+  });
+  afterEach(() => {
+    vi.useRealTimers();
+  });
+
+  it("decides 10,000 requests after a million, which would take half an hour if it looked at each", async () => {
+    const max = 1_000_000;
+    const rateLimit = createRateLimit({ max, windowSeconds: 60 });
+    await rateLimit("a", max - 5_000);
+    let left = 5_000;
+    for (let i = 0; i < 10_000; i++) {
+      const { refusal, remaining } = await rateLimit("a", 1);
+      expect([!refusal, remaining]).toEqual([left > 0, Math.max(0, --left)]);
+    }
+  });
+
+  it("decides 100,000 requests, before each of which ten of a million leave the window", () => {
+    const max = 1_000_000;
+    const windowMs = 100_000;
+    const take = createMemoryWindow({ max, windowMs });
+    for (let i = 0; i < 2 * windowMs; i++) {
+      const { isCounted, earlierRequests } = take("a", { cost: 10, earlierCost: 0 });
+      if (!isCounted || earlierRequests !== Math.min(i * 10, max - 10))
+        expect.fail(`after ${i} requests: ${earlierRequests} earlier ones`);
+      vi.advanceTimersByTime(1);
+    }
+  });
+
   it("evicts the least recently admitted callers when it is full", () => {
     const take = createMemoryWindow({ max: 20, windowMs: 60_000 });
     take("first", { cost: 20, earlierCost: 0 });
@@ -206,6 +236,45 @@ describeWithRedis("the rate limit in Redis", () => {
     expect(admitted).toMatchObject({ refusal: undefined, remaining: 4_998 });
     expect(admitted.work).toBeLessThan(20);
     expect(await server.command("LLEN", key)).toBe(2);
+  });
+
+  it("has none left, not fewer, after the limit has been lowered", async () => {
+    await createRateLimit({ max: 25, windowSeconds: 60 }, redis)("a", 25);
+    const { refusal, remaining, rateLimitHeader } = await newLimit(redis)("a", 1);
+    expect([refusal?.code, remaining]).toEqual(["RATE_LIMITED", 0]);
+    expect(rateLimitHeader).toContain('"address";r=0;');
+  });
+
+  const STRANGE_TIMES = [
+    "1e308",
+    "-1e308",
+    "nan",
+    "-nan",
+    "inf",
+    "-inf",
+    "",
+    "text",
+    "9".repeat(400),
+  ];
+
+  it.each(STRANGE_TIMES)("decides as usual if someone has written the time '%s'", async (time) => {
+    const key = "tributary:v2:limit:a";
+    for (const times of [[time], [Date.now(), time], [time, Date.now()], Array(20).fill(time)]) {
+      await server.command("DEL", key);
+      await server.command("RPUSH", key, ...(times as (string | number)[]));
+      for (const cost of [1, 20, 21]) {
+        const { remaining, resetSeconds } = await newLimit(redis)("a", cost);
+        expect(remaining).toBeOneOf(Array.from({ length: 21 }, (_, i) => i));
+        expect(resetSeconds).toBeOneOf(Array.from({ length: 60 }, (_, i) => i + 1));
+      }
+    }
+  });
+
+  it("refuses a request if someone has written a million times", async () => {
+    const fill = "for i = 1, 1000000 do redis.call('RPUSH', KEYS[1], ARGV[1]) end";
+    await server.command("EVAL", fill, 1, "tributary:v2:limit:a", Date.now());
+    const { refusal, remaining } = await newLimit(redis)("a", 1);
+    expect([refusal?.code, remaining]).toEqual(["RATE_LIMITED", 0]);
   });
 
   it("drops requests from before its clock was set back", async () => {

@@ -1,0 +1,55 @@
+import { afterAll, beforeAll, expect, it } from "vitest";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+
+describeWithRedis("when Redis is emptied while two replicas collect", () => {
+  let redis: RedisServer;
+  let replicas: Replicas;
+  let sandbox: TestSandbox;
+  beforeAll(async () => {
+    redis = await startRedis();
+    replicas = await startReplicas(redis.url);
+    sandbox = replicas.sandbox;
+  });
+  afterAll(async () => {
+    await replicas.close();
+    await redis.stop();
+  });
+
+  const isSimulation = isMethod("simulateTransaction");
+  const simulations = () => sandbox.rpc.calls.filter(isSimulation).length;
+
+  it("the one that signs tells its callers what it moved, also if the other has the claim since", async () => {
+    const one = sandbox.account("artist001");
+    const other = sandbox.account("artist002");
+    sandbox.rpc.calls.length = 0;
+    // The accounts are read together, and so share a transaction.
+    const releaseReads = hold(sandbox.rpc, isMethod("getMultipleAccounts"));
+    let isHeld = false;
+    const sign = hold(sandbox.rpc, (call) => isSimulation(call) && !isHeld && (isHeld = true));
+    const collectOne = replicas.at(0).collect(one.id);
+    const collectOther = replicas.at(0).collect(other.id);
+    await replicas.takeUp();
+    releaseReads();
+    await expect.poll(simulations).toBe(1);
+
+    await redis.command("FLUSHALL");
+    const releaseSecond = hold(sandbox.rpc, isSimulation);
+    const collectAgain = replicas.at(1).collect(one.id);
+    await expect.poll(simulations).toBe(2);
+    sign();
+    const [{ body }, { body: otherBody }] = await Promise.all([collectOne, collectOther]);
+    const { signature } = sandbox.landedCollectsOf(one.handle)[0]!;
+    expect([body.success, body.txSignature]).toEqual([true, signature]);
+    expect([otherBody.success, otherBody.txSignature]).toEqual([true, signature]);
+
+    releaseSecond();
+    expect((await collectAgain).body).toMatchObject({
+      error: "NOTHING_TO_COLLECT",
+      lastCollect: { txSignature: signature },
+    });
+    expect(sandbox.landedCollectsOf(one.handle)).toHaveLength(1);
+  });
+});
