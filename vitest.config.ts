@@ -29,10 +29,19 @@ export default defineConfig({
       { extends: true, test: { name: "long", include: [LONG] } },
       {
         extends: true,
-        // The platform's programs are large: in one worker they would add up to gigabytes.
-        test: { name: "platform", include: [PLATFORM], isolate: true },
+        test: {
+          name: "platform",
+          include: [PLATFORM, "test/{contract,coins,node,faults,chain/collect}/**/*.test.ts"],
+          exclude: [SLOW, LONG],
+          setupFiles: ["test/support/exit-on-sigterm.ts", "test/platform/excluded.ts"],
+          env: { PLATFORM_PROGRAMS: process.env.PLATFORM_PROGRAMS ?? "" },
+          // The platform's programs are large: in one worker they would add up to gigabytes.
+          isolate: true,
+        },
       },
     ],
+    // Only the project `platform` runs on the platform's own programs.
+    env: { PLATFORM_PROGRAMS: "" },
     pool: "forks",
     maxWorkers: 6,
     // A worker runs many files, so it loads packages once. It still evaluates this project's

@@ -46,7 +46,7 @@ export async function startTestSandbox({
 }: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
   const sandbox = await startSandbox({
     ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
-    platformPrograms: process.env.PLATFORM_PROGRAMS,
+    platformPrograms: process.env.PLATFORM_PROGRAMS || undefined,
     ...options,
   });
   const { chain, env } = sandbox;
