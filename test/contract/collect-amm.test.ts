@@ -1,5 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
+import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { newMint } from "../support/new-mint.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -48,6 +52,28 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
     // The vault keeps its rent-exempt minimum from the first fees.
     expect((await world.lookup("newcomer")).body.balance.vault).toBe("0.1993");
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.1993" });
+  });
+
+  it("count above the AMM vault's rent, below which the AMM moves nothing", async () => {
+    const account = world.account("graduate");
+    const { chain, coins, rpc } = world.sandbox;
+    setAmmVault(chain, account, 1_000_000n);
+    const rent = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
+    chain.setAccount(account.ammVault, { ...chain.account(account.ammVault)!, lamports: rent - 1n });
+    expect((await world.lookup("graduate")).body.balance.vault).toBe("1.0000");
+    const { body } = await world.collect(account.id);
+    expect(body).toMatchObject({ success: true, collected: "1.0000" });
+    expect(callsAmm(body.txSignature)).toBe(false);
+    expect(rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(1);
+
+    const mint = newMint();
+    coins.launch({ mint, creator: account.address });
+    coins.migrate(mint, { fees: 100_001n });
+    const held = chain.balance(account.address);
+    const second = await world.collect(account.id, {}, [mint]);
+    expect(second.body).toMatchObject({ success: true, collected: "0.0001" });
+    expect(chain.balance(account.address) - held).toBe(100_000n);
+    expect(chain.balance(account.ammVault)).toBe(rent);
   });
 
   it("add the AMM's instruction only if there are any", async () => {

@@ -1,8 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { readConfig } from "../../src/config.ts";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
-import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -54,40 +52,6 @@ describe("a failure of the AMM's part", () => {
     expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
-  });
-
-  it("is seen in the simulation if the AMM moves nothing: what it leaves does not count for an hour", async () => {
-    const { chain } = world.sandbox;
-    const { ammVault, id, address } = world.account("graduate");
-    setAmmVault(chain, world.account("graduate"), 1_000_000n);
-    // One lamport less than the AMM wants there.
-    const poor = chain.rentExemptMinimum(165) - 1n;
-    chain.setAccount(ammVault, { ...chain.account(ammVault)!, lamports: poor });
-    const vault = async () => (await world.lookup("graduate")).body.balance.vault;
-    expect(await vault()).toBe("1.0010");
-    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "1.0000" });
-    expect(await vault()).toBe("0.0000");
-    expect((await world.collect(id)).body).toMatchObject({
-      error: "NOTHING_TO_COLLECT",
-      collected: "0.0000",
-    });
-    expect(world.sandbox.landedCollects()).toHaveLength(1);
-
-    const mint = newMint();
-    world.sandbox.coins.launch({ mint, creator: address });
-    world.sandbox.coins.migrate(mint);
-    const reason = async () =>
-      (await world.request(`/wallet/lookup?handle=graduate&mint=${mint}`)).body.coins[0].reason;
-    expect(await reason()).toBe("NOTHING_WAITING");
-    setAmmVault(chain, world.account("graduate"), 900_000n);
-    world.sandbox.coins.addFees(mint, 100_000n);
-    expect(await reason()).toBe("BELOW_AMM_MINIMUM");
-    expect((await world.collect(id, {}, [mint])).body).toMatchObject({
-      success: true,
-      collected: "0.0010",
-    });
-    world.sandbox.coins.addFees(mint, 100_000n);
-    expect(await reason()).toBeNull();
   });
 
   it("is not assumed when the fee payer cannot pay", async () => {

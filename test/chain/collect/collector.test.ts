@@ -6,6 +6,7 @@ import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { startWorld, type World } from "../../support/world.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
+import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,
@@ -147,18 +148,16 @@ describe("a transaction in flight", () => {
   });
 
   it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
-    // After the simulation, the address and its vault together fall below the rent-exempt minimum.
+    // After the simulation, the address becomes an account that the launch platform does not pay.
     const { address, creatorVault } = sandbox.account("creator");
-    const [balance, vaultBalance] = [chain.balance(address), chain.balance(creatorVault)];
+    const account = chain.account(address)!;
     onFirstCall("sendTransaction", () => {
-      chain.setBalance(address, 0n);
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+      chain.setAccount(address, { ...account, owner: LAUNCHPAD_FEES_PROGRAM_ID });
     });
     const failure = await collector.collect("creator");
-    chain.setBalance(address, balance);
-    chain.setBalance(creatorVault, vaultBalance);
+    chain.setAccount(address, account);
     const [failed] = sandbox.landedCollects();
-    expect(failed!.err).not.toBeNull();
+    expect(failed!.err).toEqual({ InstructionError: [expect.any(Number), { Custom: 6050 }] });
     expect(failure).toEqual({
       kind: "failed-on-chain",
       signature: failed!.signature,

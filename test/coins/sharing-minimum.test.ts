@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { Client } from "../support/client.ts";
@@ -7,12 +7,10 @@ import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod, onNext, type TestSandbox } from "../support/sandbox.ts";
+import type { TestSandbox } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
-/** Longer than a failed simulation is remembered. */
-const FORGOTTEN_MS = 11_000;
 /** The stranger's share, in ten-thousandths. Of 1 SOL it is less than an account's rent. */
 const BPS = 1;
 
@@ -24,7 +22,7 @@ function emptyAccount({ account, chain }: TestSandbox, handle: string): SandboxA
   return found;
 }
 /** A coin on which 1 SOL waits for an account, and for an address that does not exist yet. */
-function launchBlocked({ coins }: TestSandbox, { address }: SandboxAccount) {
+function launchBelow({ coins }: TestSandbox, { address }: SandboxAccount) {
   const [mint, stranger] = [newMint(), PublicKey.unique().toBase58()];
   const shareholders = [
     { address, bps: 10_000 - BPS },
@@ -38,9 +36,9 @@ async function shown(client: Pick<Client, "request">, handle: string, mint: stri
   const { body } = await client.request(`/wallet/lookup?handle=${handle}&mint=${mint}`);
   return [body.coins[0].reason, body.balance.vault];
 }
-const BLOCKED = ["SHAREHOLDER_BLOCKED", "0.0000"];
+const BELOW = ["BELOW_SHARING_MINIMUM", "0.0000"];
 
-describe("SHAREHOLDER_BLOCKED", () => {
+describe("BELOW_SHARING_MINIMUM", () => {
   let world: World;
   let account: SandboxAccount;
   let chain: World["sandbox"]["chain"];
@@ -49,57 +47,24 @@ describe("SHAREHOLDER_BLOCKED", () => {
     ({ chain } = world.sandbox);
     account = emptyAccount(world.sandbox, "artist001");
   });
-  afterEach(async () => {
-    vi.restoreAllMocks();
-    await world.close();
-  });
+  afterEach(() => world.close());
   const found = (mint: string) => shown(world, "artist001", mint);
   const collect = async (mint: string) => (await world.collect(account.id, {}, [mint])).body;
-  /** Makes this much more time pass. */
-  function pass(ms: number): void {
-    const now = performance.now.bind(performance);
-    vi.spyOn(performance, "now").mockImplementation(() => now() + ms);
-  }
-
-  it("ends when the fees have grown so that the shareholder's part pays the rent of its address", async () => {
-    const { mint } = launchBlocked(world.sandbox, account);
-    expect((await collect(mint)).success).toBe(false);
-    expect(await found(mint)).toEqual(BLOCKED);
-    // Still less than the rent.
-    world.sandbox.coins.addFees(mint, SOL);
-    expect(await found(mint)).toEqual(BLOCKED);
-    world.sandbox.coins.addFees(mint, 6n * SOL);
-    expect(await found(mint)).toEqual([null, "7.9992"]);
-    expect(await collect(mint)).toMatchObject({ success: true, collected: "7.9992" });
-  });
-
-  it("ends when the fees have grown so, also if its transaction failed on the chain", async () => {
-    const { mint, stranger } = launchBlocked(world.sandbox, account);
-    chain.setBalance(stranger, SOL);
-    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
-      chain.setBalance(stranger, 0n);
-    });
-    expect((await collect(mint)).success).toBe(false);
-    expect(await found(mint)).toEqual(BLOCKED);
-    world.sandbox.coins.addFees(mint, 7n * SOL);
-    expect(await found(mint)).toEqual([null, "7.9992"]);
-  });
 
   it("ends with a collect after someone has paid the rent of the shareholder's address", async () => {
-    const { mint, stranger } = launchBlocked(world.sandbox, account);
+    const { mint, stranger } = launchBelow(world.sandbox, account);
     await collect(mint);
-    expect(await found(mint)).toEqual(BLOCKED);
+    expect(await found(mint)).toEqual(BELOW);
     chain.setBalance(stranger, SOL);
-    pass(FORGOTTEN_MS);
     expect(await collect(mint)).toMatchObject({ success: true, collected: "0.9999" });
     world.sandbox.coins.addFees(mint, SOL);
     expect(await found(mint)).toEqual([null, "0.9999"]);
   });
 
   it("ends when someone else has distributed the fees", async () => {
-    const { mint, stranger } = launchBlocked(world.sandbox, account);
+    const { mint, stranger } = launchBelow(world.sandbox, account);
     await collect(mint);
-    expect(await found(mint)).toEqual(BLOCKED);
+    expect(await found(mint)).toEqual(BELOW);
     // As another site's distribution would: it empties the curve, and pays all shareholders.
     chain.setBalance(stranger, SOL);
     world.sandbox.coins.launch({ mint, creator: STRANGER, kind: "shared", fees: 0n });
@@ -125,12 +90,12 @@ describeWithRedis("what one replica learns of a coin", () => {
   });
   const shownAt = (i: number, handle: string, mint: string) => shown(replicas.at(i), handle, mint);
 
-  it("the other shows too: that a shareholder is blocked, and that it no longer is", async () => {
+  it("the other shows too: that the fees are below the minimum, and that they no longer are", async () => {
     const account = emptyAccount(replicas.sandbox, "artist002");
-    const { mint, stranger } = launchBlocked(replicas.sandbox, account);
+    const { mint, stranger } = launchBelow(replicas.sandbox, account);
     await replicas.at(0).collect(account.id, {}, [mint]);
-    expect(await shownAt(0, "artist002", mint)).toEqual(BLOCKED);
-    await expect.poll(() => shownAt(1, "artist002", mint), { timeout: 60_000 }).toEqual(BLOCKED);
+    expect(await shownAt(0, "artist002", mint)).toEqual(BELOW);
+    await expect.poll(() => shownAt(1, "artist002", mint), { timeout: 60_000 }).toEqual(BELOW);
     replicas.sandbox.chain.setBalance(stranger, SOL);
     await expect
       .poll(async () => (await replicas.at(1).collect(account.id, {}, [mint])).body.success, {
@@ -144,9 +109,9 @@ describeWithRedis("what one replica learns of a coin", () => {
 
   it("needs no read of Redis in a lookup", async () => {
     const account = emptyAccount(replicas.sandbox, "artist003");
-    const { mint } = launchBlocked(replicas.sandbox, account);
+    const { mint } = launchBelow(replicas.sandbox, account);
     await replicas.at(0).collect(account.id, {}, [mint]);
-    await expect.poll(() => shownAt(1, "artist003", mint), { timeout: 60_000 }).toEqual(BLOCKED);
+    await expect.poll(() => shownAt(1, "artist003", mint), { timeout: 60_000 }).toEqual(BELOW);
     const reads = async () => {
       const text: string = await redis.command("INFO", "commandstats");
       const all = text.matchAll(/^cmdstat_(?:get|mget|hget|hmget|hgetall):calls=(\d+)/gm);
@@ -158,7 +123,7 @@ describeWithRedis("what one replica learns of a coin", () => {
       await shownAt(1, "artist003", named);
       return (await reads()) - before;
     };
-    const unknown = launchBlocked(replicas.sandbox, account).mint;
+    const unknown = launchBelow(replicas.sandbox, account).mint;
     expect(await readsFor(mint)).toBe(await readsFor(unknown));
   });
 });
