@@ -221,31 +221,6 @@ describe("compute units that the preferred endpoint understates", () => {
     }
     expect(world.sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null, null]);
   });
-
-  it("are never below what a transaction of this kind has used", async () => {
-    // More than the floor of a plain collect.
-    const used = 50_000;
-    liar.lie({
-      simulateTransaction(tellTruth) {
-        const { context, value } = tellTruth();
-        return { context, value: { ...value, unitsConsumed: used } };
-      },
-      getTransaction(tellTruth) {
-        const result = tellTruth();
-        return result && { ...result, meta: { ...result.meta, computeUnitsConsumed: used } };
-      },
-    });
-    const { id } = world.account("artist001");
-    expect((await world.collect(id)).body).toMatchObject({ success: true });
-    lieInSimulations(() => ({ unitsConsumed: 1 }));
-    expect((await world.collect(world.account("artist002").id)).body).toMatchObject({
-      success: true,
-    });
-    const limits = world.sandbox
-      .landedCollects()
-      .map(({ message }) => message.config!.configValues[1]!.value);
-    expect(limits).toEqual([60_000, used]);
-  });
 });
 
 it("of two simulations that cost more than planned, the cheaper one counts", async () => {
