@@ -66,7 +66,10 @@ export function connectToSurfpool(url: string): TestNode {
 
 /** The sandbox's chain as a node. Its programs are deployed already. */
 export async function startSandboxNode(): Promise<TestNode> {
-  const { chain, rpc, close } = await startSandbox({ slotMs: 50, rpcPort: 0, socialPort: 0 });
+  const { chain, rpc, close } = await startSandbox({
+    ...{ slotMs: 50, rpcPort: 0, socialPort: 0 },
+    platformPrograms: process.env.PLATFORM_PROGRAMS || undefined,
+  });
   return {
     url: rpc.url,
     setAccount: (address, account) => {

@@ -196,7 +196,7 @@ it("collects from a curve and a pool what reaches the minimum, and then names th
   template.coins.migrate(inPool, { fees: 2n * SOL });
   for (const mint of [onCurve, inPool]) {
     const { curve, curveTokens, pool, poolTokens } = template.coins.addressesOf(mint);
-    await copyToNode(curve, curveTokens, pool, poolTokens);
+    await copyToNode(mint, curve, curveTokens, pool, poolTokens);
   }
   const query = `/wallet/lookup?handle=artist002&mint=${onCurve}&mint=${inPool}`;
   const { body: before } = await client.request(query);

@@ -122,6 +122,14 @@ export const LEAST_UNITS = {
   transferSkipped: { units: 13_114, derivations: 5 },
 } as const;
 
+/**
+ * Likewise of a distribution to 1, 2, … 10 shareholders, which has three derivations. Some states
+ * cost 21 more.
+ */
+export const LEAST_DISTRIBUTION_UNITS = [
+  21_052, 24_305, 27_869, 31_125, 34_377, 37_629, 40_881, 44_133, 47_386, 50_948,
+] as const;
+
 /** The rent-exempt minimum of an account of the System program. */
 const walletMinimum = (rent: Rent): bigint => rentMinimumOf(rent, 0);
 const tokenMinimum = (rent: Rent): bigint => rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
