@@ -5,8 +5,8 @@
  *     node scripts/fetch-platform.ts [version] [folder]
  *
  * The platform's crate ships them. Cargo 1.82 or newer downloads that crate alone, into its cache,
- * and checks it against the registry; this script checks it, and each program, against the sums
- * below.
+ * and checks it against the registry; this script checks it, and each program, against the sums of
+ * tested-builds.ts.
  */
 import { spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
@@ -14,41 +14,14 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { PROGRAM_FILES } from "../src/sandbox/platform.ts";
+import {
+  PLATFORM_CRATE as CRATE,
+  TESTED_BUILDS as BUILDS,
+} from "../src/chain/launchpad/tested-builds.ts";
+import { PROGRAMS } from "../src/sandbox/platform.ts";
 
-const CRATE = "pump-rust-client";
 export const TESTED_VERSION = "0.5.0";
 const TAR_BLOCK = 512;
-
-/** SHA-256 of the crate's archive and of its programs. */
-const SUMS: Readonly<
-  Record<string, { crate: string; programs: Readonly<Record<string, string>> }>
-> = {
-  "0.3.0": {
-    crate: "711db8d7e9af7e2d0d66e12b306d21dad5e84a00235a9a3be81aa9d4eb1e6486",
-    programs: {
-      "pump.so": "defc661c59c032c2f04ac54d3859ca5e2f81f1776c75746ded4cff461dca542e",
-      "pump_amm.so": "e90f9578de8a4d55aeb58e33cde5aef300094eef4a4971533f792f465124fc32",
-      "pump_fees.so": "2307575fbb3fb170d319aa25e33ed49f25d3218e5dfb7589863958c0d4eb5dfe",
-    },
-  },
-  "0.4.1": {
-    crate: "7179a636f9c52b2447a39b13216b9832141a8557c958f27e66b78582b9efbe19",
-    programs: {
-      "pump.so": "692b19d0242b906d73764c41d30f7b61816c1c6f30a0164e09a20adf9578c092",
-      "pump_amm.so": "3c83d286afda2ac79b9c7284b6cbc931757342a48bd0be22db94e37b409ebee4",
-      "pump_fees.so": "2307575fbb3fb170d319aa25e33ed49f25d3218e5dfb7589863958c0d4eb5dfe",
-    },
-  },
-  "0.5.0": {
-    crate: "95693f12f465bbd223056a750794aa9fb88b19268ef288fe19ca0be0b903a8a7",
-    programs: {
-      "pump.so": "aa7b9ec411e08bdcf6941a986075ebceaac9087d1f859f263f766349fdaaabc3",
-      "pump_amm.so": "0f7963aa07aadab8a2846382d92ccde87669a7efd81223c9639933c07eccd054",
-      "pump_fees.so": "5b6ceda57863f0dcc3e0e3623052f8342c2c81883379699e71d7ed5383cb3dcf",
-    },
-  },
-};
 
 /** Says what keeps this machine from having the programs. */
 export class FetchError extends Error {}
@@ -61,23 +34,24 @@ function defaultFolder(version: string): string {
 
 /** Puts the programs into `folder`, unless they are there, and returns it. Throws FetchError. */
 export function fetchPlatform(version = TESTED_VERSION, folder = defaultFolder(version)): string {
-  const sums = SUMS[version];
-  if (!sums)
+  const builds = BUILDS[version];
+  if (!builds)
     throw new FetchError(
-      `no sums are known of ${CRATE} ${version}; known are ${Object.keys(SUMS).join(", ")}`,
+      `no sums are known of ${CRATE} ${version}; known are ${Object.keys(BUILDS).join(", ")}`,
     );
-  const isThere = PROGRAM_FILES.every(
-    (file) => sumOf(readIfThere(join(folder, file))) === sums.programs[file],
+  const isThere = PROGRAMS.every(
+    ({ name, file }) => sumOf(readIfThere(join(folder, file))) === builds.programs[name].sha256,
   );
   if (isThere) return folder;
-  const archive = findCrate(version, sums.crate) ?? downloadCrate(version, sums.crate);
+  const archive = findCrate(version, builds.crate) ?? downloadCrate(version, builds.crate);
   const files = readTar(gunzipSync(archive));
   mkdirSync(folder, { recursive: true });
-  for (const file of PROGRAM_FILES) {
+  for (const { name, file } of PROGRAMS) {
     const program = files.get(`${CRATE}-${version}/artifacts/${file}`);
-    if (sumOf(program) !== sums.programs[file])
+    const { sha256 } = builds.programs[name];
+    if (sumOf(program) !== sha256)
       throw new FetchError(
-        `${file} of ${CRATE} ${version}: expected the SHA-256 ${sums.programs[file]}, got ${sumOf(program)}`,
+        `${file} of ${CRATE} ${version}: expected the SHA-256 ${sha256}, got ${sumOf(program)}`,
       );
     writeFileSync(join(folder, file), program!);
   }

@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
+import type { Checks } from "./commands/doctor.ts";
 import { describeFailure } from "./commands/describe-failure.ts";
 import { loadEnvFile, type EnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
@@ -35,6 +36,7 @@ const OPTIONS = {
   help: { type: "boolean", short: "h" },
   version: { type: "boolean" },
   id: { type: "string" },
+  platform: { type: "boolean" },
   "chain-port": { type: "string", default: "8899" },
   "social-port": { type: "string", default: "8898" },
 } as const;
@@ -88,10 +90,13 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     ({ env } = read);
     hints = [...read.file.warnings, ...warnAboutUnknown(env, read.file.names)];
     const warnings = [...hints, ...warnAboutRisks(env)];
-    const [command] = positionals;
+    const [command, ...mints] = positionals;
     if (command === undefined) return await serve(env, host, warnings);
     if (command === "sandbox") return await runSandbox(env, host, values);
-    if (command === "doctor") return await runDoctor(env, host, warnings, values.id);
+    if (command === "doctor") {
+      const platform = values.platform ? { mints } : undefined;
+      return await runDoctor(env, host, { warnings, id: values.id, platform });
+    }
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
     host.printError(...describeFailure(error, env, hints));
@@ -109,16 +114,11 @@ function readArguments(args: readonly string[]) {
   }
 }
 
-/** Returns the exit code: 1 if a variable is at fault. `id`: a social id whose address to print. */
-async function runDoctor(
-  env: Environment,
-  { print }: Host,
-  warnings: readonly string[],
-  id: string | undefined,
-): Promise<number> {
+/** Returns the exit code: 1 if something is at fault. */
+async function runDoctor(env: Environment, { print }: Host, checks: Checks): Promise<number> {
   const config = readConfig(env);
   const { examine } = await import("./commands/doctor.ts");
-  const atFault = await examine(config, warnings, print, id);
+  const atFault = await examine(config, print, checks);
   return atFault.length > 0 ? 1 : 0;
 }
 

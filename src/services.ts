@@ -241,7 +241,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     collector,
     metrics,
     history: createHistory({ rpc, floors, ownCalls }),
-    deploys: createDeployWatch({ rpc, registry, log, ...overrides }),
+    deploys: createDeployWatch({ rpc, redis, registry, log, ...overrides }),
     live: createLiveBalances({
       balances,
       batches: chainCallPlan.batchesOf("streams"),

@@ -132,7 +132,10 @@ export function createLies(chain: Chain, timeline: Timeline): Lie[] {
       blockhash: newBlockhash(),
       lastValidBlockHeight: chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS + 150,
     }),
-    simulate: () => ({ err: "AccountNotFound", logs: [], unitsConsumed: 0, accounts: new Map() }),
+    simulate: () => ({
+      ...{ err: "AccountNotFound", logs: [], unitsConsumed: 0 },
+      ...{ accounts: new Map(), innerInstructions: [] },
+    }),
     send: () => "BlockhashNotFound",
   };
 

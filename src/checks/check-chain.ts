@@ -3,6 +3,7 @@ import { describeBalance } from "../chain/collect/fee-payer-balance.ts";
 import { guardInstruction } from "../chain/units/composer.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "../chain/launchpad/deploys.ts";
+import type { CheckedSlots } from "../chain/launchpad/platform-checks.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoint-checks.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
@@ -24,6 +25,9 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
 export const REFUSES =
   "refuses transactions of version 1, which collects send: change the provider";
 
+const CHECK_PLATFORM = "npm run doctor -- --platform";
+const NOT_CHECKED = `no check by ${CHECK_PLATFORM} is known`;
+
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
@@ -34,6 +38,8 @@ export async function checkChain(needs: {
   rpc: Rpc;
   report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
+  /** Resolves to undefined if they are unknown. */
+  checkedSlots?: Promise<CheckedSlots | undefined> | undefined;
   /**
    * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
    * `simulation`: the error of a simulated transaction, if it failed.
@@ -46,16 +52,17 @@ export async function checkChain(needs: {
 }): Promise<void> {
   const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
-    { name: "escrow", id: config.escrowProgramId },
-    { name: "launch platform's", id: config.launchpadProgramId },
-    { name: "launch platform's AMM", id: config.launchpadAmmProgramId },
-    { name: "launch platform's fee-sharing", id: config.launchpadFeesProgramId },
-  ];
+    { name: "escrow", id: config.escrowProgramId, program: undefined },
+    { name: "launch platform's", id: config.launchpadProgramId, program: "LAUNCHPAD" },
+    { name: "launch platform's AMM", id: config.launchpadAmmProgramId, program: "AMM" },
+    { name: "launch platform's fee-sharing", id: config.launchpadFeesProgramId, program: "FEES" },
+  ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
-  const [endpoints, simulationErrors, accounts] = await Promise.all([
+  const [endpoints, simulationErrors, accounts, checkedSlots] = await Promise.all([
     rpc.readClusters(),
     rpc.simulateAtEach(transferNothing(feePayer)),
     Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(toError),
+    needs.checkedSlots,
   ]);
   const genesisHash = rpc.genesisHash();
   const cluster = nameOfCluster(genesisHash);
@@ -87,6 +94,7 @@ export async function checkChain(needs: {
   function checkProgram({
     name,
     id,
+    program,
     isDeployed,
     deploySlot,
   }: Program & (typeof programs)[number]): Finding {
@@ -94,7 +102,15 @@ export async function checkChain(needs: {
     const isEscrow = id === config.escrowProgramId;
     // The operator chooses the escrow program, but for the launch platform's only the cluster.
     const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
-    if (isDeployed) return good(variable, `the ${name} program ${id} is deployed${when}`);
+    if (isDeployed) {
+      const text = `the ${name} program ${id} is deployed${when}`;
+      if (!program || deploySlot === undefined) return good(variable, text);
+      const checkedSlot = checkedSlots?.get(program);
+      if (checkedSlot === undefined) return good(variable, `${text}; ${NOT_CHECKED}`);
+      return checkedSlot >= deploySlot
+        ? good(variable, `${text}, and checked since`)
+        : poor(variable, `${text}, after the last check: run ${CHECK_PLATFORM}`);
+    }
     const isPublic = CLUSTERS.has(genesisHash);
     const problem = `there is no program ${id} on ${cluster}`;
     if (!isEscrow)

@@ -1,3 +1,4 @@
+import { readPlatformChecks } from "../chain/launchpad/platform-checks.ts";
 import type { Lamports } from "../chain/primitives/lamports.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Config } from "../config.ts";
@@ -36,7 +37,11 @@ export async function checkUpstreams(needs: {
   }
 
   await Promise.all([
-    checkChain({ ...needs, report }),
+    checkChain({
+      ...needs,
+      report,
+      checkedSlots: redis?.ready.then(() => readPlatformChecks(redis)),
+    }),
     checkSocialNetwork(client, config.socialApiUrl).then(report),
     redis?.ready.then((problem) => {
       if (problem !== undefined) report(bad("REDIS_URL", problem, { isFatal: true }));

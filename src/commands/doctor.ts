@@ -2,22 +2,26 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
-import { createRpc } from "../chain/rpc/rpc-client.ts";
+import { readPlatformChecks, recordPlatformCheck } from "../chain/launchpad/platform-checks.ts";
+import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
+import { isBase58 } from "../contract/base58.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
+import { toError } from "../observability/thrown.ts";
 import { createWarnings } from "../observability/warnings.ts";
 import { createSocialClient } from "../social/api-client.ts";
 import { createCallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
-import { createRedis } from "../store/redis.ts";
+import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-probe.ts";
 import { script } from "../store/script.ts";
+import { comparePlatform } from "./compare-platform.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
@@ -47,18 +51,28 @@ const FEW_ACCOUNTS = 1_000;
 /** A quota is low if a fifth of it or less is left. */
 const LOW_QUOTA = 5;
 
+/** A mint is an address. */
+const MINT_BYTES = 32;
+
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
+
+/** What to check besides the variables. */
+export interface Checks {
+  readonly warnings: readonly string[];
+  /** A social id whose address to print. */
+  readonly id?: string | undefined;
+  /** Simulates the launch platform's instructions, for the coins with these mints. */
+  readonly platform?: { readonly mints: readonly string[] } | undefined;
+}
 
 /**
  * Checks a configuration against its upstreams without spending anything. Prints each finding as
- * soon as it is known. Returns the variables at fault. With `id`, also prints the address of this
- * social id.
+ * soon as it is known. Returns the variables and options at fault.
  */
 export async function examine(
   config: Config,
-  warnings: readonly string[],
   print: (line: string) => void,
-  id?: string,
+  { warnings, id, platform }: Checks,
 ): Promise<string[]> {
   const atFault = new Set<string>();
   let isSuspicious = warnings.length > 0;
@@ -94,11 +108,15 @@ export async function examine(
   }
   await Promise.all([
     checkNetwork(),
-    checkChain({ config, rpc, report, examineEndpoint: endpoints.examine }).then(() => {
+    checkChain({
+      ...{ config, rpc, report, examineEndpoint: endpoints.examine },
+      checkedSlots: withRedis(config, readPlatformChecks),
+    }).then(() => {
       endpoints.distance().forEach(report);
     }),
     checkRedis(config).then(report),
   ]);
+  if (platform) await checkPlatform(config, rpc, { ...platform, id }, report);
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
@@ -150,6 +168,57 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
       `the address of id ${id} is ${address}: compare it with the escrow program's`,
     ),
   ];
+}
+
+/** Compares the launch platform's programs with the tested ones, and remembers what it checked. */
+async function checkPlatform(
+  config: Config,
+  rpc: Rpc,
+  { mints, id }: { readonly mints: readonly string[]; readonly id: string | undefined },
+  report: (finding: Finding) => void,
+): Promise<void> {
+  const socialId = id === undefined ? undefined : toSocialId(id);
+  const wrongMint = mints.find((mint) => !isBase58(mint, MINT_BYTES));
+  if (wrongMint !== undefined) {
+    report(bad("--platform", `expected the mints of coins, got ${JSON.stringify(wrongMint)}`));
+    return;
+  }
+  const checkedSlots = await comparePlatform({
+    rpc,
+    feePayer: config.secrets.feePayerKeypair.publicKey.toBase58(),
+    mints: [...new Set(mints)],
+    address: socialId === undefined ? undefined : createAddresses(config)(socialId).address,
+    report,
+  }).catch(toError);
+  if (checkedSlots instanceof Error) {
+    report(bad("SOLANA_RPC_URL", `the programs cannot be read (${checkedSlots.message})`));
+    return;
+  }
+  if (checkedSlots.size === 0) return;
+  const names = [...checkedSlots.keys()].join(", ");
+  const isKept = await withRedis(config, (redis) => recordPlatformCheck(redis, checkedSlots));
+  report(
+    isKept
+      ? good("--platform", `checked: ${names}; Redis keeps this for 90 days`)
+      : good("--platform", `checked: ${names}; without Redis, the service does not know of it`),
+  );
+}
+
+/** Returns the result of `use`; undefined if Redis is not configured or does not answer. */
+async function withRedis<T>(
+  { secrets: { redisUrl: urls } }: Config,
+  use: (redis: Redis) => Promise<T>,
+): Promise<T | undefined> {
+  if (!urls) return undefined;
+  const redis = createRedis({
+    ...{ urls, log: createLogger("silent"), registry: new Registry() },
+    answerTimeoutMs: REDIS_TIMEOUT_MS,
+  });
+  try {
+    return (await redis.ready) === undefined ? await use(redis) : undefined;
+  } finally {
+    redis.close();
+  }
 }
 
 async function checkRedis({ secrets }: Config): Promise<Finding> {

@@ -17,6 +17,7 @@ export function helpText(): string {
       -- --chain-port=8899 --social-port=8898    their ports; 0 picks a free one
   npm run doctor             checks the configuration against its upstreams, without serving
       -- --id=1523400000000000123                shows the address of a social id too
+      -- --platform <mint>…                      compares the launch platform's programs with the tested ones too
   npm start -- --help        shows this text
   npm start -- --version     shows the version
 

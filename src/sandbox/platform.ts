@@ -9,10 +9,10 @@ import {
 import type { Chain } from "./chain/chain.ts";
 
 /** The launch platform's programs, and the files that they have in its crate. */
-const PROGRAMS = [
-  { id: LAUNCHPAD_PROGRAM_ID, file: "pump.so" },
-  { id: LAUNCHPAD_AMM_PROGRAM_ID, file: "pump_amm.so" },
-  { id: LAUNCHPAD_FEES_PROGRAM_ID, file: "pump_fees.so" },
+export const PROGRAMS = [
+  { name: "LAUNCHPAD", id: LAUNCHPAD_PROGRAM_ID, file: "pump.so" },
+  { name: "AMM", id: LAUNCHPAD_AMM_PROGRAM_ID, file: "pump_amm.so" },
+  { name: "FEES", id: LAUNCHPAD_FEES_PROGRAM_ID, file: "pump_fees.so" },
 ] as const;
 
 export const PROGRAM_FILES = PROGRAMS.map(({ file }) => file);

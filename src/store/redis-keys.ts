@@ -25,6 +25,8 @@ export const redisKeys = {
   replicas: () => "v2:replicas",
   /** The channel on which replicas tell each other what they have learned of coins. */
   coinNews: (feePayer: string) => `v3:coin-news:${feePayer}`,
+  /** The deployments of the launch platform's programs that the doctor has checked. */
+  platformChecks: () => "v2:platform-checks",
   /**
    * Written to check that Redis answers. In a cluster, each master is checked with a different
    * `index`.

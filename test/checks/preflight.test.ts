@@ -59,7 +59,7 @@ describe("a start", () => {
       "SOLANA_RPC_URL: the launch platform's AMM program",
       "SOLANA_RPC_URL: the launch platform's fee-sharing program",
     ])
-      expect(output()).toMatch(new RegExp(`${program} \\w+ is deployed, last in slot \\d+"`));
+      expect(output()).toMatch(new RegExp(`${program} \\w+ is deployed, last in slot \\d+[";]`));
     const documented = ["README.md", "docs/operating.md"].flatMap((file) => [
       ...readFileSync(new URL(`../../${file}`, import.meta.url), "utf8").matchAll(/^\| ?`(\w+)`/gm),
     ]);

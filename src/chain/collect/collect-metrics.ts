@@ -56,6 +56,11 @@ export function createCollectMetrics(
     help: "Lamports that the fee payer paid for landed transactions signed by this replica.",
     registers,
   });
+  const differences = new Counter({
+    name: "tributary_platform_differences_total",
+    help: "Landed collects, signed by this replica, that moved something else than the launch platform's tested programs would.",
+    registers,
+  });
   const getBalance = memoize(needs.readBalance, balanceMaxAgeMs);
   const balance = new Gauge({
     name: "tributary_fee_payer_lamports",
@@ -90,6 +95,9 @@ export function createCollectMetrics(
     },
     paid(fee: Lamports): void {
       fees.inc(Number(fee));
+    },
+    differed(): void {
+      differences.inc();
     },
     setBalance,
     /** Reads the fee payer's balance, at most once in ten seconds. */

@@ -18,6 +18,7 @@ import type { MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { FlightState } from "./flight-state.ts";
+import { findDifferences } from "./platform-differences.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
 import type { Signed, Transactions } from "./prepare-and-sign.ts";
 import { accountsOf, type Turn } from "./turns.ts";
@@ -99,7 +100,7 @@ export function createSettleTransaction(needs: {
   readLanded: Confirmation["readLanded"];
   feePayer: string;
   minCollectLamports: Lamports;
-  metrics: Pick<CollectMetrics, "ended" | "collected" | "paid" | "setBalance">;
+  metrics: Pick<CollectMetrics, "ended" | "collected" | "paid" | "differed" | "setBalance">;
   /** Limits how long the amounts may be read. */
   collectTimeoutMs: number;
   log: Logger;
@@ -144,6 +145,7 @@ export function createSettleTransaction(needs: {
       return toFailedEnd({ kind: "landed-unreadable", signature }, mints, flightEnd);
     }
     if (err !== null) return failOnChain(flightEnd, err, slot, log);
+    if (signed && landedTransaction?.isCertain) countDifferences(signed, landedTransaction, log);
     for (const mint of mints) findings.succeeded(mint);
     transactions.rejoin(key);
     const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
@@ -265,6 +267,21 @@ export function createSettleTransaction(needs: {
     const countedRent = isOverstated ? signedPart.signedRent : rent;
     signedPart.correctRent(countedRent);
     metrics.paid(countedRent);
+  }
+
+  function countDifferences(
+    { part, transaction, signedRent, rentMinimum }: Signed,
+    landedTransaction: CountedTransaction,
+    log: Logger,
+  ): void {
+    const plan = { feePayer, signedRent, rentMinimum };
+    const differences = findDifferences(part, landedTransaction, plan);
+    if (differences.length === 0) return;
+    metrics.differed();
+    log.warn(
+      { signature: transaction.signature, differences },
+      "a collect moved something else than the launch platform's tested programs would: see LaunchpadDiffers in docs/operating.md",
+    );
   }
 
   /** Returns what a landed transaction moved to an account, if anything. */

@@ -1,15 +1,20 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../../observability/log.ts";
+import type { Redis } from "../../store/redis.ts";
 import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import { readPlatformChecks } from "./platform-checks.ts";
 import { LAUNCHPAD_PROGRAMS } from "./program-ids.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
  * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last
- * deployment (u64). Source: `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
+ * deployment (u64). After the authority (an option of 32 bytes) comes the program, padded with
+ * zeros if an earlier one was longer. Source: `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
  */
-const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
+const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12, codeOffset: 45 };
+/** The most bytes that an account can have. */
+const MAX_ACCOUNT_BYTES = 10 * 1024 * 1024;
 
 const PERIOD_MS = 600_000;
 
@@ -45,6 +50,27 @@ export async function readPrograms<Named extends { readonly id: string }>(
   return results;
 }
 
+/**
+ * Reads the code of a program, with the zeros after it. Undefined if the upgradeable loader has none.
+ * Rejects with an RpcError.
+ */
+export async function readProgramCode(
+  { readAccounts }: Pick<Rpc, "readAccounts">,
+  id: string,
+): Promise<Buffer | undefined> {
+  let code: Buffer | undefined;
+  await readAccounts({
+    groups: [[programDataOf(id)]],
+    bytes: MAX_ACCOUNT_BYTES,
+    take(_i, { accounts: [programData] }) {
+      if (decodeDeploySlot(programData?.data) !== undefined)
+        code = programData?.data.subarray(PROGRAM_DATA.codeOffset);
+      return "taken";
+    },
+  });
+  return code;
+}
+
 function programDataOf(id: string): string {
   return deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER);
 }
@@ -67,11 +93,13 @@ export interface DeployWaits {
 export function createDeployWatch(
   needs: DeployWaits & {
     rpc: Pick<Rpc, "readAccounts">;
+    /** Absent: no checks are known. */
+    redis?: Redis | undefined;
     registry: Registry;
     log: Logger;
   },
 ) {
-  const { rpc, log, deployPeriodMs = PERIOD_MS } = needs;
+  const { rpc, redis, log, deployPeriodMs = PERIOD_MS } = needs;
   const slots = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   const gauge = new Gauge({
@@ -80,6 +108,17 @@ export function createDeployWatch(
     labelNames: ["program"],
     registers: [needs.registry],
   });
+  const checkedGauge = new Gauge({
+    name: "tributary_launchpad_checked_slot",
+    help: "The deployment (its slot) of a program of the launch platform that npm run doctor -- --platform has last checked; absent without Redis, or without a check.",
+    labelNames: ["program"],
+    registers: [needs.registry],
+  });
+
+  async function readChecks(): Promise<void> {
+    const checkedSlots = redis && (await readPlatformChecks(redis));
+    for (const [program, slot] of checkedSlots ?? []) checkedGauge.set({ program }, slot);
+  }
 
   async function read(): Promise<void> {
     const programs = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
@@ -92,12 +131,15 @@ export function createDeployWatch(
       if (before !== undefined)
         log.warn(
           { program, slot, before },
-          "the launch platform has deployed a program again: collect one coin and compare, as docs/operating.md says under LaunchpadRedeployed",
+          "the launch platform has deployed a program again: run npm run doctor -- --platform, as docs/operating.md says under LaunchpadRedeployed",
         );
     }
   }
   /** A failed read is not logged: other callers report that the chain does not answer. */
-  const tryToRead = () => void read().catch(() => undefined);
+  function tryToRead(): void {
+    void read().catch(() => undefined);
+    void readChecks();
+  }
 
   return {
     start(): void {

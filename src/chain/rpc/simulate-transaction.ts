@@ -51,6 +51,23 @@ export type Simulation =
       readonly left: Lamports;
     };
 
+/** What the simulation of a transaction shows of its instructions. */
+export interface Trace {
+  readonly err: TransactionError | null;
+  /** The endpoint that simulated the transaction. */
+  readonly endpoint: Endpoint;
+  /** The simulated state is of this slot. */
+  readonly slot: number;
+  readonly unitsConsumed: number;
+  /** By address, after the transaction; undefined for a missing one. Empty after an error. */
+  readonly accounts: ReadonlyMap<string, SimulatedAccount | undefined>;
+  /**
+   * How many instructions each instruction of the message invoked, by its index; 0 if there is no
+   * entry. Undefined if the endpoint does not return inner instructions.
+   */
+  readonly invoked: ReadonlyMap<number, number> | undefined;
+}
+
 /** How many endpoints must agree whether a simulation is as planned, if enough work. */
 const MIN_AGREEING = 2;
 /** Of three that answer, two agree. */
@@ -136,6 +153,45 @@ export function createSimulations(needs: {
       const countedSimulations = worse.length >= MIN_AGREEING ? worse : simulations;
       return countedSimulations.reduce((least, simulation) =>
         severityOf(simulation) < severityOf(least) ? simulation : least,
+      );
+    },
+
+    /**
+     * Simulates a transaction (base64, signed or not) in a slot of at least `minSlot`, and counts
+     * the instructions that it runs.
+     */
+    traceTransaction(
+      transaction: string,
+      addresses: readonly string[],
+      minSlot: number,
+    ): Promise<Trace> {
+      const options = {
+        ...SIMULATION,
+        ...toMinContextSlot(minSlot),
+        innerInstructions: true,
+        accounts: { encoding: "base64", addresses },
+      };
+      const simulate = simulateAt(transaction, options);
+      return failover.callWithTransaction(
+        "simulateTransaction",
+        async (endpoint, signal): Promise<Trace> => {
+          const { context, value } = await simulate(endpoint, signal);
+          const { err, unitsConsumed, accounts, innerInstructions } = value;
+          if (err === null && accounts?.length !== addresses.length)
+            throw new RpcError("unreadable", "simulateTransaction", endpoint.host);
+          return {
+            ...{ err, endpoint },
+            slot: context.slot,
+            unitsConsumed: unitsConsumed ?? 0,
+            accounts: new Map(
+              err === null ? addresses.map((each, i) => [each, accounts?.[i] ?? undefined]) : [],
+            ),
+            invoked: innerInstructions
+              ? new Map(innerInstructions.map((each) => [each.index, each.instructions.length]))
+              : undefined,
+          };
+        },
+        () => true,
       );
     },
 

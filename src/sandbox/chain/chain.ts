@@ -54,6 +54,8 @@ interface Simulation {
   readonly unitsConsumed: number;
   /** The accounts after the transaction, by address; empty after an error. */
   readonly accounts: ReadonlyMap<string, ChainAccount>;
+  /** One list per instruction of the message. */
+  readonly innerInstructions: SandboxTransaction["innerInstructions"];
 }
 
 /**
@@ -198,8 +200,10 @@ export function createChain(
   }
 
   function simulate(transaction: WireTransaction): Simulation {
-    if (transaction.message.staticAccounts.length > maxAccounts)
-      return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
+    if (transaction.message.staticAccounts.length > maxAccounts) {
+      const err = "TooManyAccountLocks";
+      return { err, logs: [], unitsConsumed: 0, accounts: new Map(), innerInstructions: [] };
+    }
     const result = svm.simulateTransaction(transaction.decoded);
     const isFailed = result instanceof FailedTransactionMetadata;
     const meta = result.meta();
@@ -209,6 +213,7 @@ export function createChain(
       logs: meta.logs(),
       unitsConsumed: Number(meta.computeUnitsConsumed()),
       accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
+      innerInstructions: innerInstructionsOf(meta),
     };
   }
 

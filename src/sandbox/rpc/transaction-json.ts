@@ -71,9 +71,7 @@ function toMetaJson(transaction: SandboxTransaction): object {
       preBalances: transaction.preBalances,
       postBalances: transaction.postBalances,
     }),
-    innerInstructions: transaction.innerInstructions.flatMap((list, index) =>
-      list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
-    ),
+    innerInstructions: toInnerInstructionsJson(transaction.innerInstructions),
     logMessages: transaction.logs,
     preTokenBalances: [],
     postTokenBalances: [],
@@ -81,6 +79,15 @@ function toMetaJson(transaction: SandboxTransaction): object {
     loadedAddresses: { writable: [], readonly: [] },
     computeUnitsConsumed: transaction.unitsConsumed,
   };
+}
+
+/** Leaves out the instructions of a message that invoked none. */
+export function toInnerInstructionsJson(
+  lists: SandboxTransaction["innerInstructions"],
+): { index: number; instructions: object[] }[] {
+  return lists.flatMap((list, index) =>
+    list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
+  );
 }
 
 function toInstructionJson({

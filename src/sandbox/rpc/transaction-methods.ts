@@ -16,7 +16,7 @@ import {
   withContext,
 } from "./params.ts";
 import type { ConfigParam } from "./params.ts";
-import { toStatusJson, toTransactionJson } from "./transaction-json.ts";
+import { toInnerInstructionsJson, toStatusJson, toTransactionJson } from "./transaction-json.ts";
 
 const MAX_STATUSES = 256;
 /**
@@ -32,6 +32,7 @@ const simulateConfig = z.object({
   encoding: base64,
   sigVerify: z.literal(false).nullish(),
   replaceRecentBlockhash: z.literal(true),
+  innerInstructions: z.boolean().nullish(),
   accounts: z.object({ encoding: accountEncoding, addresses: z.array(addressParam) }).nullish(),
 });
 const sendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
@@ -77,7 +78,7 @@ export function createTransactionMethods(chain: Chain): Methods {
       const maxAddresses = transaction.message.staticAccounts.length;
       if (addresses.length > maxAddresses)
         throw invalidParams(`Too many accounts provided; max ${maxAddresses}`);
-      const { err, logs, unitsConsumed, accounts } = chain.simulate(transaction);
+      const { err, logs, unitsConsumed, accounts, innerInstructions } = chain.simulate(transaction);
       const afterwards = addresses.map((address) =>
         err === null ? toAccountJson(accounts.get(address) ?? chain.account(address)) : null,
       );
@@ -88,7 +89,10 @@ export function createTransactionMethods(chain: Chain): Methods {
         accounts: config.accounts ? afterwards : null,
         preBalances: transaction.message.staticAccounts.map((key) => Number(chain.balance(key))),
         returnData: null,
-        innerInstructions: null,
+        // A real node parses those of programs that it knows.
+        innerInstructions: config.innerInstructions
+          ? toInnerInstructionsJson(innerInstructions)
+          : null,
         // Only reported: the simulation accepts any blockhash, so the transaction's is not
         // replaced.
         replacementBlockhash: chain.latestBlockhash(commitmentOf(config)),

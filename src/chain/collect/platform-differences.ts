@@ -1,0 +1,130 @@
+import { distributionsOf } from "../launchpad/choose-sweeps.ts";
+import { ALL_BPS, type Shareholder } from "../launchpad/sharing-config.ts";
+import type { LandedTransaction } from "../rpc/read-transactions.ts";
+import type { CollectPart } from "../units/part.ts";
+
+/** What a landed transaction was to do for one account, or for one coin's shareholders. */
+interface Plan {
+  readonly feePayer: string;
+  /** The most rent that was to be paid. */
+  readonly signedRent: bigint;
+  /** The rent-exempt minimum of an account without data. */
+  readonly rentMinimum: bigint;
+}
+
+type PayingPart = Pick<CollectPart, "account" | "sweeps" | "withVaults">;
+
+/** Where a collect takes fees from, and whom it pays. Addresses are in base58. */
+interface Payment {
+  readonly creatorVault: string;
+  readonly ammVault: string;
+  /** All accounts that lose lamports, or that the fee payer pays rent for. */
+  readonly sources: ReadonlySet<string>;
+  readonly receivers: readonly Shareholder[];
+}
+
+/**
+ * Says what a transaction that landed without an error did for `part` that the launch platform's
+ * tested programs do not do; empty if nothing. No difference: that somebody else collected first,
+ * that fees arrived after the simulation, or that nothing was paid because a receiver was emptied.
+ * A receiver with another role is not judged, so that no stranger can cause a difference.
+ */
+export function findDifferences(
+  part: PayingPart,
+  { balances, fee }: Pick<LandedTransaction, "balances" | "fee">,
+  { feePayer, signedRent, rentMinimum }: Plan,
+): string[] {
+  const payment = paymentOf(part);
+  const gainOf = (address: string): bigint => {
+    const { before, after } = balances.get(address) ?? { before: 0n, after: 0n };
+    return after - before;
+  };
+  const creatorVault = payment && balances.get(payment.creatorVault);
+  const payer = balances.get(feePayer);
+  if (!payment || !creatorVault || !payer) return [];
+  const { sources, receivers } = payment;
+  const shares = sharesOf(receivers);
+  const paidAddresses = [...shares.keys()];
+  // Balances that JSON may have rounded are left out.
+  const isJudged = paidAddresses.every(
+    (address) => balances.has(address) && address !== feePayer && !sources.has(address),
+  );
+  const paidAmount = paidAddresses.reduce((sum, address) => sum + gainOf(address), 0n);
+  if (!isJudged || paidAmount <= 0n) return [];
+
+  // Several accounts share only transactions without sweeps, and then the fee payer pays no rent.
+  const rent = part.sweeps.length > 0 ? -gainOf(feePayer) - fee : 0n;
+  const lostAmount = [...sources].reduce((sum, address) => sum - gainOf(address), rent);
+  const leftAmount = creatorVault.after - rentMinimum;
+  const isLeftWrong = leftAmount < 0n || leftAmount >= BigInt(receivers.length);
+  const sharedAmount = paidAmount + leftAmount;
+  const isShareWrong = paidAddresses.some((address) => {
+    const { bps, entries } = shares.get(address)!;
+    const most = (sharedAmount * bps) / BigInt(ALL_BPS);
+    // Each entry is rounded down.
+    return gainOf(address) > most || gainOf(address) <= most - entries;
+  });
+  const tokenMinimum = tokenMinimumOf(rentMinimum);
+  // Part of the transaction only if it is to be emptied.
+  const ammVault = balances.get(payment.ammVault) ?? { before: tokenMinimum, after: tokenMinimum };
+  // Fees that arrive after the simulation may need vaults that it did not need.
+  const laterRent =
+    (creatorVault.before < rentMinimum ? rentMinimum : 0n) +
+    (ammVault.before < tokenMinimum ? tokenMinimum - ammVault.before : 0n);
+  const inAmm = ammVault.after > ammVault.before ? ammVault.after : ammVault.before;
+  // The AMM skips the transfer if the creator vault would stay below its minimum.
+  const isAmmEmptied =
+    inAmm >= tokenMinimum && creatorVault.before + inAmm - tokenMinimum >= rentMinimum;
+  return [
+    ...(rent > signedRent + laterRent
+      ? [`the fee payer paid ${rent} lamports of rent instead of ${signedRent}`]
+      : []),
+    ...(isLeftWrong
+      ? [`the creator vault was left with ${leftAmount} lamports above its minimum`]
+      : []),
+    ...(isAmmEmptied && ammVault.after !== tokenMinimum
+      ? [`the AMM vault was left with ${ammVault.after} lamports instead of ${tokenMinimum}`]
+      : []),
+    ...(paidAmount === lostAmount
+      ? []
+      : [`${lostAmount} lamports were taken, and ${paidAmount} paid out`]),
+    ...(isShareWrong && !isLeftWrong ? ["the parts of the shareholders are not their shares"] : []),
+  ];
+}
+
+/**
+ * Undefined for a part that pays one address twice, or a config that divides less than 100%, which
+ * the launch platform does not make.
+ */
+function paymentOf({ account, sweeps, withVaults }: PayingPart): Payment | undefined {
+  const distributions = distributionsOf(sweeps);
+  const [distribution] = distributions;
+  if (distributions.length > 1 || (distribution && withVaults)) return undefined;
+  const receivers = distribution?.shareholders ?? [{ address: account.address, bps: ALL_BPS }];
+  if (receivers.reduce((sum, { bps }) => sum + bps, 0) !== ALL_BPS) return undefined;
+  const creator = distribution ? distribution.coin.sharingConfig : account;
+  return {
+    creatorVault: creator.creatorVault,
+    ammVault: creator.ammVault,
+    sources: new Set([
+      ...[creator.creatorVault, creator.ammVault, creator.ammVaultAuthority],
+      ...sweeps.flatMap(({ coin: { curve, pool, poolTokens } }) => [curve, pool, poolTokens]),
+    ]),
+    receivers,
+  };
+}
+
+/** Adds up the entries of each address. */
+function sharesOf(
+  shareholders: readonly Shareholder[],
+): Map<string, { bps: bigint; entries: bigint }> {
+  const shares = new Map<string, { bps: bigint; entries: bigint }>();
+  for (const { address, bps } of shareholders) {
+    const earlier = shares.get(address) ?? { bps: 0n, entries: 0n };
+    shares.set(address, { bps: earlier.bps + BigInt(bps), entries: earlier.entries + 1n });
+  }
+  return shares;
+}
+
+/** A token account has 165 bytes; every account takes 128 more. */
+const tokenMinimumOf = (rentMinimum: bigint): bigint => (rentMinimum * (128n + 165n)) / 128n;

@@ -1,0 +1,205 @@
+import { fileURLToPath } from "node:url";
+import { PublicKey } from "@solana/web3.js";
+import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { newMint } from "../support/new-mint.ts";
+import { runMain } from "../support/program.ts";
+import { startRedis } from "../support/redis-server.ts";
+import { rpcResult } from "../support/rpc-answers.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { AMPLE_DEADLINES } from "../support/world.ts";
+import { curveOf, FEES, pda } from "../support/launchpad-instructions.ts";
+
+const SOL = 1_000_000_000n;
+const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", import.meta.url));
+const LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
+/** The stand-ins do not do all that the model says. */
+const onRealPrograms = it.runIf(process.env.PLATFORM_PROGRAMS);
+
+let sandbox: TestSandbox;
+afterEach(() => sandbox.close());
+
+async function start(options?: Parameters<typeof startTestSandbox>[0]): Promise<void> {
+  sandbox = await startTestSandbox(options);
+  sandbox.rpc.faults.add({
+    then: "reset",
+    // Slots must not stand still. Replaces no answer.
+    when({ method }) {
+      if (method === "getSlot") sandbox.chain.advanceSlots(5);
+      return false;
+    },
+  });
+}
+
+const doctor = (...args: string[]) => doctorWith({}, ...args);
+
+async function doctorWith(env: Record<string, string>, ...args: string[]) {
+  const program = runMain({ ...sandbox.env, ...AMPLE_DEADLINES, ...env }, ["doctor", ...args]);
+  const exitCode = await program.exitCode();
+  const lines = program.output().trim().split("\n");
+  return {
+    ...{ exitCode, lines },
+    last: lines.at(-1)!,
+    platform: lines.filter((line) => line.includes("  --platform: ")),
+    /** The line about a coin. */
+    lineOf: (name: string) =>
+      lines.find((line) => line.includes(`  --platform: `) && line.includes(name)),
+  };
+}
+
+describe("npm run doctor -- --platform", () => {
+  it("finds that every kind of coin does as tested, and sends nothing", async () => {
+    await start();
+    const { chain, coins } = sandbox;
+    const creator = sandbox.account("creator");
+    const [onCurve, old, migrated, emptied, shared, poorly, strangers] = Array.from(
+      { length: 7 },
+      newMint,
+    ) as [string, string, string, string, string, string, string];
+    coins.launch({ mint: onCurve, creator: creator.address, fees: SOL });
+    coins.launch({ mint: old, creator: newMint(), fees: SOL, curveBytes: 151 });
+    coins.launch({ mint: migrated, creator: newMint(), fees: SOL / 3n });
+    coins.migrate(migrated, { fees: SOL / 7n });
+    coins.launch({ mint: emptied, creator: newMint() });
+    const holders = [newMint(), newMint(), newMint()] as const;
+    chain.setBalance(holders[0], SOL);
+    chain.setBalance(holders[1], SOL / 2n);
+    const shareholders = [
+      { address: holders[0], bps: 3_333 },
+      { address: holders[1], bps: 6_667 },
+    ];
+    coins.launch({ mint: shared, creator: newMint(), kind: "shared", shareholders, fees: SOL });
+    coins.migrate(shared, { fees: 123_456_789n });
+    coins.launch({
+      mint: poorly,
+      creator: newMint(),
+      kind: "shared",
+      shareholders: [
+        { address: holders[0], bps: 9_900 },
+        { address: holders[2], bps: 100 },
+      ],
+      fees: 1_000_000n,
+    });
+    coins.launch({ mint: strangers, creator: newMint(), kind: "holderRewards", fees: SOL });
+    const mints = [onCurve, old, migrated, emptied, shared, poorly, strangers];
+    const { exitCode, last, platform, lineOf } = await doctor(
+      "--platform",
+      ...mints,
+      `--id=${creator.id}`,
+    );
+    for (const name of [...mints, creator.address])
+      expect(lineOf(name), platform.join("\n")).toMatch(/^ok {5}.* does as tested: /);
+    expect(lineOf(shared)).toContain(
+      "sweep of the pool, AMM's transfer, sweep of the curve, distribution move ",
+    );
+    expect(lineOf(poorly)).toContain(" move 0 lamports ");
+    expect(lineOf("checked: LAUNCHPAD, AMM, FEES")).toContain("without Redis");
+    expect(last).toMatch(/^Nothing is wrong/);
+    expect(exitCode).toBe(0);
+    expect(chain.ledger()).toHaveLength(0);
+  });
+
+  onRealPrograms("recognizes tested builds with the zeros that follow them", async () => {
+    await start();
+    const { chain } = sandbox;
+    const address = pda(LOADER, new PublicKey(FEES).toBytes());
+    const account = chain.account(address)!;
+    const data = Buffer.concat([account.data, Buffer.alloc(75_416)]);
+    chain.setAccount(address, { ...account, lamports: chain.rentExemptMinimum(data.length), data });
+    const { platform } = await doctor("--platform");
+    for (const [program, zeros] of [
+      ["LAUNCHPAD", 0],
+      ["AMM", 0],
+      ["FEES", 75_416],
+    ] as const)
+      expect(platform.find((line) => line.includes(`: ${program} `))).toMatch(
+        new RegExp(`^ok .* that was tested: SHA-256 \\w{64} of \\d+ bytes, then ${zeros} zeros$`),
+      );
+  });
+
+  it("names what a changed program does, and exits with 1", async () => {
+    await start({ launchpadFile: GREEDY });
+    const { chain, coins } = sandbox;
+    const mint = newMint();
+    coins.launch({ mint, creator: newMint(), fees: SOL });
+    const curve = chain.account(curveOf(mint))!;
+    const data = Buffer.from(curve.data);
+    // What the program takes from the payer.
+    data.writeBigUInt64LE(70_000n, 133);
+    chain.setAccount(curveOf(mint), { ...curve, lamports: curve.lamports + 70_000n, data });
+    const { exitCode, last, lineOf } = await doctor("--platform", mint);
+    expect(lineOf(mint)).toMatch(/^WRONG .* does not do as tested: paid is \d+ instead of \d+; /);
+    expect(last).toBe("At fault: --platform");
+    expect(exitCode).toBe(1);
+  });
+
+  it("says which programs no coin uses, and which builds are unknown", async () => {
+    await start({ launchpadFile: GREEDY });
+    const { exitCode, platform } = await doctor("--platform");
+    expect(platform.find((line) => line.includes(": LAUNCHPAD "))).toMatch(
+      /^check .* is no build that was tested: SHA-256 [0-9a-f]{64} of its \d+ bytes; tested are /,
+    );
+    expect(platform.at(-1)).toMatch(
+      /^check .* nothing that moves fees was simulated with LAUNCHPAD, AMM, FEES: name coins /,
+    );
+    expect(exitCode).toBe(0);
+  });
+
+  it("says what it cannot check", async () => {
+    await start();
+    const { coins } = sandbox;
+    const [missing, paused, onCurve] = [newMint(), newMint(), newMint()];
+    coins.launch({ mint: paused, creator: newMint(), kind: "shared" });
+    coins.setSharing(paused, { isPaused: true });
+    coins.launch({ mint: onCurve, creator: newMint(), fees: SOL });
+    sandbox.rpc.faults.add({
+      when: ({ method, params }) =>
+        method === "simulateTransaction" && JSON.stringify(params).includes("innerInstructions"),
+      then: (request) =>
+        rpcResult({
+          context: { slot: sandbox.chain.slot("finalized") },
+          value: { err: "AccountNotFound", innerInstructions: null },
+        })(request),
+    });
+    const { lineOf } = await doctor("--platform", missing, paused, onCurve);
+    expect(lineOf(missing)).toContain("is not checked: the launch platform has no such coin");
+    expect(lineOf(paused)).toContain("is not checked: its distributions are paused");
+    expect(lineOf(onCurve)).toContain(
+      "simulates without innerInstructions: use another SOLANA_RPC_URL",
+    );
+  });
+
+  it("says that the fee payer cannot pay for what is simulated", async () => {
+    await start();
+    const mint = newMint();
+    sandbox.coins.launch({ mint, creator: newMint(), fees: SOL });
+    sandbox.chain.setBalance(sandbox.feePayer, 700_000n);
+    const { lineOf } = await doctor("--platform", mint);
+    expect(lineOf(mint)).toContain(
+      "is not checked: the fee payer holds less than it costs (655240 lamports)",
+    );
+  });
+
+  it("refuses what is no mint", async () => {
+    await start();
+    const { exitCode, platform } = await doctor("--platform", "no-mint");
+    expect(platform).toEqual(['WRONG  --platform: expected the mints of coins, got "no-mint"']);
+    expect(exitCode).toBe(1);
+  });
+});
+
+describeWithRedis("npm run doctor -- --platform, with Redis", () => {
+  it("notes the deployments of the programs that it has checked", async () => {
+    const server = await startRedis();
+    onTestFinished(() => server.stop());
+    await start();
+    const mint = newMint();
+    sandbox.coins.launch({ mint, creator: newMint(), fees: SOL });
+    const env = { REDIS_URL: server.url };
+    const { lineOf } = await doctorWith(env, "--platform", mint);
+    expect(lineOf("checked: ")).toContain("checked: LAUNCHPAD; Redis keeps this for 90 days");
+    const { lines } = await doctorWith(env);
+    expect(lines.filter((line) => line.includes(", and checked since"))).toHaveLength(1);
+    expect(lines.filter((line) => line.includes("; no check by "))).toHaveLength(2);
+  });
+});
