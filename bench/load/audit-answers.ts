@@ -1,9 +1,16 @@
 import { formatSol, toLamports } from "../../src/chain/primitives/lamports.ts";
+import type { SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
+import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import type { CollectCall } from "./collects.ts";
 import type { Problems } from "./problems.ts";
 import { overlaps } from "./replica.ts";
 import type { System } from "./system.ts";
-import { SAYS_NOTHING_MOVED, SAYS_NOTHING_SENT, signatureIn } from "./wording.ts";
+import {
+  SAYS_NOTHING_MOVED,
+  SAYS_NOTHING_SENT,
+  SAYS_WITHOUT_EFFECT,
+  signatureIn,
+} from "./wording.ts";
 
 /** The other replica may send a transaction this long before an answer says that none was sent. */
 const RACE_MS = 1_000;
@@ -17,7 +24,13 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
   const { chain } = sandbox;
   const callsOf = Map.groupBy(calls, ({ account }) => account.id);
   const successes = calls.filter(isSuccess);
-  const counts = { successes: successes.length, nothingMoved: 0, nothingSent: 0, unknown: 0 };
+  const counts = {
+    successes: successes.length,
+    withoutEffect: 0,
+    nothingMoved: 0,
+    nothingSent: 0,
+    unknown: 0,
+  };
 
   for (const call of successes) {
     checkAmounts(call);
@@ -41,9 +54,7 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
     answer: { txSignature, collected, newBalance },
   }: Success): void {
     const landed = chain.landed(txSignature);
-    const index = landed?.message.staticAccounts.findIndex((key) => key === account.address) ?? -1;
-    const before = landed?.preBalances[index];
-    const after = landed?.postBalances[index];
+    const [before, after] = landed ? balancesIn(landed, account) : [];
     if (before === undefined || after === undefined || landed?.err !== null)
       problems.add(
         "a success without a transaction",
@@ -77,7 +88,16 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
         `${call.account.handle}: ${message}`,
       );
 
-    if (SAYS_NOTHING_MOVED.test(message)) {
+    if (SAYS_WITHOUT_EFFECT.test(message)) {
+      counts.withoutEffect++;
+      const landed = chain.landed(signature ?? "");
+      const [before, after] = landed ? balancesIn(landed, call.account) : [];
+      if (landed?.err !== null || before !== after)
+        problems.add(
+          `"landed, but moved nothing", although that is not true`,
+          `${call.account.handle}: ${message}`,
+        );
+    } else if (SAYS_NOTHING_MOVED.test(message)) {
       counts.nothingMoved++;
       if (signature === undefined) checkNothingSent(call, message);
       else if (chain.landed(signature)?.err === null)
@@ -126,6 +146,15 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
         `${account.handle} from ${start.at} to ${end} at replica ${replica}: ${open.signature} by replica ${open.replica} at ${open.at}: ${message}`,
       );
   }
+}
+
+/** What an account's address held before and after a transaction. */
+function balancesIn(
+  { message, preBalances, postBalances }: SandboxTransaction,
+  { address }: SandboxAccount,
+) {
+  const index = message.staticAccounts.findIndex((key) => key === address);
+  return [preBalances[index], postBalances[index]];
 }
 
 const sol = (lamports: bigint) => formatSol(toLamports(lamports));

@@ -66,7 +66,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
   let costsLamports = 0n;
   let accountsCollected = 0;
   let distributions = 0;
-  let failedByStrangers = 0;
+  let vainByStrangers = 0;
   let unpaid = 0;
 
   for (const transaction of transactions) {
@@ -75,9 +75,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
       unpaid++;
       continue;
     }
-    const isFailedByStranger = err !== null && namesFailingCoin(transaction);
-    if (isFailedByStranger) failedByStrangers++;
-    else if (err !== null)
+    if (err !== null)
       problems.add("a transaction that failed", `${signature}: ${JSON.stringify(err)}`);
     const changes = changesIn(transaction);
     const lostBy = (places: readonly string[]) =>
@@ -112,7 +110,9 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
     if (costs !== feeLamports + sum(distributed.map(({ rent }) => rent)))
       problems.add("a fee payer that paid more than the fee and the missing rent", signature);
     collectedLamports += arrived;
-    if (arrived <= 0n && !isFailedByStranger) forNothing.push(transaction);
+    // Strangers emptied their addresses, so the platform paid no shareholder.
+    if (arrived <= 0n && namesFailingCoin(transaction)) vainByStrangers++;
+    else if (arrived <= 0n) forNothing.push(transaction);
   }
 
   function namesFailingCoin({ message }: SandboxTransaction): boolean {
@@ -168,7 +168,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
     /** The number of accounts in all transactions. A transaction can have several accounts. */
     accountsCollected,
     distributions,
-    failedByStrangers,
+    vainByStrangers,
     unpaid,
     collectedLamports,
     /** What the fee payer paid: fees, and rent for the vaults of sharing configs. */

@@ -94,7 +94,8 @@ export function audit(
     for (const vault of transaction.vaults) checkAlone(transaction, vault);
   }
 
-  function checkTold({ replica, signature, at }: SentTransaction, account: SandboxAccount): void {
+  function checkTold(transaction: SentTransaction, account: SandboxAccount): void {
+    const { replica, at } = transaction;
     const last = (callsOf.get(account.id) ?? [])
       .filter((call) => call.replica === replica && call.start.at <= at)
       .toSorted((a, b) => a.end - b.end)
@@ -105,7 +106,11 @@ export function audit(
       last.answer.kind === "error" &&
       SAYS_NOTHING_SENT.test(last.answer.message)
     )
-      problems.add("a transaction sent after its caller was told that none was", signature, at);
+      problems.add(
+        "a transaction sent after its caller was told that none was",
+        `${account.handle} at ${last.end} at replica ${replica}: ${last.answer.message}; then ${describe(transaction)}`,
+        at,
+      );
   }
 
   function checkAlone(transaction: SentTransaction, vault: string): void {

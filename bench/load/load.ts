@@ -1,7 +1,7 @@
 /**
  * The load test. Thousands of client addresses, some through a trusted caller, send lookups,
  * GraphQL batches and collects to two replicas with one Redis. Meanwhile fees arrive in vaults and
- * on coins, strangers make distributions fail, upstreams and Redis fail or are slow, endpoints lie,
+ * on coins, strangers keep distributions from paying, upstreams and Redis fail or are slow, endpoints lie,
  * the cluster changes, and a replica is killed. The test compares every answer with the chain's
  * timeline, audits the ledger, and checks this process for leaks. `npm run load -- <seconds>`
  * (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>` measures
@@ -190,7 +190,7 @@ async function attack(
     `| transactions that collected | ${audited.transactions - audited.paidForNothing} |`,
     `| accounts in all transactions | ${audited.accountsCollected} |`,
     `| distributions of shared coins | ${audited.distributions} |`,
-    `| transactions that failed because a stranger was emptied | ${audited.failedByStrangers} |`,
+    `| transactions without effect because a stranger was emptied | ${audited.vainByStrangers} |`,
     `| transactions that the fee payer could not pay | ${audited.unpaid} |`,
     `| transactions that moved nothing, while replicas shared no lock | ${audited.paidForNothing} |`,
     `| transactions signed beside another, while replicas shared no lock | ${audited.signedBesideAnother} |`,

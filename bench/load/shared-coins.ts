@@ -82,37 +82,42 @@ export function partOf(amount: bigint, { shareholders }: SharedCoin, address: st
   return (amount * BigInt(bps)) / BigInt(ALL_BPS);
 }
 
-/** The number of coins that fail in the simulation, and of coins that fail on the chain. */
+/** The number of coins that fail in the simulation, and of coins whose fees stay on the chain. */
 const FAILING_COINS_PER_KIND = 4;
 const ACCOUNTS_PER_FAILING_COIN = 9;
-/** The stranger's share. An address without lamports cannot receive so little. */
+/** The last shareholder's share. An address without lamports cannot receive so little. */
 const FAILING_BPS = 1;
 
 /**
- * Launches coins whose distribution fails because a shareholder, a stranger, has no lamports. Half
- * of the coins fail in the simulation. The others fail on the chain: their strangers have lamports
- * until `emptyStrangers` takes them when a transaction is sent. Lookups never name these coins.
+ * Launches coins whose distribution moves nothing because of one shareholder. For half of the
+ * coins, that is a program, and the simulation fails. For the others it is a stranger, and the
+ * transaction lands without effect: strangers have lamports until `emptyStrangers` takes them when
+ * a transaction is sent. Lookups never name these coins.
  */
-export function launchFailingCoins({ chain, coins }: Sandbox, accounts: readonly SandboxAccount[]) {
+export function launchFailingCoins(
+  { chain, coins, env }: Sandbox,
+  accounts: readonly SandboxAccount[],
+) {
   const receivers = accounts.filter(
     ({ address }) => chain.balance(address) >= chain.rentExemptMinimum(0),
   );
-  /** The strangers of the coins that fail on the chain. */
   const strangers = new Set<string>();
   const count = receivers.length > 0 ? 2 * FAILING_COINS_PER_KIND : 0;
   const failingCoins = Array.from({ length: count }, (_, i): SharedCoin => {
     const [mint, stranger] = [newMint(), newMint()];
-    if (i % 2 === 0) strangers.add(stranger);
+    const isProgram = i % 2 === 1;
+    if (!isProgram) strangers.add(stranger);
     const start = i * ACCOUNTS_APART;
     const sharing = receivers.slice(start, start + ACCOUNTS_PER_FAILING_COIN);
     const bps = Math.floor((ALL_BPS - FAILING_BPS) / sharing.length);
     const shareholders = sharing.map(({ address }) => ({ address, bps }));
     shareholders[0]!.bps += ALL_BPS - FAILING_BPS - bps * sharing.length;
-    shareholders.push({ address: stranger, bps: FAILING_BPS });
+    const last = isProgram ? env.ESCROW_PROGRAM_ID : stranger;
+    shareholders.push({ address: last, bps: FAILING_BPS });
     coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FIRST_FEES });
     const coin = coins.addressesOf(mint);
     chain.setBalance(coin.sharingConfig.creatorVault, chain.rentExemptMinimum(0));
-    return { coin, isInPool: false, shareholders, strangers: [stranger], arrived: FIRST_FEES };
+    return { coin, isInPool: false, shareholders, strangers: [last], arrived: FIRST_FEES };
   });
   function fillStrangers(): void {
     for (const stranger of strangers) chain.setBalance(stranger, STRANGER_LAMPORTS);

@@ -14,7 +14,7 @@ const IPV6_ADDRESSES = 50;
 /** As many as a request may name. */
 const COINS_PER_REQUEST = 10;
 const COINS = 60;
-/** The accounts that share the failing coins with the owner. */
+/** The accounts that share these coins with the owner. */
 const ACCOMPLICES = 8;
 /** The fraction of requests that collect the owner's account; the others keep the configs busy. */
 const OF_OWNER = 0.6;
@@ -31,7 +31,7 @@ interface Attack {
 
 /**
  * Strangers of many blocks collect an account as often as they may, and always name coins whose
- * distribution fails: first at one replica, then at both, over a slow Redis if the seed ends in 0.
+ * distribution moves nothing: first at one replica, then at both, over a slow Redis if the seed ends in 0.
  * Meanwhile the owner collects, without coins and with one. Reports a problem if a collect of the
  * owner fails or takes longer than MOST_MS.
  */
@@ -66,7 +66,7 @@ export async function runStrangers({ seconds, seed, blocks }: Attack) {
     const failing = Array.from({ length: COINS }, () => {
       const mint = newMint();
       const shareholders = [owner, ...accomplices].map(({ address }) => ({ address, bps: 1_111 }));
-      // An address without lamports, which cannot receive so little.
+      // An address without lamports, which cannot receive so little: the platform pays nobody.
       shareholders.push({ address: newMint(), bps: 1 });
       coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FEES });
       return mint;

@@ -9,6 +9,9 @@
  */
 export const SAYS_NOTHING_MOVED = /nothing was moved/i;
 
+/** Says that the transaction that the message names landed without effect. */
+export const SAYS_WITHOUT_EFFECT = /landed, but moved nothing/i;
+
 /** Says that the request led to no transaction. */
 export const SAYS_NOTHING_SENT =
   /no (new )?transaction was sent|no new one was sent|before this collect started/i;

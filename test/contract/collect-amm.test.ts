@@ -59,7 +59,10 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
     const { chain, coins, rpc } = world.sandbox;
     setAmmVault(chain, account, 1_000_000n);
     const rent = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
-    chain.setAccount(account.ammVault, { ...chain.account(account.ammVault)!, lamports: rent - 1n });
+    chain.setAccount(account.ammVault, {
+      ...chain.account(account.ammVault)!,
+      lamports: rent - 1n,
+    });
     expect((await world.lookup("graduate")).body.balance.vault).toBe("1.0000");
     const { body } = await world.collect(account.id);
     expect(body).toMatchObject({ success: true, collected: "1.0000" });

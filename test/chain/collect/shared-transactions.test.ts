@@ -62,11 +62,15 @@ const setOwner = (handle: string, owner: string) => {
   chain.setAccount(address, { lamports: FEES, owner, data: new Uint8Array() });
 };
 /** Makes an account fail its transactions: the launch platform pays no sharing config so. */
-const fail = (handle: string) => setOwner(handle, LAUNCHPAD_FEES_PROGRAM_ID);
+const fail = (handle: string) => {
+  setOwner(handle, LAUNCHPAD_FEES_PROGRAM_ID);
+};
 /** Its outcome. */
 const failed = expect.objectContaining({ kind: "simulation-failed" });
 /** Undoes {@link fail}. */
-const mend = (handle: string) => setOwner(handle, SystemProgram.programId.toBase58());
+const mend = (handle: string) => {
+  setOwner(handle, SystemProgram.programId.toBase58());
+};
 /** Collects at once, each from a caller of its own. */
 const collectAll = (handles: readonly string[]) =>
   Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
@@ -212,16 +216,19 @@ describe("a collect that cannot succeed", () => {
   it.each([
     ["receives nothing", spoil, nothing],
     ["fails the simulation", fail, failed],
-  ])("because it %s does not fail the others: of 21 at once 19 succeed", async (_, harm, result) => {
-    const handles = artists(21);
-    fill(handles);
-    harm("artist007");
-    harm("artist013");
-    const outcomes = await collectAll(handles);
-    expect(outcomes.filter(({ kind }) => kind === "collected")).toHaveLength(19);
-    expect([outcomes[6], outcomes[12]]).toEqual([result, result]);
-    expect(sandbox.landedCollects().length).toBeLessThanOrEqual(3);
-  });
+  ])(
+    "because it %s does not fail the others: of 21 at once 19 succeed",
+    async (_, harm, result) => {
+      const handles = artists(21);
+      fill(handles);
+      harm("artist007");
+      harm("artist013");
+      const outcomes = await collectAll(handles);
+      expect(outcomes.filter(({ kind }) => kind === "collected")).toHaveLength(19);
+      expect([outcomes[6], outcomes[12]]).toEqual([result, result]);
+      expect(sandbox.landedCollects().length).toBeLessThanOrEqual(3);
+    },
+  );
 
   it.each([
     ["receive nothing", "two", 2, spoil, nothing],
