@@ -1,14 +1,15 @@
 /**
  * The load test. Thousands of client addresses, some through a trusted caller, send lookups,
  * GraphQL batches and collects to two replicas with one Redis. Meanwhile fees arrive in vaults and
- * on coins, strangers keep distributions from paying, upstreams and Redis fail or are slow, endpoints lie,
- * the cluster changes, and a replica is killed. The test compares every answer with the chain's
- * timeline, audits the ledger, and checks this process for leaks. `npm run load -- <seconds>`
- * (default 60) exits with 1 on any problem. `npm run load -- never-landing <transactions>` measures
- * memory (never-landing.ts). LOAD_SEED repeats a run's random choices, but callers may make them in
- * another order. With a seed that ends in 0, each account's collects alternate between the
- * replicas, over a slow Redis. LOAD_BUSY=4 runs beside four busy loops. LOAD_STRANGERS=50 instead
- * measures an owner's collects beside strangers of 50 address blocks (strangers.ts).
+ * on coins, strangers keep distributions from paying, upstreams and Redis fail or are slow,
+ * endpoints lie, the cluster changes, and a replica is killed. The test compares every answer with
+ * the chain's timeline, audits the ledger, and checks this process for leaks.
+ * `npm run load -- <seconds>` (default 60) exits with 1 on any problem.
+ * `npm run load -- never-landing <transactions>` measures memory (never-landing.ts). LOAD_SEED
+ * repeats a run's random choices, but callers may make them in another order. With a seed that ends
+ * in 0, each account's collects alternate between the replicas, over a slow Redis. LOAD_BUSY=4 runs
+ * beside four busy loops. LOAD_STRANGERS=50 instead measures an owner's collects beside strangers of
+ * 50 address blocks (strangers.ts).
  */
 import { setTimeout as sleep } from "node:timers/promises";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
