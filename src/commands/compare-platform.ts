@@ -40,9 +40,6 @@ const PLATFORM = "--platform";
 const MAX_READS = 3;
 /** The most compute units that a transaction may request. */
 const UNIT_LIMIT = 1_400_000;
-/** The units of a distribution without failed bumps, at most: itself, and each payout. */
-const DISTRIBUTION_UNITS = 17_800;
-const PAYOUT_UNITS = 3_330;
 const DISTRIBUTION_DERIVATIONS = 3;
 
 /** An instruction, and what the model says of it. */
@@ -325,7 +322,7 @@ const distributeStep = (coin: CoinAddresses, shareholders: readonly string[]): S
   instruction: distributeCreatorFees(coin, shareholders),
   run: model.distributeCreatorFees,
   cost: {
-    units: DISTRIBUTION_UNITS + PAYOUT_UNITS * shareholders.length,
+    units: model.LEAST_DISTRIBUTION_UNITS[shareholders.length - 1] ?? 0,
     derivations: DISTRIBUTION_DERIVATIONS,
   },
 });
