@@ -1,4 +1,5 @@
 import { expect } from "vitest";
+import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { readConfig } from "../../src/config.ts";
 import type { LoopbackAnswer } from "../../src/sandbox/loopback-server.ts";
 import type { Answer } from "./client.ts";
@@ -348,10 +349,13 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         fault: "the transaction fails on the chain after a good simulation",
         run: (world) => {
           const { chain, rpc } = world.sandbox;
-          const { address, creatorVault } = world.account("creator");
+          const { address } = world.account("creator");
           onNext(rpc, isMethod("sendTransaction"), () => {
-            chain.setBalance(address, 0n);
-            chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
+            // The launch platform pays no account of this program.
+            chain.setAccount(address, {
+              ...chain.account(address)!,
+              owner: LAUNCHPAD_FEES_PROGRAM_ID,
+            });
           });
           return collect(world);
         },
