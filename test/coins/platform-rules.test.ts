@@ -152,6 +152,8 @@ describe("a distribution", () => {
   it.each([
     [1_131_519n, 678_911n],
     [300_000n, 180_000n],
+    // One lamport more than can be divided.
+    [166_667n, 100_000n],
   ])("of %d lamports is shown and paid, if all shareholders exist", async (fees, share) => {
     const { mint, config } = launchShared({ [account.address]: 6_000, [STRANGER]: 4_000 });
     setVault(config, fees);

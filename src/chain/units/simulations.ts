@@ -205,7 +205,11 @@ export function createSimulations(needs: {
       const { coin, shareholders, distributable } = distribution;
       const inAmm = leftInAmm.get(coin.sharingConfig.ammVault) ?? 0n;
       const leftAmount = toLamports(undistributedIn(coin, rentMinimum, simulation) + inAmm);
-      const distributedAmount = saturatingSubtract(distributable, leftAmount);
+      // The parts are rounded down, and the rest stays in the vault.
+      const isRest = leftAmount < BigInt(shareholders.length);
+      const distributedAmount = isRest
+        ? distributable
+        : saturatingSubtract(distributable, leftAmount);
       return toLamports(partOf(distributedAmount, shareholders, address));
     }
     // Count what vaults and coins lose, not what the address gains: the owner may withdraw at any
