@@ -203,8 +203,8 @@ describe("the examples", () => {
       }
       const { exitCode, output } = await run(world, command, handle, ...mints);
       expect(output).toContain(`In the vault: ${(before + 20).toFixed(4)} SOL`);
-      expect(output).toContain(`Collected: ${(before + 19).toFixed(4)} SOL`);
-      expect(output).toContain("Still waiting on the coins: 1.0000 SOL");
+      expect(output).toContain(`Collected: ${(before + 18).toFixed(4)} SOL`);
+      expect(output).toContain("Still waiting on the coins: 2.0000 SOL");
       expect(exitCode).toBe(0);
       expect((await run(world, command, handle, "nonsense")).output).toContain("INVALID_MINT");
     },
