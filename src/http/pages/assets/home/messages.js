@@ -126,11 +126,11 @@ const REASONS = {
   PAUSED: ["Paused", "The launch platform does not distribute its shared fees at the moment."],
   BELOW_SHARING_MINIMUM: [
     "Too little yet",
-    "The launch platform distributes no amount as small as this, or this share of it is too small. Wait for more trading.",
+    "This share is too small, or another account's part would not pay the rent of its address, and the launch platform pays all or none. Wait for more trading.",
   ],
   SHAREHOLDER_BLOCKED: [
     "Blocked",
-    "Another account that shares its fees cannot receive its part, and a distribution pays all or none.",
+    "Another account that shares its fees is a program, or has no share, so the launch platform refuses to distribute them.",
   ],
   BELOW_AMM_MINIMUM: [
     "Too little yet",
