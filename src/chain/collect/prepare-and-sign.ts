@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
@@ -30,7 +31,7 @@ import { blamedIn, writableOf, type CollectPart, type PlannedPart } from "../uni
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import type { MessageBudget } from "../units/message.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
-import { unitLimitOf } from "../units/instruction-costs.ts";
+import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
 import { failureId, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
 import type { Payers } from "./fee-budget.ts";
@@ -98,6 +99,12 @@ const REPEATED_MS = 1_000;
  * An account whose price is more than this many times the lowest price gets its own transaction.
  */
 const MAX_PRICE_RATIO = 4n;
+/**
+ * How far the compute-unit limits of equal transactions are spread, at random. Otherwise two
+ * replicas that sign while Redis is away could sign the same bytes, and each would report the one
+ * landing. Costs at most a lamport at the lowest price.
+ */
+const SPREAD_UNITS = 1_000;
 /** The group of an account that shares no transaction. */
 const ALONE = Symbol("alone");
 
@@ -218,7 +225,8 @@ export function createTransactions(needs: {
     { unitsConsumed }: Simulated,
     terms = readTerms(members, parts),
   ) {
-    const unitLimit = unitLimitOf(parts, unitsConsumed);
+    const leastUnits = Math.min(unitLimitOf(parts, unitsConsumed), MAX_UNIT_LIMIT - SPREAD_UNITS);
+    const unitLimit = leastUnits + randomInt(SPREAD_UNITS);
     const [price, latest] = await terms;
     members.forEach(assertInTime);
     return { unitLimit, price: toAffordable(price, unitLimit), latest };
