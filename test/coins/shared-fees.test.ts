@@ -452,17 +452,6 @@ describe("what a collect has found out about a shared coin", () => {
     expect(await vaultOf("artist001", [mint])).toBe("0.0001");
   });
 
-  it("is nothing if only one of its shareholders gets too little", async () => {
-    const { creatorVault } = world.account("band");
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
-    // The least of which the smaller share is worth a collect, before the platform rounds all parts
-    // down.
-    const mint = launch({ shares: { artist001: 3, band: 9_997 }, inVault: 333_333_334n });
-    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
-    expect(world.chainCalls()).toContain("simulateTransaction");
-    expect(await vaultOf("band", [mint])).toBe("0.3332");
-  });
-
   it("is nothing that can be found out from a simulation without the accounts", async () => {
     const mint = launch({ onCurve: SOL });
     simulateNothing(false);

@@ -4,6 +4,7 @@ import { createSandboxCollector, type SandboxCollector } from "../support/collec
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import {
+  hold,
   isMethod,
   SHORT_AGREEMENT,
   startTestSandbox,
@@ -111,7 +112,13 @@ describeWithRedis("with replicas, a transaction that only one of two endpoints c
     await expect.poll(() => dying.openSignatures()).toHaveLength(1);
     const [signature] = dying.openSignatures();
     claimFinal();
-    expect(await collector.collect("creator")).toMatchObject({ ...ALL_FEES, signature });
+    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
+    const outcome = collector.collect("creator");
+    // Both endpoints show the slot before the transaction lands.
+    for (const { calls } of [sandbox.rpc, liar])
+      await expect.poll(() => calls.some(isMethod("getSlot"))).toBe(true);
+    release();
+    expect(await outcome).toMatchObject({ ...ALL_FEES, signature });
     expect(sandbox.landedCollects()).toHaveLength(1);
     lift();
     await first;

@@ -389,6 +389,6 @@ export function compareWithModel(sandbox: Sandbox, rate: number, count: number):
     }),
     { numRuns: count },
   );
-  // Most states must not be failures.
-  expect(succeeded).toBeGreaterThan(count / 2);
+  // About half of the random states succeed: a run in which few do would show little.
+  expect(succeeded).toBeGreaterThan(count / 4);
 }
