@@ -28,6 +28,7 @@ import { DerivedCreator, type Creator } from "../chain/launchpad/vaults.ts";
 import { rentMinimumOf, type Rent } from "../chain/primitives/rent.ts";
 import type { Accounts } from "../chain/rpc/read-accounts.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
+import { MAX_UNIT_LIMIT } from "../chain/units/instruction-costs.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
@@ -38,8 +39,6 @@ const PLATFORM = "--platform";
 
 /** A trade between the read and the simulation looks like a difference, so it must repeat. */
 const MAX_READS = 3;
-/** The most compute units that a transaction may request. */
-const UNIT_LIMIT = 1_400_000;
 const DISTRIBUTION_DERIVATIONS = 3;
 
 /** An instruction, and what the model says of it. */
@@ -273,7 +272,7 @@ export async function comparePlatform(needs: {
     const message = compileMessage(
       feePayer,
       steps.map(({ instruction }) => instruction),
-      { unitLimit: UNIT_LIMIT, price: 0n },
+      { unitLimit: MAX_UNIT_LIMIT, price: 0n },
       blockhash,
     );
     return toTransaction(message, feePayer);

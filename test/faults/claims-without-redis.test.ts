@@ -8,7 +8,7 @@ beforeEach(async () => {
 });
 afterEach(() => sandbox.close());
 
-it("two replicas without Redis never sign the same transaction, of which each would report the landing", async () => {
+it("two replicas without Redis sign different transactions, so that each reports only its own landing", async () => {
   const release = hold(sandbox.rpc, isMethod("sendTransaction"));
   const replicas = [createSandboxCollector(sandbox), createSandboxCollector(sandbox)];
   const outcomes = replicas.map((replica) => replica.collect("creator"));

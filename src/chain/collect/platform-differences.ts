@@ -1,5 +1,7 @@
 import { distributionsOf } from "../launchpad/choose-sweeps.ts";
 import { ALL_BPS, type Shareholder } from "../launchpad/sharing-config.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
+import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import type { LandedTransaction } from "../rpc/read-transactions.ts";
 import type { CollectPart } from "../units/part.ts";
 
@@ -8,8 +10,7 @@ interface Plan {
   readonly feePayer: string;
   /** The most rent that was to be paid. */
   readonly signedRent: bigint;
-  /** The rent-exempt minimum of an account without data. */
-  readonly rentMinimum: bigint;
+  readonly rent: Rent;
 }
 
 type PayingPart = Pick<CollectPart, "account" | "sweeps" | "withVaults">;
@@ -32,8 +33,10 @@ interface Payment {
 export function findDifferences(
   part: PayingPart,
   { balances, fee }: Pick<LandedTransaction, "balances" | "fee">,
-  { feePayer, signedRent, rentMinimum }: Plan,
+  { feePayer, signedRent, rent: rentRate }: Plan,
 ): string[] {
+  const rentMinimum = rentMinimumOf(rentRate, 0);
+  const tokenMinimum = rentMinimumOf(rentRate, TOKEN_ACCOUNT_BYTES);
   const payment = paymentOf(part);
   const gainOf = (address: string): bigint => {
     const { before, after } = balances.get(address) ?? { before: 0n, after: 0n };
@@ -64,7 +67,6 @@ export function findDifferences(
     // Each entry is rounded down.
     return gainOf(address) > most || gainOf(address) <= most - entries;
   });
-  const tokenMinimum = tokenMinimumOf(rentMinimum);
   // Part of the transaction only if it is to be emptied.
   const ammVault = balances.get(payment.ammVault) ?? { before: tokenMinimum, after: tokenMinimum };
   // Fees that arrive after the simulation may need vaults that it did not need.
@@ -125,6 +127,3 @@ function sharesOf(
   }
   return shares;
 }
-
-/** A token account has 165 bytes; every account takes 128 more. */
-const tokenMinimumOf = (rentMinimum: bigint): bigint => (rentMinimum * (128n + 165n)) / 128n;

@@ -55,8 +55,6 @@ export interface Signed extends AccountCost {
   readonly transaction: StoredTransaction;
   readonly part: CollectPart;
   readonly signedAt: MonotonicTime;
-  /** An account's rent-exempt minimum. */
-  readonly rentMinimum: Lamports;
   /**
    * The most that the transaction can cost besides rent. 0 for all members but one, so that the fee
    * counts once.
@@ -102,7 +100,7 @@ const MAX_PRICE_RATIO = 4n;
 /**
  * How far the compute-unit limits of equal transactions are spread, at random. Otherwise two
  * replicas that sign while Redis is away could sign the same bytes, and each would report the one
- * landing. Costs at most a lamport at the lowest price.
+ * landing. One time in a thousand they still do. Costs at most a lamport at the lowest price.
  */
 const SPREAD_UNITS = 1_000;
 /** The group of an account that shares no transaction. */
@@ -470,7 +468,7 @@ export function createTransactions(needs: {
         return { kind: "again" };
       }
       const signedPart = {
-        ...{ ...cost, transaction, part, signedAt, rentMinimum },
+        ...{ ...cost, transaction, part, signedAt },
         fee: i === firstStored ? fee : toLamports(0),
         split: splitOnce,
       };

@@ -168,7 +168,7 @@ export function createSettleTransaction(needs: {
     });
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
-    // Who follows another replica's transaction leaves this to the signer.
+    // A replica that follows another's transaction leaves this to the signer.
     const hasFailed = isVain ? signed && isRefused(flightEnd, signed, landedTransaction) : false;
     claim.settle({ slot, hasFailed, isNextPlain: false });
     if (hasFailed) return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);
@@ -200,7 +200,7 @@ export function createSettleTransaction(needs: {
     const isDistribution = key !== account.address && mint !== undefined;
     const { creatorVault } = isDistribution ? coinAddressesOf(mint).sharingConfig : account;
     const { after } = landedTransaction?.balances.get(creatorVault) ?? {};
-    return after !== undefined && after >= signed.rentMinimum + minCollectLamports;
+    return after !== undefined && after >= signed.part.vaults.rentMinimum + minCollectLamports;
   }
 
   /** Settles the claim of a transaction that failed on the chain. */
@@ -270,11 +270,11 @@ export function createSettleTransaction(needs: {
   }
 
   function countDifferences(
-    { part, transaction, signedRent, rentMinimum }: Signed,
+    { part, transaction, signedRent }: Signed,
     landedTransaction: CountedTransaction,
     log: Logger,
   ): void {
-    const plan = { feePayer, signedRent, rentMinimum };
+    const plan = { feePayer, signedRent, rent: part.vaults.rent };
     const differences = findDifferences(part, landedTransaction, plan);
     if (differences.length === 0) return;
     metrics.differed();
