@@ -15,7 +15,7 @@ import { startReplica } from "./load/replica.ts";
 import { median, percentile, printHead, printRow } from "./measure.ts";
 import { hasHealthy, startChain, WEATHERS } from "./weathers.ts";
 
-/** The requests of a weather after the first lookup and the first collect. */
+/** The requests of a weather after the first one of each kind. */
 const COUNTS = { lookup: 40, collect: 10, nothing: 6, history: 3 };
 type Kind = keyof typeof COUNTS;
 const KINDS = Object.keys(COUNTS) as Kind[];
@@ -60,7 +60,7 @@ async function start(weather: string) {
       for (let n = 0; n < TRANSFERS; n++) chain.transfer(collect.account.address, SOL);
       collects.push(collect);
     }
-    for (let i = 0; i < COUNTS.nothing; i++) {
+    for (let i = 0; i <= COUNTS.nothing; i++) {
       const account = take();
       chain.setBalance(account.creatorVault, rent);
       withoutFees.push(account);
@@ -96,9 +96,9 @@ async function start(weather: string) {
       const answer = await client.collect(withoutFees[i]!.id, newCaller());
       return answer.status === 400;
     },
-    /** Reads the history of an account that was collected some seconds before. */
+    /** Reads the history of an account whose collect was sent some seconds before. */
     async history(i) {
-      const { id } = collects[Math.floor((i * COUNTS.collect) / COUNTS.history)]!.account;
+      const { id } = collects[Math.max(0, 3 * i - 2)]!.account;
       const answer = await client.graphql(HISTORY, { id }, newCaller());
       return !("errors" in answer.body);
     },
@@ -129,7 +129,12 @@ function isOfCollect(
 
 /** Sends all requests, ends the weather, and checks the ledger. */
 async function run({ weather, chain, providers, replica, calls, collects, measure }: Started) {
-  const firsts = [await measure("lookup", 0), await measure("collect", 0)];
+  const firsts = {
+    lookup: await measure("lookup", 0),
+    collect: await measure("collect", 0),
+    nothing: await measure("nothing", 0),
+    history: await measure("history", 0),
+  };
   const { ledger } = chain.sandbox.chain;
   const old = new Set(ledger().map(({ signature }) => signature));
   calls.length = 0;
@@ -137,7 +142,7 @@ async function run({ weather, chain, providers, replica, calls, collects, measur
   const sending = KINDS.flatMap((kind) =>
     Array.from({ length: COUNTS[kind] }, async (_, i) => {
       await sleep(((i + 0.5) / COUNTS[kind]) * PACE_MS);
-      return measure(kind, kind === "collect" ? i + 1 : i);
+      return measure(kind, i + 1);
     }),
   );
   const answers = await Promise.all(sending);
@@ -189,11 +194,11 @@ function printTimes({ weather, firsts, timesOf, failedOf, callsPerCollect, calls
   const ms = (value: number) => value.toFixed(0);
   const spread = (kind: Kind) => [ms(median(timesOf(kind))), ms(Math.max(...timesOf(kind)))];
   const failed = [
-    ...firsts.filter(({ isAnswered }) => !isAnswered).map(({ kind }) => `first ${kind}`),
+    ...KINDS.filter((kind) => !firsts[kind].isAnswered).map((kind) => `first ${kind}`),
     ...KINDS.filter(failedOf).map((kind) => `${kind} ${failedOf(kind)} of ${COUNTS[kind]}`),
   ];
   printRow(
-    ...[weather, ...firsts.map((first) => ms(first.ms))],
+    ...[weather, ms(firsts.lookup.ms), ms(firsts.collect.ms)],
     ...[ms(median(timesOf("lookup"))), ms(percentile(timesOf("lookup"), 95))],
     ...[...spread("collect"), callsPerCollect.toFixed(1), calls],
     ...[...spread("nothing"), ...spread("history"), failed.join(", ")],
@@ -216,7 +221,7 @@ function printRatios(results: readonly Result[]): void {
       mark((value / of).toFixed(2), hasHealthy(weather) && value > of * limit);
     const ratioOf = (kind: "lookup" | "collect" | "nothing") =>
       ratio(p95(result, kind), p95(healthy, kind), LIMITS[kind]);
-    const first = Math.max(...firsts.map(({ ms }) => ms));
+    const first = Math.max(firsts.lookup.ms, firsts.collect.ms);
     const failed = (["lookup", "collect"] as const).map((kind) => failedOf(kind) / COUNTS[kind]);
     printRow(
       ...[weather, mark(first.toFixed(0), hasHealthy(weather) && first > FIRST_MS)],
