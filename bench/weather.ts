@@ -20,9 +20,9 @@ const COUNTS = { lookup: 40, collect: 10, nothing: 6, history: 3 };
 type Kind = keyof typeof COUNTS;
 const KINDS = Object.keys(COUNTS) as Kind[];
 /** In this time they are sent. Collects then begin at another moment of a slot each time. */
-const PACE_MS = 16_200;
+const PACE_MS = 14_200;
 /** When the trouble of the middle begins. */
-const MIDDLE_MS = 5_500;
+const MIDDLE_MS = 4_600;
 const READY_MS = 10_000;
 /** Far longer than all weathers take. */
 const GIVE_UP_MS = 1_800_000;

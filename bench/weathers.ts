@@ -147,10 +147,12 @@ export async function startChain(
     makeBlock(Date.now());
   }, SLOT_MS);
 
+  /** When the current call is answered: all of an answer is of one slot. */
+  let now = Date.now();
   /** The chain as a node shows it that is this far behind. It sends transactions on at once. */
   function viewAt(behindMs: number): Chain {
     function latest(commitment: Commitment = "finalized") {
-      const until = Date.now() - behindMs;
+      const until = now - behindMs;
       if (commitment === "processed") return blocks.findLast(({ at }) => at <= until)!;
       // A block's slot ends when the next block begins.
       const next = blocks.findLastIndex(({ at }) => at <= until - FINALITY_MS);
@@ -210,11 +212,12 @@ export async function startChain(
             if (call) calls.push(call);
             return call;
           },
-          handle: ({ body }) => ({
-            status: 200,
-            headers: { "content-type": "application/json" },
-            body: answerJsonRpc(body, nodes[Math.floor(Math.random() * nodes.length)]!),
-          }),
+          handle({ body }) {
+            now = Date.now();
+            const node = nodes[Math.floor(Math.random() * nodes.length)]!;
+            const headers = { "content-type": "application/json" };
+            return { status: 200, headers, body: answerJsonRpc(body, node) };
+          },
         });
         if (server.url !== url) throw new Error(`another process took the port of ${url}`);
         server.faults.add({ when: () => isLimited, delayMs: latencyMs, then: limited });
