@@ -75,7 +75,9 @@ export function checkAnswers(system: System, calls: readonly CollectCall[], prob
    */
   function isCurrent({ replica, start, end, answer: { txSignature } }: Success): boolean {
     const { slot = 0 } = chain.landed(txSignature) ?? {};
-    const isToldTheTruth = endpoints.some((endpoint) => endpoint.wasHonest(replica, start.at, end));
+    const isToldTheTruth = endpoints.some((endpoint) =>
+      endpoint.wasHealthy(replica, start.at, end),
+    );
     return slot > start.finalizedSlot || (overlaps(stale, start.at, end) && !isToldTheTruth);
   }
 

@@ -65,7 +65,7 @@ export function audit(
   const slotOf = new Map(
     system.sandbox.chain.ledger().map(({ signature, slot }) => [signature, slot]),
   );
-  /** When honest endpoints showed a transaction's outcome: they show only what is finalized. */
+  /** When healthy endpoints showed a transaction's outcome: they show only what is finalized. */
   const shownAt = (transaction: SentTransaction) => {
     const slot = slotOf.get(transaction.signature);
     return slot === undefined ? endOf(transaction) : system.finalizedAt(slot);

@@ -16,19 +16,17 @@ export interface ChainCall {
   readonly replica: number;
 }
 
-/** Converts the honest methods of an endpoint to lying ones. */
-export type ToMethods = (honest: Methods) => Methods;
+/** Converts the methods of a healthy node to those of another. */
+export type ToMethods = (healthy: Methods) => Methods;
 
-/** A JSON-RPC endpoint of the chain that can lie. */
+/** A JSON-RPC endpoint of the chain. */
 export interface Endpoint extends LoopbackServer<ChainCall> {
   /** The endpoint's URL for one replica. Its path tells the endpoint which replica calls. */
   urlFor(replica: number): string;
-  /** Answers with lying methods until the returned function is called. */
-  lie(toMethods: ToMethods): () => void;
-  /** The number of calls that read accounts. */
-  reads(): number;
-  /** Whether a replica got an honest answer between these times, in milliseconds since 1970. */
-  wasHonest(replica: number, from: number, to: number): boolean;
+  /** Answers with other methods until the returned function is called. */
+  become(toMethods: ToMethods): () => void;
+  /** Whether a healthy node answered a replica between these times, in milliseconds since 1970. */
+  wasHealthy(replica: number, from: number, to: number): boolean;
 }
 
 /** A transaction that a replica tried to send, whether or not the endpoint kept it. */
@@ -101,10 +99,9 @@ export async function startEndpoints(
 
   async function startEndpoint(): Promise<Endpoint> {
     // The sandbox shows a landing at once. A node's answers for one finalized slot never differ.
-    const honest = methodsOf(timeline.viewAt(() => chain.slot("finalized")));
-    let methods = honest;
-    let reads = 0;
-    const honestCalls: { readonly replica: number; readonly at: number }[] = [];
+    const healthy = methodsOf(timeline.viewAt(() => chain.slot("finalized")));
+    let methods = healthy;
+    const healthyCalls: { readonly replica: number; readonly at: number }[] = [];
     const replicaOf = (url: URL) => Number(url.pathname.slice(1));
     const server = await createLoopbackServer<ChainCall>({
       port: 0,
@@ -112,11 +109,10 @@ export async function startEndpoints(
         const parsed = parseJsonRpcCall(body);
         const call = parsed && { ...parsed, replica: replicaOf(url) };
         if (call) record(call);
-        if (call?.method === "getMultipleAccounts") reads++;
         return call;
       },
       handle({ body, url }) {
-        if (methods === honest) honestCalls.push({ replica: replicaOf(url), at: Date.now() });
+        if (methods === healthy) healthyCalls.push({ replica: replicaOf(url), at: Date.now() });
         return {
           status: 200,
           headers: { "content-type": "application/json" },
@@ -127,15 +123,14 @@ export async function startEndpoints(
     return {
       ...server,
       urlFor: (replica) => `${server.url}/${replica}`,
-      lie(toMethods) {
-        methods = toMethods(honest);
+      become(toMethods) {
+        methods = toMethods(healthy);
         return () => {
-          methods = honest;
+          methods = healthy;
         };
       },
-      reads: () => reads,
-      wasHonest: (replica, from, to) =>
-        honestCalls.some((call) => call.replica === replica && from <= call.at && call.at <= to),
+      wasHealthy: (replica, from, to) =>
+        healthyCalls.some((call) => call.replica === replica && from <= call.at && call.at <= to),
     };
   }
 

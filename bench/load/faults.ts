@@ -3,8 +3,8 @@ import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
 import { isMethod } from "../../test/support/sandbox.ts";
+import type { BadNode } from "./bad-nodes.ts";
 import type { ChainCall, Endpoint } from "./endpoints.ts";
-import type { Lie } from "./lies.ts";
 import type { Problems } from "./problems.ts";
 import { begin, end } from "./replica.ts";
 import type { System } from "./system.ts";
@@ -30,22 +30,7 @@ const SHORT_FAULT_MS = 600;
 const LONG_FAULT_MS = 3_000;
 /** How long after the start of a long fault all earlier blockhashes expire. */
 const EXPIRES_AFTER_MS = 700;
-/**
- * How long a node claims to be ahead: longer than a replica keeps reading from an endpoint that
- * lags.
- */
-const AHEAD_MS = 12_000;
-/** How long the preferred endpoint may back off after a fault. */
-const RECOVERED_MS = 3_000;
-/**
- * The fraction of reads that the node may get while it claims to be ahead: only those that check
- * its state.
- */
-const MAX_READS_AHEAD = 0.1;
-/**
- * How long an endpoint closes connections before another one lies, or before it shows another
- * cluster itself.
- */
+/** How long an endpoint closes connections before it, or another one, has a bad node. */
 const OUTAGE_MS = 300;
 /** How long the cluster stands still. Then all endpoints' states look old for as long. */
 const STILL_MS = 18_000;
@@ -84,6 +69,7 @@ const FAULTS: Record<string, () => Fault> = {
   reset: () => ({ then: "reset" }),
   slow: () => ({ delayMs: 300 }),
   "cut short": () => ({ then: "cut" }),
+  "truncated JSON": () => ({ then: { status: 200, body: '{"jsonrpc":"2.0","result":{"con' } }),
   429: () => ({
     then: answerWith(429, {
       "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + 1),
@@ -109,8 +95,6 @@ interface Scenario {
   readonly isLong?: boolean | undefined;
   /** The duration of a fault that is not long; SHORT_FAULT_MS by default. */
   readonly ms?: number | undefined;
-  /** How long no endpoint fails before the fault. */
-  readonly quietMs?: number | undefined;
   /** The endpoints that fail for a moment before the fault. */
   readonly failBefore?: readonly Endpoint[] | undefined;
   /**
@@ -124,22 +108,22 @@ const stopAll = (stops: (() => void)[]) => () => {
   for (const stop of stops) stop();
 };
 
-/**
- * Returns the faults of the chain. At most one endpoint lies at a time; a fault of all endpoints
- * is no lie.
- */
+/** Returns the faults of the chain. At most one endpoint has a bad node at a time. */
 function chainScenarios(system: System, problems: Problems): Scenario[] {
-  const { endpoints, lies, ratchet, replicas, stale, random, activity, feePayer } = system;
+  const { endpoints, badNodes, stale, random, activity, feePayer } = system;
   const { chain } = system.sandbox;
   const sometimes = () => random.isChosen(FAULT_RATE);
   const onAll = (fault: Fault, when: (call: { method: string }) => boolean = () => true) =>
     stopAll(endpoints.map(({ faults }) => faults.add({ ...fault, when })));
 
-  function startLie(endpoint: Endpoint, { methods, isStale, movesFirst }: Lie): () => void {
-    const stops = [endpoint.lie(methods)];
-    if (movesFirst) {
+  function startBadNode(
+    endpoint: Endpoint,
+    { methods, isStale, isDownFirst }: BadNode,
+  ): () => void {
+    const stops = [endpoint.become(methods)];
+    if (isDownFirst) {
       // The outage begins with each replica's first call: a replica that calls later would not
-      // notice the move.
+      // notice it.
       const firstCalls = new Map<number, number>();
       const isInOutage = ({ replica }: ChainCall) => {
         const firstAt = firstCalls.get(replica) ?? Date.now();
@@ -158,27 +142,6 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   }
 
   /**
-   * Nearly all reads must go to the first endpoint while it works, until the returned function is
-   * called.
-   */
-  function limitReads(): () => void {
-    const startedAt = Date.now();
-    const before = endpoints.map(({ reads }) => reads());
-    return () => {
-      const [first, second, third] = endpoints.map(({ reads }, i) => reads() - before[i]!) as [
-        number,
-        number,
-        number,
-      ];
-      // On a busy machine the first endpoint may answer too late.
-      if (replicas.some(({ endpointFailedAt }) => endpointFailedAt() >= startedAt)) return;
-      const all = first + second + third;
-      if (second > MAX_READS_AHEAD * all)
-        problems.add("a node that claims to be ahead got the reads", `${second} of ${all}`);
-    };
-  }
-
-  /**
    * Returns three scenarios of each item, one per endpoint. Each third of the list takes the
    * endpoints in turn.
    */
@@ -190,11 +153,11 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
         return { ...scenario, name: `endpoint ${endpoint + 1}: ${scenario.name}` };
       }),
     );
-  const liesOfOne = atEach(lies, (lie, endpoint) => ({
-    name: lie.name,
-    start: () => startLie(endpoints[endpoint], lie),
-    isLong: lie.isLong,
-    isAmbiguous: lie.movesFirst,
+  const nodesOfOne = atEach(badNodes, (node, endpoint) => ({
+    name: node.name,
+    start: () => startBadNode(endpoints[endpoint], node),
+    isLong: node.isLong,
+    isAmbiguous: node.isOfOtherCluster,
     // Reads go to an endpoint only while those before it back off.
     failBefore: endpoints.slice(0, endpoint),
   }));
@@ -229,13 +192,13 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
     })),
   ];
   /** Empties the fee payer while a transaction lands. */
-  const withoutFeePayer = (honest: Methods): Methods => ({
-    ...honest,
+  const withoutFeePayer = (healthy: Methods): Methods => ({
+    ...healthy,
     sendTransaction(params) {
       const balance = chain.balance(feePayer);
       chain.setBalance(feePayer, 0n);
       try {
-        return honest.sendTransaction!(params);
+        return healthy.sendTransaction!(params);
       } finally {
         chain.setBalance(feePayer, balance);
       }
@@ -262,7 +225,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   const ofCluster: Scenario[] = [
     {
       name: "transactions: landed, but the fee payer could not pay",
-      start: () => stopAll(endpoints.map((endpoint) => endpoint.lie(withoutFeePayer))),
+      start: () => stopAll(endpoints.map((endpoint) => endpoint.become(withoutFeePayer))),
     },
     ...LOWER_RENTS.map((lamportsPerByte) => ({
       name: `rent of ${lamportsPerByte} lamports per byte`,
@@ -277,13 +240,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
       start: () => stopAll(endpoints.map(({ faults }) => faults.add(REFUSES_VERSION_1))),
     },
   ];
-  const ahead: Scenario = {
-    name: `endpoint 2: ${ratchet.name}`,
-    quietMs: RECOVERED_MS,
-    ms: AHEAD_MS,
-    start: () => stopAll([startLie(endpoints[1], ratchet), limitReads()]),
-  };
-  return [...takeTurns(liesOfOne, ofAll, faultsOfOne, ofCluster), ahead];
+  return takeTurns(nodesOfOne, ofAll, faultsOfOne, ofCluster);
 }
 
 /**
@@ -329,11 +286,10 @@ export function createFaultSchedule(system: System, problems: Problems) {
       const next = position.get(scenarios) ?? 0;
       position.set(scenarios, next + 1);
       const scenario = scenarios[next % scenarios.length]!;
-      const { name, start, isLong, failBefore = [], ms = SHORT_FAULT_MS, quietMs = 0 } = scenario;
+      const { name, start, isLong, failBefore = [], ms = SHORT_FAULT_MS } = scenario;
       while (scenario.isAmbiguous && isStarting) await sleep(POLL_MS);
       isAmbiguous ||= scenario.isAmbiguous ?? false;
       injected.add(name);
-      await sleep(quietMs);
       const endOutage = stopAll(failBefore.map(({ faults }) => faults.add({ then: "reset" })));
       if (failBefore.length > 0) await sleep(OUTAGE_MS);
       endOutage();

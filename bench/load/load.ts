@@ -2,8 +2,8 @@
  * The load test. Thousands of client addresses, some through a trusted caller, send lookups,
  * GraphQL batches and collects to two replicas with one Redis. Meanwhile fees arrive in vaults and
  * on coins, strangers keep distributions from paying, upstreams and Redis fail or are slow,
- * endpoints lie, the cluster changes, and a replica is killed. The test compares every answer with
- * the chain's timeline, audits the ledger, and checks this process for leaks.
+ * endpoints have bad nodes, the cluster changes, and a replica is killed. The test compares every
+ * answer with the chain's timeline, audits the ledger, and checks this process for leaks.
  * `npm run load -- <seconds>` (default 60) exits with 1 on any problem.
  * `npm run load -- never-landing <transactions>` measures memory (never-landing.ts). LOAD_SEED
  * repeats a run's random choices, but callers may make them in another order. With a seed that ends

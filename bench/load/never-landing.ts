@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { totalAtAddresses } from "./audit-ledger.ts";
 import { audit } from "./audit.ts";
+import { dropTransactions } from "./bad-nodes.ts";
 import { createCallers } from "./callers.ts";
 import { SLOTS_PAST_BLOCKHASH } from "./faults.ts";
-import { dropTransactions } from "./lies.ts";
 import { createProblems } from "./problems.ts";
 import { toMegabytes } from "./replica.ts";
 import { startSystem } from "./system.ts";
@@ -83,7 +83,7 @@ export async function runNeverLanding(seed: number, transactions = TRANSACTIONS)
   try {
     for (const account of accounts) system.addFees(account, FEES_LAMPORTS, "vault");
     const totalBefore = totalAtAddresses(system);
-    for (const endpoint of endpoints) endpoint.lie(dropTransactions);
+    for (const endpoint of endpoints) endpoint.become(dropTransactions);
     while (sent.size < transactions) {
       await collectAll();
       if (sent.size >= (transactions * (heaps.length + 1)) / MEASUREMENTS) await measure();

@@ -7,7 +7,6 @@ import { endWithTests } from "../../test/support/ended-children.ts";
 import { freePort } from "../../test/support/free-port.ts";
 import { temporaryFolder } from "../../test/support/temporary-folder.ts";
 import {
-  LOGS_ENDPOINT_FAILS,
   LOGS_ERROR_LEVEL,
   LOGS_FOREIGN_CLUSTER,
   LOGS_REDIS_AWAY,
@@ -45,7 +44,6 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
   const down: Period[] = [];
   const withoutRedis: Period[] = [];
   const errors: string[] = [];
-  let endpointFailedAt = -Infinity;
   let child: ChildProcess;
 
   function readLog(line: string): void {
@@ -60,7 +58,6 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     };
     if (level >= LOGS_ERROR_LEVEL && !LOGS_FOREIGN_CLUSTER.test(msg))
       errors.push(`${msg} ${JSON.stringify(rest)}`);
-    if (LOGS_ENDPOINT_FAILS.test(msg)) endpointFailedAt = time;
     if (LOGS_REDIS_AWAY.test(msg)) begin(withoutRedis, time);
     else if (LOGS_REDIS_BACK.test(msg)) end(withoutRedis, time);
   }
@@ -95,7 +92,7 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
         }
         await sleep(POLL_MS);
       }
-      // The gateway exits if an endpoint lies about its cluster. Start it again, as a supervisor
+      // The gateway exits if an endpoint shows another cluster. Start it again, as a supervisor
       // would.
       if (Date.now() > giveUpAt) throw new Error(`a replica does not start: ${errors.join("\n")}`);
     }
@@ -129,8 +126,6 @@ export async function startReplica(env: Readonly<Record<string, string>>) {
     withoutRedis: withoutRedis as readonly Period[],
     /** The errors in the process's log, and output that is no log line. */
     errors: errors as readonly string[],
-    /** When the process last logged that a chain endpoint fails, in milliseconds since 1970. */
-    endpointFailedAt: () => endpointFailedAt,
     metrics,
     isReady: () => answers("/readyz"),
     /** Kills the process, as a crash would. */

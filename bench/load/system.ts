@@ -9,8 +9,8 @@ import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandb
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
 import { aboveRent } from "./audit-ledger.ts";
+import { createBadNodes } from "./bad-nodes.ts";
 import { startEndpoints } from "./endpoints.ts";
-import { createLies, createRatchet } from "./lies.ts";
 import type { Problems } from "./problems.ts";
 import { createRandom } from "./random.ts";
 import { startReplica, type Period } from "./replica.ts";
@@ -68,7 +68,6 @@ export async function startSystem(
     ],
   }));
   const timeline = createTimeline(chain, accounts, sharedCoins);
-  const lies = createLies(chain, timeline);
   const creatorVaults = new Set([
     ...accounts.map(({ creatorVault }) => creatorVault),
     ...[...sharedCoins, ...failingCoins].map(({ coin }) => coin.sharingConfig.creatorVault),
@@ -144,8 +143,7 @@ export async function startSystem(
     /** Coins with shared fees whose distribution fails. */
     failingCoins,
     timeline,
-    lies,
-    ratchet: createRatchet(chain),
+    badNodes: createBadNodes(chain, timeline, blockhashes),
     redis,
     slowRedis,
     replicas,
@@ -162,7 +160,7 @@ export async function startSystem(
       return known ? (heightFinalizedAt.get(known.lastValid + 1) ?? Infinity) : -Infinity;
     },
     blockhashes,
-    /** When honest endpoints first showed this slot; Infinity if none has. */
+    /** When healthy endpoints first showed this slot; Infinity if none has. */
     finalizedAt: (slot: number) => slotFinalizedAt.get(slot) ?? Infinity,
     /**
      * Adds fees to an account's creator vault, to its AMM vault, or to a coin that it created, as

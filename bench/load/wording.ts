@@ -25,7 +25,6 @@ export const signatureIn = (message: string): string | undefined => SIGNATURE.ex
 /** A replica logs these when it loses Redis, and when it reaches Redis again. */
 export const LOGS_REDIS_AWAY = /^Redis is (unavailable|not available yet)/;
 export const LOGS_REDIS_BACK = /^Redis is available/;
-export const LOGS_ENDPOINT_FAILS = /^a chain endpoint fails/;
 /** The level of log lines about errors: see docs/operating.md. */
 export const LOGS_ERROR_LEVEL = 50;
 /** An expected error: a replica must log it while an endpoint shows another cluster. */
