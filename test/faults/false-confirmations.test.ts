@@ -4,6 +4,7 @@ import { createSandboxCollector, type SandboxCollector } from "../support/collec
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import {
+  hold,
   isMethod,
   SHORT_AGREEMENT,
   startTestSandbox,
@@ -11,6 +12,7 @@ import {
 } from "../support/sandbox.ts";
 
 const ALL_FEES = { kind: "collected", collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const REFUSED = { status: 429, body: "" };
 
 let sandbox: TestSandbox;
 let liar: LyingEndpoint;
@@ -98,5 +100,30 @@ describeWithRedis("with replicas, a transaction that only one of two endpoints c
     expect(await other.collect("creator")).toMatchObject(ALL_FEES);
     expect(await outcome).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("is sent by a replica that takes it over", async () => {
+    const dying = createSandboxCollector(sandbox, { redis: shared, rpcs: [sandbox.secondRpc] });
+    const lift = sandbox.secondRpc.faults.add({
+      when: isMethod("sendTransaction"),
+      then: REFUSED,
+    });
+    const first = dying.collect("creator");
+    await expect.poll(() => dying.openSignatures()).toHaveLength(1);
+    const [signature] = dying.openSignatures();
+    claimFinal();
+    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
+    const outcome = collector.collect("creator");
+    // Both endpoints show the slot before the transaction lands.
+    for (const { calls } of [sandbox.rpc, liar])
+      await expect.poll(() => calls.some(isMethod("getSlot"))).toBe(true);
+    release();
+    // Who may have asked after the landing hears of it as the last collect.
+    const answer = await outcome;
+    const collect = answer.kind === "nothing" ? answer.lastCollect : answer;
+    expect({ ...collect, kind: "collected" }).toMatchObject({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    lift();
+    await first;
   });
 });
