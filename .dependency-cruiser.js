@@ -5,7 +5,7 @@
 const BASE = ["upstream", "fairness", "store", "contract", "observability", "time"];
 const DOMAIN = ["social", "chain", ...BASE];
 /** The folders of `chain` that an account's balance and history need. */
-const READING = ["chain/primitives", "chain/slots", "chain/rpc", "chain/launchpad"];
+const READING = ["chain/primitives", "chain/rpc", "chain/launchpad"];
 const MAY_IMPORT = {
   contract: [],
   time: [],
@@ -15,12 +15,11 @@ const MAY_IMPORT = {
   upstream: ["fairness", "contract", "observability", "time"],
   social: BASE,
   "chain/primitives": ["observability/thrown.ts"],
-  "chain/slots": BASE,
-  "chain/rpc": ["chain/primitives", "chain/slots", ...BASE],
+  "chain/rpc": ["chain/primitives", ...BASE],
   "chain/errors": ["chain/rpc", ...BASE],
   "chain/launchpad": ["chain/primitives", "chain/rpc", ...BASE],
   "chain/balances": [...READING, ...BASE],
-  "chain/history": [...READING, ...BASE],
+  "chain/history": ["chain/balances", ...READING, ...BASE],
   "chain/live": ["chain/balances", "chain/launchpad", "chain/rpc", ...BASE],
   "chain/units": ["chain/balances", "chain/errors", ...READING, ...BASE],
   "chain/collect": ["chain/units", "chain/balances", "chain/errors", ...READING, ...BASE],

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { CLOCK_SYSVAR } from "../src/chain/slots/clock.ts";
+import { CLOCK_SYSVAR } from "../src/chain/primitives/clock.ts";
 import type { Chain } from "../src/sandbox/chain/chain.ts";
 import type { Commitment } from "../src/sandbox/chain/slots.ts";
 import { createLoopbackServer, type LoopbackServer } from "../src/sandbox/loopback-server.ts";

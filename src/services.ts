@@ -18,15 +18,15 @@ import { createFailedSimulations } from "./chain/units/failed-simulations.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
 import { createFailingBlocks } from "./chain/units/failing-blocks.ts";
-import { createFloors } from "./chain/slots/floors.ts";
+import { createFloors } from "./chain/balances/floors.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports } from "./chain/primitives/lamports.ts";
-import { createLandedSlots } from "./chain/slots/landed-slots.ts";
+import { createLandedSlots } from "./chain/balances/landed-slots.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
+import type { FailoverWaits } from "./chain/rpc/failover.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
-import { NoRoomError } from "./chain/rpc/rpc-error.ts";
-import type { ReportWaits } from "./chain/rpc/signature-status.ts";
+import { NoRoomError } from "./chain/errors/no-room-error.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
 import type { Warnings } from "./observability/warnings.ts";
@@ -42,10 +42,10 @@ import type { Redis } from "./store/redis.ts";
 
 /** What only tests change. The defaults are production's. */
 export type Overrides = ConfirmationWaits &
+  FailoverWaits &
   DeployWaits &
   LiveWaits &
-  MetricsWaits &
-  ReportWaits & { readonly redisAnswerTimeoutMs?: number | undefined };
+  MetricsWaits & { readonly redisAnswerTimeoutMs?: number | undefined };
 
 interface ServiceNeeds {
   readonly config: Config;
@@ -123,7 +123,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     log,
     ...overrides,
   });
-  const floors = createFloors(rpc);
+  const floors = createFloors();
   const findings = createCoinFindings({ feePayer, redis });
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const balances = createBalances({
@@ -168,7 +168,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
   const claims = createClaims({ feePayer, redis });
   const simulations = createSimulations({
     rpc,
-    floors,
     composer,
     findings,
     feePayer,
@@ -176,7 +175,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     maxRentLamports,
   });
   const readUnits = createReadUnits({
-    rpc,
     balances,
     composer,
     findings,

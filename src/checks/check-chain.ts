@@ -5,7 +5,7 @@ import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "../chain/launchpad/deploys.ts";
 import type { CheckedSlots } from "../chain/launchpad/platform-checks.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
-import type { Cluster } from "../chain/rpc/endpoint-checks.ts";
+import type { Cluster } from "../chain/rpc/endpoints.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
@@ -58,19 +58,15 @@ export async function checkChain(needs: {
     { name: "launch platform's fee-sharing", id: config.launchpadFeesProgramId, program: "FEES" },
   ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
-  const [endpoints, simulationErrors, accounts, checkedSlots] = await Promise.all([
+  const [endpoints, accounts, checkedSlots] = await Promise.all([
     rpc.readClusters(),
-    rpc.simulateAtEach(transferNothing(feePayer)),
     Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(toError),
     needs.checkedSlots,
   ]);
   const genesisHash = rpc.genesisHash();
   const cluster = nameOfCluster(genesisHash);
 
-  async function checkEndpoint(
-    { endpoint, genesisHash: hash, error }: Cluster,
-    simulation: RpcError | undefined,
-  ): Promise<Finding> {
+  async function checkEndpoint({ endpoint, genesisHash: hash, error }: Cluster): Promise<Finding> {
     const { host } = endpoint;
     if (error) {
       const reason =
@@ -85,6 +81,9 @@ export async function checkChain(needs: {
       );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
+    const simulation = await rpc
+      .simulateAtEndpoint(endpoint, transferNothing(feePayer))
+      .then(() => undefined, toSimulationError);
     if (examineEndpoint) return examineEndpoint(endpoint, text, simulation);
     return isRefusal(simulation)
       ? bad("SOLANA_RPC_URL", `${text}; it ${REFUSES}`)
@@ -153,9 +152,7 @@ export async function checkChain(needs: {
   }
 
   checkAccounts().forEach(report);
-  await Promise.all(
-    endpoints.map((each) => checkEndpoint(each, simulationErrors.get(each.endpoint)).then(report)),
-  );
+  await Promise.all(endpoints.map((each) => checkEndpoint(each).then(report)));
 }
 
 /** A transaction of the version that collects send. */
@@ -165,6 +162,8 @@ function transferNothing(feePayer: string): string {
   const message = compileMessage(feePayer, [guardInstruction(feePayer, 0n)], budget, blockhash);
   return toTransaction(message, feePayer);
 }
+
+const toSimulationError = (cause: unknown) => cause as RpcError;
 
 function reasonOf({ failure, code }: RpcError): string {
   return code === undefined ? failure : `${failure} ${code}`;

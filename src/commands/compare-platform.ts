@@ -27,6 +27,7 @@ import { WRAPPED_SOL_MINT } from "../chain/launchpad/token-accounts.ts";
 import { DerivedCreator, type Creator } from "../chain/launchpad/vaults.ts";
 import { rentMinimumOf, type Rent } from "../chain/primitives/rent.ts";
 import type { Accounts } from "../chain/rpc/read-accounts.ts";
+import type { Simulation } from "../chain/rpc/simulate-transaction.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { MAX_UNIT_LIMIT } from "../chain/units/instruction-costs.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
@@ -203,7 +204,11 @@ export async function comparePlatform(needs: {
         },
         slot,
       };
-    const trace = await rpc.traceTransaction(compose(prediction.steps), keys, slot);
+    const trace = await rpc.simulateTransaction(compose(prediction.steps), {
+      addresses: keys,
+      minSlot: slot,
+      innerInstructions: true,
+    });
     if (!trace.invoked)
       return {
         outcome: {
@@ -357,7 +362,7 @@ function toOutcome(
   before: model.PlatformState,
   { steps, traces, after, failure }: Prediction,
   actual: model.PlatformState,
-  { err, unitsConsumed, invoked }: Awaited<ReturnType<Rpc["traceTransaction"]>>,
+  { err, unitsConsumed, invoked }: Simulation,
 ): Outcome {
   const names = steps.map(({ name }) => name).join(", ");
   const actualTraces = steps.map((_, i) => 1 + (invoked?.get(i) ?? 0));

@@ -1,10 +1,10 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PublicKey } from "@solana/web3.js";
 import { FINALIZED } from "../chain/rpc/commitment.ts";
-import { withDeadline } from "../chain/rpc/deadline.ts";
+import { withDeadline } from "../upstream/deadline.ts";
 import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
-import { isRefusal, refusesSize, type RpcError } from "../chain/rpc/rpc-error.ts";
+import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { REFUSES } from "../checks/check-chain.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
@@ -81,10 +81,7 @@ export function createExamineEndpoints(needs: {
         `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
       ];
       const all = `${text}; it ${facts.join(", ")}`;
-      // The service splits a refused call only if the refusal may be about the call's size.
-      if (refusal && !refusesSize(refusal))
-        return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
-      if (refusal) return poor("SOLANA_RPC_URL", `${all}: a larger plan needs fewer calls`);
+      if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
       if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
       if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
       if (pace?.perSecond === 0)

@@ -70,7 +70,7 @@ export function createAccountCache(needs: {
   redis?: Redis | undefined;
 }) {
   const { socialApiUrl, socialCacheSeconds, redis } = needs;
-  const entries = createLruCache<AccountKey, CachedAccount>(MAX_ENTRIES, { perf: performance });
+  const entries = createLruCache<AccountKey, CachedAccount>(MAX_ENTRIES);
   const toRedisKey = (key: AccountKey) =>
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
   const maxAgeMs = (isFound: boolean) =>

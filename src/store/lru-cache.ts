@@ -11,12 +11,14 @@ export function createLruCache<
   maxEntries: number,
   options: Pick<
     LRUCache.OptionsBase<Key, Value, undefined>,
-    "ttl" | "perf" | "memoMethod" | "sizeCalculation"
+    "ttl" | "memoMethod" | "sizeCalculation"
   > = {},
 ): LRUCache<Key, Value, undefined> {
   return new LRUCache<Key, Value, undefined>({
     maxSize: maxEntries,
     sizeCalculation: () => 1,
+    // The default is the clock at the import of the package, which no test can replace.
+    perf: performance,
     ...options,
   });
 }

@@ -6,8 +6,9 @@ import type { AccountAddresses } from "../../src/chain/launchpad/account-address
 import { createHistory } from "../../src/chain/history/history.ts";
 import { coinAddressesOf, type CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { createRpc } from "../../src/chain/rpc/rpc-client.ts";
-import { NoRoomError } from "../../src/chain/rpc/rpc-error.ts";
-import { createFloors } from "../../src/chain/slots/floors.ts";
+import { NoRoomError } from "../../src/chain/errors/no-room-error.ts";
+import { createFloors } from "../../src/chain/balances/floors.ts";
+import { readPrice } from "../../src/chain/units/priority-fee.ts";
 import { createReadWallets } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createChainCallPlan } from "../../src/fairness/chain-call-plan.ts";
@@ -49,7 +50,7 @@ function createSimulation() {
   const { callUpstream } = chain;
   const urls = [new URL("http://chain")];
   const rpc = createRpc({ urls, rpcTimeoutMs: 5_000, callUpstream, chainCallPlan, log });
-  const floors = createFloors(rpc);
+  const floors = createFloors();
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const { readPage } = createHistory({ rpc, floors, ownCalls: chainCallPlan.own });
   const toCaller = (addressBlock: string) => ({
@@ -72,15 +73,12 @@ function createSimulation() {
       const [state] = await readWallets([{ account: newAccount(), coins: [] }]);
       if (state instanceof Error) throw state;
       for (let i = 0; i < simulations; i++)
-        await rpc.simulateTransaction("", {
-          ...{ addresses: [], feePayer: "", minSlot: 0 },
-          severityOf: () => 0n,
-        });
-      await rpc.getRecentPrices([]);
+        await rpc.simulateTransaction("", { addresses: [], minSlot: 0 });
+      await readPrice(rpc, []);
       await rpc.getSlot();
       for (let i = 0; i < 2; i++) {
         await rpc.sendTransaction("");
-        await rpc.getSignatureStatuses(["a"], { searchTransactionHistory: false });
+        await rpc.getStatuses(["a"]);
       }
     };
     await chainCallPlan.own(owner, run, 10);

@@ -4,7 +4,7 @@ import { rpcResult } from "../support/rpc-answers.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { isMethod, type TestSandbox } from "../support/sandbox.ts";
 
 type Call = TestSandbox["rpc"]["calls"][number] & { readonly params: readonly any[] };
 
@@ -55,7 +55,10 @@ describeWithRedis("after a collect at one replica, the other", () => {
     const { handle, id } = account;
     const lift = await freezeBalance(account);
     expect((await replicas.at(1).lookup(handle)).body.balance.vault).toBe("3.1000");
-    const release = hold(sandbox.rpc, isMethod("getTransaction"));
+    const release = sandbox.rpc.faults.add({
+      when: isMethod("getTransaction"),
+      then: rpcResult(null),
+    });
     let isAnswered = false;
     const collect = replicas.at(0).collect(id);
     void collect.then(() => (isAnswered = true));

@@ -99,11 +99,12 @@ describe.each(METHODS)("beside a healthy endpoint, the preferred one answers %s"
       const before = sandbox.landedCollectsOf(handle).length;
       const endpoint = endpoints[i]!;
       const lift = endpoint.faults.add({ when: isMethod(method), then, after: after ?? false });
+      // Statuses are read only of what is not returned.
+      if (method === "getSignatureStatuses")
+        endpoint.faults.add({ when: isMethod("getTransaction"), times: 1, then: rpcResult(null) });
       const collector = createSandboxCollector(sandbox, {
         rpcs: [endpoint, secondRpc],
         env: DEADLINES,
-        // The first look comes too early, so that statuses are read too.
-        waits: { finalityMs: 0 },
       });
       const outcome = await collector.collect(handle);
       lift();

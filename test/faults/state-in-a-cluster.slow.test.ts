@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
-import { createLandedSlots } from "../../src/chain/slots/landed-slots.ts";
+import { createLandedSlots } from "../../src/chain/balances/landed-slots.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { toLamports } from "../../src/chain/primitives/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";

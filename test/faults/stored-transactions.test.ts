@@ -7,13 +7,7 @@ import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import {
-  isMethod,
-  SHORT_AGREEMENT,
-  startTestSandbox,
-  type TestSandbox,
-  isLook,
-} from "../support/sandbox.ts";
+import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { NEVER } from "../../src/time/monotonic.ts";
 
 const ALL_FEES = {
@@ -175,15 +169,14 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     expect(await first).toMatchObject({ kind: "expired", signature });
   });
 
-  describe("and that one endpoint reports as expired while the other is silent", () => {
+  describe("and that can no longer land, while one endpoint is silent,", () => {
     /**
      * Leaves such a transaction, and returns its signature. The other replica has both endpoints.
      */
-    async function leaveUnknown() {
+    async function leaveExpired() {
       living = createSandboxCollector(sandbox, {
         redis,
         rpcs: [sandbox.rpc, sandbox.secondRpc],
-        waits: SHORT_AGREEMENT,
       });
       sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
       void dying.collect("creator").catch(() => undefined);
@@ -196,17 +189,17 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     }
 
     it("does not fail a caller who never requested it: a new one is signed", async () => {
-      const signature = await leaveUnknown();
+      const signature = await leaveExpired();
       const outcome = await living.collect("creator");
       expect(outcome).toMatchObject(ALL_FEES);
       expect(outcome).not.toMatchObject({ signature });
     });
 
-    it("is reported as unknown if no fees wait, because it may have moved them", async () => {
-      const signature = await leaveUnknown();
+    it("is nothing to a caller for whom no fees wait", async () => {
+      await leaveExpired();
       const { creatorVault } = sandbox.account("creator");
       sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-      expect(await living.collect("creator")).toEqual({ kind: "unknown", signature });
+      expect(await living.collect("creator")).toEqual({ kind: "nothing" });
     });
   });
 

@@ -14,11 +14,11 @@ export const rpcError = (
 
 const toAccount = (data: Buffer) => ({ lamports: 1, data: [data.toString("base64"), "base64"] });
 
-/** The accounts of the sysvars that each read of accounts begins with, as they are now. */
-const SYSVARS: Readonly<Record<string, () => object>> = {
-  SysvarC1ock11111111111111111111111111111111() {
+/** The accounts of the sysvars that each read of accounts begins with. */
+const SYSVARS: Readonly<Record<string, (behindMs: number) => object>> = {
+  SysvarC1ock11111111111111111111111111111111(behindMs) {
     const data = Buffer.alloc(40);
-    data.writeBigInt64LE(BigInt(Math.floor(Date.now() / 1_000)), 32);
+    data.writeBigInt64LE(BigInt(Math.floor((Date.now() - behindMs) / 1_000)), 32);
     return toAccount(data);
   },
   SysvarRent111111111111111111111111111111111() {
@@ -29,12 +29,15 @@ const SYSVARS: Readonly<Record<string, () => object>> = {
   },
 };
 
-/** Answers `getMultipleAccounts`: true sysvars, and this account at each other address. */
+/**
+ * Answers `getMultipleAccounts`: the sysvars as they are now, or were `behindMs` ago, and this
+ * account at each other address.
+ */
 export const rpcAccounts =
-  (slot: number, account: unknown): Answer =>
+  (slot: number, account: unknown, behindMs = 0): Answer =>
   (request) => {
     const [keys] = (JSON.parse(request.body) as { params: [string[]] }).params;
-    const value = keys.map((key) => SYSVARS[key]?.() ?? account);
+    const value = keys.map((key) => SYSVARS[key]?.(behindMs) ?? account);
     return rpcResult({ context: { slot }, value })(request);
   };
 

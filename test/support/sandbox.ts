@@ -20,13 +20,14 @@ export const SHORT_WAITS = {
   pollMs: 5,
   resendMs: 100,
   rereadMs: 20,
+  retryMs: 5,
   aloneMs: 100,
+  absentMs: 80,
+  failedMs: 200,
   finalizedMaxAgeMs: 50,
   balanceMaxAgeMs: 50,
   livePeriodMs: 50,
 } satisfies Overrides;
-/** For tests of endpoints that do not agree. */
-export const SHORT_AGREEMENT = { agreeMs: 300, longestLifeMs: 300 } satisfies Overrides;
 /** Longer than any test. */
 export const NEVER_MS = 600_000;
 
@@ -136,6 +137,10 @@ export const isAccountsRead = ({
   method: string;
   params: readonly unknown[];
 }) => method === "getMultipleAccounts" && (params as [string[]])[0].length > 1;
+
+/** A call for a request, rather than for an endpoint's state. */
+export const isOwnCall = (call: { method: string; params: readonly unknown[] }) =>
+  call.method === "getMultipleAccounts" ? isAccountsRead(call) : call.method !== "getGenesisHash";
 
 /** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(

@@ -216,7 +216,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         answer: "200",
         time: then === "hang" ? "RPC_TIMEOUT_MS" : "at once",
         chain: "untouched",
-        // The next endpoint is called after a fifth of the deadline, and has the remaining time.
+        // The next endpoint is called after a tenth of the deadline, and has the remaining time.
         env: then === "hang" ? { ...TWO_ENDPOINTS, RPC_TIMEOUT_MS: "15000" } : TWO_ENDPOINTS,
       })),
       {

@@ -20,13 +20,7 @@ import {
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
-import type {
-  Appraisal,
-  ReadWallets,
-  WalletState,
-  WalletToRead,
-  WalletWithCoins,
-} from "./wallets.ts";
+import type { ReadWallets, WalletState, WalletWithCoins } from "./wallets.ts";
 
 export interface UncollectedFees {
   readonly vaults: Vaults;
@@ -41,6 +35,8 @@ export interface UncollectedFees {
    * How many lamports the address lacks to be rent-exempt. A smaller transfer to the address fails.
    */
   readonly missingRent: Lamports;
+  /** In which slot all was read. */
+  readonly slot: number;
 }
 
 /** What a collect reads. */
@@ -150,7 +146,7 @@ export function createBalances(needs: {
     return owner === escrowProgramId && space > 0 ? rentMinimumOf(rent, space) : toLamports(0);
   }
 
-  async function readWallet(wallet: WalletToRead): Promise<WalletState> {
+  async function readWallet(wallet: WalletWithCoins): Promise<WalletState> {
     const [state] = await readWallets([wallet]);
     if (!state || state instanceof Error) throw state ?? new Error("a wallet is missing");
     return state;
@@ -166,30 +162,13 @@ export function createBalances(needs: {
       ),
       unwithdrawable: unwithdrawableIn(state),
       missingRent: missingRentOf(state),
+      slot: state.slot,
     };
   }
 
-  /** Enough is the minimum of the collect, with one of the named coins if there are any. */
-  function appraise(
-    { account, coins, minimum = minCollectLamports }: CollectedWallet,
-    state: WalletState,
-  ): Appraisal {
-    const { sweeps, vaults } = toUncollected(account, state);
-    const gain = collectableWith(sweeps, vaults);
-    const hasNamed = coins.length === 0 || sweeps.length > 0;
-    return { gain, isEnough: gain >= minCollectLamports && gain >= minimum && hasNamed };
-  }
-
   return {
-    /** No endpoint alone says that nothing waits: see {@link WalletToRead}. */
-    async getUncollectedFees(wallet: CollectedWallet): Promise<UncollectedFees> {
-      const { account, coins } = wallet;
-      const state = await readWallet({
-        account,
-        coins,
-        appraise: (each) => appraise(wallet, each),
-      });
-      return toUncollected(account, state);
+    async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
+      return toUncollected(wallet.account, await readWallet(wallet));
     },
 
     /**

@@ -3,15 +3,13 @@ import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import type { Batches, ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createBatcher, type Ask } from "../../upstream/batcher.ts";
-import type { Amounts, Floors } from "../slots/floors.ts";
+import type { Amounts, Floors } from "./floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
 import { COIN_BYTES } from "../launchpad/fee-accounts.ts";
-import type { Lamports } from "../primitives/lamports.ts";
 import type { Rent } from "../primitives/rent.ts";
 import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "../rpc/read-accounts.ts";
 import type { Account } from "../rpc/rpc-results.ts";
-import { isOfAccount } from "../rpc/rpc-error.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { toVaults, type Vaults } from "../launchpad/choose-sweeps.ts";
 import { TOKEN_BYTES_TO_AMOUNT } from "../launchpad/token-accounts.ts";
@@ -36,24 +34,8 @@ export interface WalletState {
   /** In the order of the wallet's coins, without coins whose accounts cannot be used. */
   readonly coins: readonly Coin[];
   readonly rent: Rent;
-}
-
-/** What a collect would gain from a wallet in this state. */
-export interface Appraisal {
-  readonly gain: Lamports;
-  /** Whether that is worth a collect. If not, another endpoint is asked before the state counts. */
-  readonly isEnough: boolean;
-}
-
-/** A wallet's accounts, and what they mean. */
-interface Reading {
-  readonly group: Found;
-  readonly state: WalletState;
-}
-
-/** A wallet to read. With `appraise`, no endpoint alone can say that nothing waits in it. */
-export interface WalletToRead extends WalletWithCoins {
-  readonly appraise?: (state: WalletState) => Appraisal;
+  /** In which slot all was read. */
+  readonly slot: number;
 }
 
 /**
@@ -62,7 +44,7 @@ export interface WalletToRead extends WalletWithCoins {
  * code.
  */
 export type ReadWallets = (
-  wallets: readonly WalletToRead[],
+  wallets: readonly WalletWithCoins[],
   caller?: Caller,
 ) => Promise<(WalletState | Error)[]>;
 
@@ -86,8 +68,7 @@ const MAX_WAIT_MS = 20;
  * as possible, and answers each wallet as soon as its call returns. Reads a wallet and its coins in
  * one slot: with a collect between two slots, the total would be wrong. Reads a wallet again if its
  * state is older than a state already shown; the other wallets do not wait. Caches nothing: no
- * caller gets the result of a call that was sent before the caller asked. Of two answers for a
- * wallet with `appraise`, the one counts from which a collect gains more.
+ * caller gets the result of a call that was sent before the caller asked.
  */
 export function createReadWallets(needs: {
   rpc: Pick<Rpc, "readAccounts">;
@@ -95,74 +76,44 @@ export function createReadWallets(needs: {
   chainCallPlan: ChainCallPlan;
 }): ReadWallets {
   const { rpc, floors, chainCallPlan } = needs;
-  function decode({ coins }: WalletWithCoins, { accounts, rent }: Found): WalletState {
+  function decode({ coins }: WalletWithCoins, { accounts, rent, slot }: Found): WalletState {
     const [creatorVault, ammVault, address] = accounts;
     return {
       address,
       vaults: toVaults(creatorVault, ammVault, rent),
       coins: coins.flatMap((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent) ?? []),
       rent,
+      slot,
     };
   }
 
-  const ask: Ask<WalletToRead, WalletState> = async (wallets, answer) => {
-    /** Readings that show too little, by the wallet's index: until another endpoint answers. */
-    const doubtedReadings = new Map<number, Reading & { readonly gain: Lamports }>();
-
-    /** Answers a wallet, unless a newer state was shown. */
-    function show(i: number, { group: { slot, accounts }, state }: Reading): boolean {
-      if (!floors.take(slot, toAmounts(wallets[i]!, accounts))) return false;
-      answer(i, state);
-      return true;
-    }
-
-    try {
-      await rpc.readAccounts({
-        groups: wallets.map(toKeys),
-        needsOthers: wallets.some(({ appraise }) => appraise),
-        bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-        // Consider the coins' last collects too: a collect for one shareholder changes the amounts
-        // of all shareholders.
-        minSlotOf(i) {
-          const { account, coins } = wallets[i]!;
-          return coins.reduce(
-            (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
-            floors.landedSlotOf(account.address),
-          );
-        },
-        take(i, group) {
-          const wallet = wallets[i]!;
-          const [creatorVault, ammVault, address] = group.accounts;
-          if (creatorVault?.isRounded || ammVault?.isRounded || address?.isRounded)
-            return "unusable";
-          const reading = { group, state: decode(wallet, group) };
-          const appraisal = wallet.appraise?.(reading.state);
-          if (!appraisal) return show(i, reading) ? "taken" : "older";
-          const doubtedReading = doubtedReadings.get(i);
-          // An endpoint that is asked again does not confirm itself.
-          const isOfOther = doubtedReading?.group.endpoint !== group.endpoint;
-          const other = isOfOther ? doubtedReading : undefined;
-          if (!appraisal.isEnough && !other) {
-            doubtedReadings.set(i, { ...reading, gain: appraisal.gain });
-            return "unusable";
-          }
-          const isOtherMore = other !== undefined && other.gain > appraisal.gain;
-          const inOrder = isOtherMore ? [other, reading] : [reading, ...(other ? [other] : [])];
-          if (!inOrder.some((each) => show(i, each))) return "older";
-          doubtedReadings.delete(i);
-          return "taken";
-        },
-      });
-    } catch (error) {
-      // No other endpoint may soon answer: the only answer counts.
-      if (isOfAccount(error)) for (const [i, reading] of doubtedReadings) show(i, reading);
-      throw error;
-    }
-  };
+  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
+    rpc.readAccounts({
+      groups: wallets.map(toKeys),
+      bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
+      // Consider the coins' last collects too: a collect for one shareholder changes the amounts
+      // of all shareholders.
+      minSlotOf(i) {
+        const { account, coins } = wallets[i]!;
+        return coins.reduce(
+          (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
+          floors.landedSlotOf(account.address),
+        );
+      },
+      take(i, group) {
+        const wallet = wallets[i]!;
+        const { accounts, slot } = group;
+        if (accounts.slice(0, ACCOUNTS_PER_WALLET).some((each) => each?.isRounded))
+          return "unusable";
+        if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
+        answer(i, decode(wallet, group));
+        return "taken";
+      },
+    });
   const createReads = (batches?: Batches) =>
-    createBatcher<WalletToRead, WalletState>({
+    createBatcher<WalletWithCoins, WalletState>({
       ask,
-      idOf: (wallet) => (wallet.appraise ? `${identityOf(wallet)} appraised` : identityOf(wallet)),
+      idOf: identityOf,
       maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
       keysPerCall: KEYS_PER_CALL,
       sizeOf: (wallet, others) => KEYS_PER_CALL * partOfCall(wallet, others),

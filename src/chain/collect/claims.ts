@@ -63,6 +63,8 @@ export interface Landing {
    * nothing.
    */
   readonly hasFailed?: boolean | undefined;
+  /** For how long nothing is signed. Undefined changes nothing. */
+  readonly holdMs?: number | undefined;
   /** Whether the next transaction has no coins. Undefined changes nothing. */
   readonly isNextPlain?: boolean | undefined;
   /** Whether coins go one at a time from now on, for an hour. */
@@ -207,17 +209,19 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     let hasTransaction = !isHolder;
 
     function settle({ slot = NOT_LANDED, ...landing }: Landing = {}): void {
-      const { hasFailed, isNextPlain, isSingly } = landing;
+      const { hasFailed, holdMs, isNextPlain, isSingly } = landing;
       clearInterval(renewal);
       // Computed from the backoff that was read with the claim: all replicas that see the same
       // failure then write the same backoff.
-      const next = hasFailed ? afterFailure(backoff, BACKOFF) : undefined;
-      if (hasFailed !== undefined) note(address, { backoff: next });
+      const hold = holdMs && { waitMs: holdMs, endsAt: addMs(monotonicNow(), holdMs) };
+      const next = hold || (hasFailed ? afterFailure(backoff, BACKOFF) : undefined);
+      const changes = hold || hasFailed !== undefined;
+      if (changes) note(address, { backoff: next });
       if (isNextPlain !== undefined) note(address, { isNextPlain });
       if (isSingly) note(address, { singlyUntil: addMs(monotonicNow(), SINGLY_MS) });
       const call = {
         ...{ ...keys, token: holder, slot },
-        backoffMs: hasFailed === undefined ? KEEP_BACKOFF : (next?.waitMs ?? NO_BACKOFF),
+        backoffMs: changes ? (next?.waitMs ?? NO_BACKOFF) : KEEP_BACKOFF,
         plain: isNextPlain === undefined ? "" : Number(isNextPlain),
         singlyMs: isSingly ? SINGLY_MS : 0,
       };

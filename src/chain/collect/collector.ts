@@ -1,18 +1,17 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
-import { untilAborted, withDeadline } from "../rpc/deadline.ts";
-import { NoRoomError } from "../rpc/rpc-error.ts";
+import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
+import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith, type WaitingFees } from "../launchpad/choose-sweeps.ts";
 import type { CollectedWallet } from "../balances/balances.ts";
 import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
-import { isLaterThan } from "../slots/landing-proofs.ts";
+import { isLaterThan } from "./landing-proofs.ts";
 import { lateError, openSignature, type FlightState } from "./flight-state.ts";
 import type { FailedSimulations } from "../units/failed-simulations.ts";
 import {
@@ -69,8 +68,6 @@ const MAX_FAILED_SIMULATIONS = 2;
 const MAX_VAIN_TRANSACTIONS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
-/** The wait before a second look: a slot or two, because a simulating node may lag. */
-const LAG_MS = 400;
 
 export type Collector = ReturnType<typeof createCollector>;
 
@@ -108,8 +105,6 @@ export function createCollector(needs: {
     let earlier: Success | undefined;
     /** A transaction that may have paid the account. */
     let unknown: CollectError | undefined;
-    /** Whether a simulation showed that too little would move, although fees wait. */
-    let isRefuted = false;
     /** The keys of the units whose transactions moved nothing, one for each transaction. */
     const vainUnits: string[] = [];
     /** The keys of the units that were empty at their turn. */
@@ -181,12 +176,6 @@ export function createCollector(needs: {
         case "nothing":
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
-          if (end.isRefuted) {
-            if (isRefuted) return "nothing";
-            isRefuted = true;
-            await untilAborted(sleep(LAG_MS), signal);
-            return undefined;
-          }
           if (end.readAt < askedAt || !isMember) return undefined;
           if (coins.length === 0 || !end.isEmptied) return "nothing";
           if (emptiedUnits.includes(flight.key)) return othersFirst();

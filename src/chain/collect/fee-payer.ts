@@ -11,8 +11,6 @@ import { createSigningRules, type AllowedSweeps } from "../units/signing-rules.t
 interface Spending {
   /** The lamports that the fee payer may still spend after this message's fee and rent. */
   readonly spendable: bigint;
-  /** The same by the least credible balance, for the guard. */
-  readonly certainlySpendable: bigint;
   /** The most rent that the message pays. */
   readonly rent: Lamports;
   /**
@@ -50,7 +48,7 @@ export function createFeePayer(needs: {
   feeBudgetLamportsPerHour: Lamports;
   budget: FeeBudget;
 }) {
-  const { keypair, maxPriorityFeeLamports, feeBudgetLamportsPerHour, budget } = needs;
+  const { keypair, feeBudgetLamportsPerHour, budget } = needs;
   const address = keypair.publicKey.toBase58();
   const key = toPrivateKey(keypair);
   const assertSafeToSign = createSigningRules({ ...needs, feePayer: address });
@@ -94,12 +92,6 @@ export function createFeePayer(needs: {
 
     guardOf,
 
-    /**
-     * The least lamports, besides the rent-exempt minimum, with which the fee payer can surely pay
-     * another transaction's priority fee, and the transactions in flight.
-     */
-    leastLeft: () => openCosts + maxPriorityFeeLamports,
-
     /** Whether a transaction that this replica signed has no outcome yet. */
     hasInFlight: () => openCosts > 0n,
 
@@ -110,8 +102,8 @@ export function createFeePayer(needs: {
      * account: undefined if the budget allows the account.
      */
     async sign(message: Uint8Array, spending: Spending) {
-      const { spendable, certainlySpendable, rent, sweeps, accounts } = spending;
-      const fee = assertSafeToSign(message, { sweeps, guard: guardOf(certainlySpendable) });
+      const { spendable, rent, sweeps, accounts } = spending;
+      const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
       const count = BigInt(accounts.length);
       const perAccount = (lamports: Lamports) => toLamports((lamports + count - 1n) / count);
       const costs = { fee: perAccount(fee), rent: perAccount(rent) };

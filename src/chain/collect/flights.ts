@@ -5,11 +5,11 @@ import { CollectError } from "../errors/collect-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
-import { untilAborted } from "../rpc/deadline.ts";
+import { untilAborted } from "../../upstream/deadline.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { NoRoomError } from "../rpc/rpc-error.ts";
-import type { Floors } from "../slots/floors.ts";
-import { createSlotReader, isLaterThan, type LandingProof } from "../slots/landing-proofs.ts";
+import { NoRoomError } from "../errors/no-room-error.ts";
+import type { Floors } from "../balances/floors.ts";
+import { createSlotReader, isLaterThan, type LandingProof } from "./landing-proofs.ts";
 import { hasNamedCoin, type ReadUnits, type ReadUnitsOf, type Unit } from "../units/units.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -80,12 +80,6 @@ interface Queue {
 }
 
 type OpenFlight = ReturnType<typeof openFlight>;
-
-/**
- * A single endpoint could falsely report a transaction as expired; a false refund lets the service
- * overspend.
- */
-const ENDPOINTS_FOR_REFUND = 2;
 
 export type Flights = ReturnType<typeof createFlights>;
 
@@ -239,8 +233,7 @@ export function createFlights(needs: {
       );
     flight.setState({ kind: "sent", signature: transaction.signature });
     const outcome = await confirm(transaction, { maybeSent: false });
-    const isRefunded = outcome.kind === "expired" && outcome.agreeing >= ENDPOINTS_FOR_REFUND;
-    signed.close({ refund: isRefunded });
+    signed.close({ refund: false });
     const block = caller.visitorBlock;
     return settleTransaction({ ...common, transaction, outcome, signed, block }, request.log);
   }
@@ -256,7 +249,7 @@ export function createFlights(needs: {
     const { account, caller } = request;
     const coins =
       unit.kind === "own" ? [...turn.coins.values()] : unit.sweeps.map(({ coin }) => coin);
-    const isStale = !claim.isEarlier || turn.isLater || claim.landedSlot > read.slot;
+    const isStale = !claim.isEarlier || turn.isLater || claim.landedSlot > read.fees.slot;
     const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
     const current =
       isStale || isPart ? await readUnits({ account, coins }, caller.visitorBlock) : read;

@@ -2,7 +2,7 @@ import { distributionsOf } from "../launchpad/choose-sweeps.ts";
 import { ALL_BPS, type Shareholder } from "../launchpad/sharing-config.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
 import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
-import type { LandedTransaction } from "../rpc/read-transactions.ts";
+import type { LandedTransaction } from "../rpc/read-transaction.ts";
 import type { CollectPart } from "../units/part.ts";
 
 /** What a landed transaction was to do for one account, or for one coin's shareholders. */

@@ -14,7 +14,6 @@ import {
   withoutAmm,
   withoutPools,
   type Sweep,
-  type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
@@ -72,8 +71,8 @@ export type Prepared =
       readonly error?: CollectError | undefined;
       /** The coins whose simulation failed. */
       readonly failedMints: readonly string[];
-      /** Whether the vaults hold less in the simulation than in the read. */
-      readonly isRefuted?: boolean | undefined;
+      /** Whether somebody else has collected since the read. */
+      readonly isEmptied?: boolean;
     }
   /** Nothing is sent: the claim is lost, or the member needs another transaction. */
   | { readonly kind: "again" };
@@ -189,21 +188,28 @@ export function createTransactions(needs: {
       setApart(some, some.length > 1 ? Symbol("half") : ALONE);
   }
 
-  const simulateParts = (parts: readonly PlannedPart[], { rent, rentMinimum }: Vaults) =>
-    simulate(parts, { leastLeft: feePayer.leastLeft() + rentMinimum, rent });
+  /** Simulates the parts on a state at least as new as the one that was read. */
+  const simulateParts = (parts: readonly PlannedPart[], members: readonly Member[]) =>
+    simulate(parts, {
+      minSlot: Math.max(...members.map(({ fees }) => fees.slot)),
+      rent: members[0]!.fees.vaults.rent,
+    });
 
   const readPriceOf = (parts: readonly CollectPart[]) => readPrice(rpc, parts.flatMap(writableOf));
   const toAffordable = (price: bigint, unitLimit: number) =>
     toAffordablePrice(price, unitLimit, maxPriorityFeeLamports);
 
-  /** Returns a blockhash that none of the units' last transactions has. */
+  /**
+   * Returns a blockhash that none of the units' last transactions has. A proxy may repeat one for
+   * longer than this waits: then the transaction's compute-unit limit is hardly the same.
+   */
   async function getNewBlockhash(members: readonly Member[]) {
     const lastBlockhashes = members.map(({ claim }) => claim.lastBlockhash);
     const startedAt = monotonicNow();
     for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
       const latest = await read();
-      if (!lastBlockhashes.includes(latest.blockhash)) return latest;
-      if (msSince(startedAt) > REPEATED_MS) rpc.doubtBlockhash(latest.blockhash);
+      const isRepeated = lastBlockhashes.includes(latest.blockhash);
+      if (!isRepeated || msSince(startedAt) > REPEATED_MS) return latest;
       members.forEach(assertInTime);
       await sleep(pollMs);
     }
@@ -249,7 +255,7 @@ export function createTransactions(needs: {
       assertInTime(member);
       // Other coins have other prices, and what a simulation leaves out must not decide the price.
       if (part.sweeps.length === 0) earlyTerms ??= readTerms([member], [part]);
-      const simulation = await simulateParts([part], unit.vaults);
+      const simulation = await simulateParts([part], [member]);
       if ("err" in simulation) {
         const blame = blamedIn(part, simulation.blamed);
         ({ error } = simulation);
@@ -286,10 +292,12 @@ export function createTransactions(needs: {
       const movedAmount = movedBy(part, rentMinimum, simulation);
       for (const distribution of distributionsOf(part.sweeps))
         await recordMinimum(distribution, simulation).catch(() => undefined);
-      // An address that would stay below its rent-exempt minimum receives nothing.
-      const isReceiverShort = part.amount < member.fees.missingRent;
-      const isRefuted = simulation.mostOf(part) < part.amount && !isReceiverShort;
-      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints, isRefuted };
+      if (member.isTooLittle(movedAmount)) {
+        // An address that would stay below its rent-exempt minimum receives nothing.
+        const isReceiverShort = part.amount < member.fees.missingRent;
+        const isEmptied = simulation.mostOf(part) < part.amount && !isReceiverShort;
+        return { kind: "nothing", failedMints, isEmptied };
+      }
       const terms = await getTerms([member], [part], simulation, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
       if (unit.kind === "distribution" && movedAmount < cost + rentOf(part.sweeps))
@@ -369,7 +377,7 @@ export function createTransactions(needs: {
     }
 
     const { rentMinimum } = first.fees.vaults;
-    const simulation = await simulateParts(parts, first.fees.vaults);
+    const simulation = await simulateParts(parts, members);
     if ("err" in simulation) {
       const culprit = plans.find(({ part }) => blamedIn(part, simulation.blamed).part);
       if (culprit) return separate([culprit]);
@@ -425,8 +433,8 @@ export function createTransactions(needs: {
     // simulation measured.
     const toSpend = (leftLamports: Lamports) =>
       leftLamports - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
-    const certainlySpendable = toSpend(simulation.certainlyLeft);
-    const terms = { ...budget, guard: feePayer.guardOf(certainlySpendable) };
+    const spendable = toSpend(simulation.left);
+    const terms = { ...budget, guard: feePayer.guardOf(spendable) };
     const sweeps = parts.flatMap((part) =>
       part.sweeps.map(({ coin, stage }) => ({
         address: part.account.address,
@@ -439,8 +447,7 @@ export function createTransactions(needs: {
     const { base64, signature, fee, costs } = await feePayer.sign(
       composer.compose(parts, terms, latest.blockhash),
       {
-        spendable: toSpend(simulation.left),
-        certainlySpendable,
+        spendable,
         rent: isDearer ? simulation.rent : expectedRent,
         sweeps,
         accounts: entries.map(({ member, moved }) => ({ moved, payers: member.payers })),

@@ -1,17 +1,16 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinInFlight } from "../../store/memoize.ts";
 import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
-import { untilAborted } from "../rpc/deadline.ts";
-import {
-  createOutcomeChecks,
-  type OutcomeWaits,
-  type TrackedTransaction,
-  type TransactionOutcome,
-} from "../rpc/outcome-checks.ts";
+import { untilAborted } from "../../upstream/deadline.ts";
+import type {
+  Landed,
+  OutcomeWaits,
+  TrackedTransaction,
+  TransactionOutcome,
+} from "../rpc/outcome.ts";
+import type { LandedTransaction } from "../rpc/read-transaction.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { MAX_SIGNATURES_PER_CALL, type SignatureStatus } from "../rpc/signature-status.ts";
-import type { CountedTransaction, Landed } from "../rpc/decide-outcome.ts";
-import { createFinalityTime, type FinalityWaits } from "../slots/finality-time.ts";
+import { createFinalityTime, type FinalityWaits } from "./finality-time.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
 import type { StoredTransaction } from "./claims.ts";
 
@@ -25,6 +24,8 @@ export interface ConfirmationWaits extends FinalityWaits, OutcomeWaits {
   readonly rereadMs?: number | undefined;
 }
 
+/** The limit of `getSignatureStatuses`. */
+const MAX_SIGNATURES_PER_CALL = 256;
 export const POLL_MS = 100;
 /** The wait between two reads of statuses, as a part of the time since the last send. */
 const POLL_GROWTH = 1 / 4;
@@ -34,17 +35,12 @@ const REREAD_MS = 400;
 export type Confirmation = ReturnType<typeof createConfirmation>;
 
 /**
- * Sends signed transactions until their outcome is known.
+ * Sends signed transactions until their outcome is known: `decide` says what the endpoints' reports
+ * mean.
  *
  * A node can lose a transaction, so the same bytes are sent every two seconds. Sending them twice
  * is harmless, because the chain executes the same bytes only once. A transaction is replaced only
- * when it can never land.
- *
- * `decide` says what the endpoints' reports mean. While they do not agree on whether the
- * transaction landed, it is sent again, and nothing else is signed. The outcome is unknown if they
- * still do not agree when the blockhash has certainly expired, and 20 s after the first report that
- * it has: a stuck or silent endpoint must not keep an account locked. Failed calls prove nothing
- * and are retried.
+ * when it can never land. Failed calls prove nothing and are retried.
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
@@ -54,7 +50,6 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const open = new Map<string, OpenTransaction>();
   let isPolling = false;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
-  const checksOf = createOutcomeChecks(needs);
 
   /** Reads the statuses of all open transactions together, at growing steps. */
   async function poll(): Promise<void> {
@@ -66,12 +61,9 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       const signatures = [...open.keys()];
       for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
         const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
-        const answer = await orUndefined(
-          rpc.getSignatureStatuses(some, { searchTransactionHistory: false }),
-        );
+        const reports = await orUndefined(rpc.getStatuses(some));
         some.forEach((signature, j) => {
-          const status = answer?.[j];
-          if (status?.isFinal) void open.get(signature)?.look(status);
+          if (reports?.[j]?.kind === "landed") open.get(signature)?.land();
         });
       }
     }
@@ -83,42 +75,53 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     { maybeSent }: { maybeSent: boolean },
   ): Promise<TransactionOutcome> {
     const { base64, signature } = transaction;
-    const { checkLanding, findOutcome } = checksOf(toTracked(transaction));
+    const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
     const sentAt = monotonicNow();
-    /** Aborts with the outcome once the transaction has landed. */
+    /** Aborts with the outcome. */
     const over = new AbortController();
-    const orLanded = <T>(promise: Promise<T>) => untilAborted(promise, over.signal);
+    const untilOver = <T>(promise: Promise<T>) => untilAborted(promise, over.signal);
+    const landing = Promise.withResolvers<undefined>();
+    /** Throws once there is an outcome: nothing is asked or sent any more. */
+    const take = (outcome: TransactionOutcome | undefined) => {
+      if (outcome && !over.signal.aborted) over.abort(outcome);
+      over.signal.throwIfAborted();
+    };
 
-    /** `status`: undefined at the first look. */
-    async function look(status?: SignatureStatus): Promise<void> {
-      const landing = await checkLanding(status);
-      if (!landing || over.signal.aborted) return;
-      if (!maybeSent) finalityTime.learn({ isTooEarly: !!status });
-      over.abort(landing);
+    /** Looks when it should be final, and again while endpoints differ on whether it landed. */
+    async function watch(): Promise<void> {
+      await untilOver(sleep(finalityTime.ms()));
+      take(await untilOver(look()));
+      const isTooEarly = !hasLanding();
+      if (!maybeSent) finalityTime.learn({ isTooEarly });
+      if (isTooEarly) {
+        open.set(signature, {
+          sentAt,
+          land: () => {
+            landing.resolve(undefined);
+          },
+        });
+        void poll();
+        await untilOver(landing.promise);
+        open.delete(signature);
+      }
+      for (;;) {
+        take(await untilOver(look()));
+        await untilOver(sleep(pollMs));
+      }
     }
 
-    async function lookFirst(): Promise<void> {
-      await orLanded(sleep(finalityTime.ms()));
-      await orLanded(Promise.race([look(), sleep(rereadMs)]));
-      open.set(signature, { sentAt, look });
-      void poll();
-    }
-
-    void orUndefined(lookFirst());
-    try {
+    async function send(): Promise<void> {
       for (let shouldSend = !maybeSent; ; shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
-        await orLanded(sleep(resendMs));
-        const outcome = await orLanded(orUndefined(findOutcome()));
-        if (outcome) return outcome;
+        await untilOver(sleep(resendMs));
+        take(await untilOver(lookForExpiry()));
+        if (hasLanding()) landing.resolve(undefined);
       }
-    } catch (error) {
-      if (!over.signal.aborted) throw error;
-      return over.signal.reason as Landed;
-    } finally {
-      over.abort();
-      open.delete(signature);
     }
+
+    await Promise.allSettled([watch(), send()]);
+    open.delete(signature);
+    return over.signal.reason as TransactionOutcome;
   }
 
   return {
@@ -127,9 +130,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
      * RpcError}.
      */
     async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
-      const options = { searchTransactionHistory: true };
-      const [status] = await rpc.getSignatureStatuses([transaction.signature], options);
-      return status?.isFinal ? checksOf(toTracked(transaction)).checkLanding(status) : undefined;
+      const [report] = await rpc.getStatuses([transaction.signature], { isSearch: true });
+      if (report?.kind !== "landed") return undefined;
+      const outcome = await rpc.trackOutcome(toTracked(transaction)).look();
+      return outcome?.kind === "landed" ? outcome : undefined;
     },
 
     /**
@@ -144,21 +148,24 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
 
     /**
-     * Reads a landed transaction with its balances; undefined if they are not certain after
+     * Reads a landed transaction with its balances; undefined if no endpoint returns it within
      * `timeoutMs`. Retries, because a node may return a transaction only some time after it is
-     * final. Concurrent reads of the same transaction share the attempts.
+     * final.
      */
     async readLanded(
       transaction: StoredTransaction,
-      outcome: Landed,
+      { slot, err }: Landed,
       timeoutMs: number,
-    ): Promise<CountedTransaction | undefined> {
-      const read = checksOf(toTracked(transaction)).createAmountsReader(outcome);
+    ): Promise<LandedTransaction | undefined> {
+      const { signature, accountKeys } = toTracked(transaction);
+      const isRight = (keys: readonly string[]) =>
+        accountKeys?.every((key, i) => keys[i] === key) ?? false;
       const giveUpAt = addMs(monotonicNow(), timeoutMs);
       for (;;) {
-        const landing = await read();
-        const isOver = monotonicNow() > giveUpAt || !messageOf(transaction.base64);
-        if (landing || isOver) return landing;
+        const answer = await orUndefined(rpc.readTransaction(signature, isRight));
+        const isSame = answer?.slot === slot && JSON.stringify(answer.err) === JSON.stringify(err);
+        if (answer && isSame) return answer;
+        if (monotonicNow() > giveUpAt || !accountKeys) return undefined;
         await sleep(rereadMs);
       }
     },
@@ -167,7 +174,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
 interface OpenTransaction {
   readonly sentAt: MonotonicTime;
-  readonly look: (status: SignatureStatus) => Promise<void>;
+  /** Call once it is final. */
+  readonly land: () => void;
 }
 
 function toTracked({ base64, ...rest }: StoredTransaction): TrackedTransaction {

@@ -7,11 +7,12 @@ import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
-import type { TransactionOutcome } from "../rpc/outcome-checks.ts";
-import { isFeePayerShort, type TransactionError } from "../rpc/transaction-error.ts";
-import type { CountedTransaction } from "../rpc/decide-outcome.ts";
-import type { Floors } from "../slots/floors.ts";
-import type { SeenTransaction } from "../slots/landing-proofs.ts";
+import { UNKNOWN_AFTER_MS, type TransactionOutcome } from "../rpc/outcome.ts";
+import type { LandedTransaction } from "../rpc/read-transaction.ts";
+import { isFeePayerShort } from "../errors/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
+import type { Floors } from "../balances/floors.ts";
+import type { SeenTransaction } from "./landing-proofs.ts";
 import type { FailingBlocks } from "../units/failing-blocks.ts";
 import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
 import type { MovedCoin } from "../units/units.ts";
@@ -66,6 +67,9 @@ export interface Ended {
   readonly turn?: Turn | undefined;
 }
 
+const DISPUTED =
+  "two chain endpoints contradict each other about a collect's transaction: look it up by its signature, and replace the endpoint that is wrong";
+
 export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
 
 /**
@@ -76,6 +80,7 @@ export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
  * | --------------------------------- | -------------------------------------------------------- |
  * | expired or unknown                | an account's has no coins, if this one had any; a        |
  * |                                   | distribution backs off                                   |
+ * | unknown, as endpoints contradict  | waits until the blockhash has expired                    |
  * | failed, an account's with coins   | leaves out the coins at fault; if none is known, it has  |
  * |                                   | one coin at a time                                       |
  * | failed, other                     | backs off                                                |
@@ -119,9 +124,17 @@ export function createSettleTransaction(needs: {
       claims.keepCollect(address, signature, undefined);
     };
     if (outcome.kind !== "landed") {
-      log.warn({ signature, address: account.address }, COLLECT_FAILURES[outcome.kind].hint);
+      const hosts = outcome.kind === "unknown" ? outcome.hosts : [];
+      const { hint } = COLLECT_FAILURES[outcome.kind];
+      const isDisputed = hosts.length > 0;
+      log.warn(
+        { signature, address: account.address, ...(isDisputed && { hosts }) },
+        isDisputed ? DISPUTED : hint,
+      );
       const isDistribution = key !== account.address;
-      claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
+      // It may still land until its blockhash has expired.
+      if (isDisputed) claim.settle({ holdMs: UNKNOWN_AFTER_MS });
+      else claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
       accounts.forEach(forget);
       signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
@@ -137,15 +150,11 @@ export function createSettleTransaction(needs: {
     const timeoutMs = isOld ? 0 : collectTimeoutMs;
     const landedTransaction =
       outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
-    const err = landedTransaction ? landedTransaction.err : outcome.err;
+    const { err } = outcome;
     if (signed) countCosts(signed, landedTransaction);
     if (err !== null) accounts.forEach(forget);
-    if (err === undefined) {
-      claim.settle({ slot });
-      return toFailedEnd({ kind: "landed-unreadable", signature }, mints, flightEnd);
-    }
     if (err !== null) return failOnChain(flightEnd, err, slot, log);
-    if (signed && landedTransaction?.isCertain) countDifferences(signed, landedTransaction, log);
+    if (signed && landedTransaction) countDifferences(signed, landedTransaction, log);
     for (const mint of mints) findings.succeeded(mint);
     transactions.rejoin(key);
     const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
@@ -194,7 +203,7 @@ export function createSettleTransaction(needs: {
   function isRefused(
     { key, account, transaction }: Ended,
     signed: Signed,
-    landedTransaction: CountedTransaction | undefined,
+    landedTransaction: LandedTransaction | undefined,
   ): boolean {
     const [mint] = transaction.sweptMints ?? [];
     const isDistribution = key !== account.address && mint !== undefined;
@@ -248,7 +257,7 @@ export function createSettleTransaction(needs: {
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  function countCosts(signedPart: Signed, landedTransaction: CountedTransaction | undefined): void {
+  function countCosts(signedPart: Signed, landedTransaction: LandedTransaction | undefined): void {
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
     metrics.paid(
@@ -261,17 +270,14 @@ export function createSettleTransaction(needs: {
     if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
     if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
     const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
-    // A program may have taken more than it did in the simulation, but one endpoint of several must
-    // not use up the budget.
-    const isOverstated = rent > signedPart.signedRent && !landedTransaction.isCertain;
-    const countedRent = isOverstated ? signedPart.signedRent : rent;
-    signedPart.correctRent(countedRent);
-    metrics.paid(countedRent);
+    // A program may have taken more than it did in the simulation.
+    signedPart.correctRent(rent);
+    metrics.paid(rent);
   }
 
   function countDifferences(
     { part, transaction, signedRent }: Signed,
-    landedTransaction: CountedTransaction,
+    landedTransaction: LandedTransaction,
     log: Logger,
   ): void {
     const plan = { feePayer, signedRent, rent: part.vaults.rent };
@@ -287,7 +293,7 @@ export function createSettleTransaction(needs: {
   /** Returns what a landed transaction moved to an account, if anything. */
   async function readCollected(
     { transaction, signed, turn }: Ended,
-    landedTransaction: CountedTransaction | undefined,
+    landedTransaction: LandedTransaction | undefined,
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
     const { signature } = transaction;

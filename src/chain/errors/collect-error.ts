@@ -1,7 +1,7 @@
 import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../../contract/contract-error.ts";
 import type { Shortage } from "../../fairness/budget.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
-import type { TransactionError } from "../rpc/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
 
 /**
  * How one kind of failure appears in the log, to the caller, to the operator and in the metrics.
@@ -77,7 +77,7 @@ export const COLLECT_FAILURES = {
   /** The account's last transaction failed on the chain. */
   "backing-off": failure({
     answer: sayWhen(
-      "The account's last transaction failed on the chain, or moved nothing, although its simulation succeeded, so no new one was sent.",
+      "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
     ),
   }),
   /**
@@ -104,7 +104,7 @@ export const COLLECT_FAILURES = {
     answer: say(
       "Others collected first, each time that this collect tried. Fees may still wait: try again.",
     ),
-    hint: "others collect an account again and again: if nobody else does, the endpoints in SOLANA_RPC_URL do not agree on its balances: replace the one that is wrong",
+    hint: "others collect an account again and again: if nobody else does, check the balances that the endpoints in SOLANA_RPC_URL return",
   }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({
@@ -140,12 +140,15 @@ export const COLLECT_FAILURES = {
     hint: "a collect takes longer than COLLECT_TIMEOUT_MS, and continues: if this repeats, check the endpoints in SOLANA_RPC_URL",
   }),
 
-  /** The transaction can no longer land. Whether it has landed is unknown. */
+  /**
+   * Whether the transaction landed is unknown: no endpoint says so while its blockhash lives, or two
+   * contradict each other.
+   */
   unknown: failure<Signed>({
     answer: ({ signature }) => ({
-      message: `It is not known whether transaction ${signature} landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.`,
+      message: `It is not known whether transaction ${signature} landed. Look it up by its signature. Collecting again never moves the same fees twice.`,
     }),
-    hint: "the endpoints in SOLANA_RPC_URL do not agree on whether a collect's transaction landed: look it up by its signature, and replace the endpoint that is wrong",
+    hint: "no endpoint in SOLANA_RPC_URL says what became of a collect's transaction: look it up by its signature, and check that they answer",
   }),
   /** The transaction did not land and never can. */
   expired: failure<Signed>({
@@ -178,15 +181,12 @@ export const COLLECT_FAILURES = {
     }),
     hint: "a receiver of fees was emptied between a collect's simulation and its landing, which costs a fee: the account, or the coin, backs off",
   }),
-  /**
-   * The transaction landed, but the amounts that it moved cannot be read, or the endpoints do not
-   * agree on them.
-   */
+  /** The transaction landed, but the amounts that it moved cannot be read. */
   "landed-unreadable": failure<Signed>({
     answer: ({ signature }) => ({
       message: `Transaction ${signature} landed, but its amounts are not certain at the moment. Look it up by its signature.`,
     }),
-    hint: "the endpoints in SOLANA_RPC_URL cannot return a landed transaction, or do not agree on it: look it up by its signature, and replace the endpoint that is wrong",
+    hint: "no endpoint in SOLANA_RPC_URL returns what a landed transaction moved: look it up by its signature, and check that they answer",
   }),
 };
 

@@ -2,7 +2,8 @@ import { ContractError } from "../../contract/contract-error.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
 import { toError } from "../../observability/thrown.ts";
 import { CollectError } from "./collect-error.ts";
-import { NoRoomError, RpcError } from "../rpc/rpc-error.ts";
+import { RpcError } from "../rpc/rpc-error.ts";
+import { NoRoomError } from "./no-room-error.ts";
 
 /**
  * Converts an RpcError to LOOKUP_FAILED or SERVICE_BUSY. Returns any other error unchanged: it may

@@ -2,13 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
-import { monotonicNow, msSince } from "../../time/monotonic.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { Floors } from "../slots/floors.ts";
-import { DOWN_AFTER_MS } from "../rpc/method-failures.ts";
+import type { Floors } from "../balances/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import type { ListedTransaction } from "../rpc/read-transactions.ts";
+import { listTransactions as listAll, type ListedTransaction } from "./list-transactions.ts";
 import { createPoolMints } from "./pool-mints.ts";
 import { sweptCoinsOf, type SweptCoins } from "./swept-coins.ts";
 import { toTransfer, type Transfer } from "./transfer.ts";
@@ -49,11 +47,6 @@ const MAX_COINS_SEEN = 100;
  */
 const READS = 3;
 const REREAD_MS = 400;
-/**
- * How long to try to read a transaction that only one endpoint returns, while another may soon
- * answer: an endpoint that fails for a moment does not leave the amounts to another one alone.
- */
-const ALONE_MS = DOWN_AFTER_MS;
 
 /** What a transaction did to an account. */
 interface Effect {
@@ -65,11 +58,10 @@ export type History = ReturnType<typeof createHistory>;
 
 /**
  * Reads accounts' transfers and coins from the chain, which is the only ledger. Caches the effects
- * of finalized transactions, because these never change, unless only one of several endpoints
- * returns them. The calls belong to the reader.
+ * of finalized transactions, because these never change. The calls belong to the reader.
  */
 export function createHistory(needs: {
-  rpc: Pick<Rpc, "listTransactions" | "readTransaction" | "readAccounts">;
+  rpc: Pick<Rpc, "call" | "callEndpoint" | "readTransaction" | "readAccounts">;
   floors: Pick<Floors, "landedSlotOf">;
   /** Runs code whose calls to the chain belong to an owner. */
   ownCalls: ChainCallPlan["own"];
@@ -97,7 +89,7 @@ export function createHistory(needs: {
     reader: Caller,
   ): Promise<readonly ListedTransaction[] | undefined> =>
     own(reader, () =>
-      rpc.listTransactions(address, {
+      listAll(rpc, address, {
         before: after,
         limit,
         minSlot: floors.landedSlotOf(account.address),
@@ -106,7 +98,7 @@ export function createHistory(needs: {
 
   /**
    * Reads what a listed transaction did to the account. `address`: an address of the account that
-   * the transaction names. Undefined for one that failed, or that one endpoint may have invented.
+   * the transaction names. Undefined for one that failed.
    */
   async function readEffect(
     account: AccountAddresses,
@@ -114,27 +106,24 @@ export function createHistory(needs: {
     listing: ListedTransaction,
     reader: Caller,
   ): Promise<Effect | undefined> {
-    const { signature, hasFailed, isDoubtful } = listing;
+    const { signature, hasFailed } = listing;
     if (hasFailed) return undefined;
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
-    const startedAt = monotonicNow();
+    const isRight = (keys: readonly string[]) => keys.includes(address);
     for (let [reads, waitMs] = [1, rereadMs]; ; reads++, waitMs *= 2) {
       reader.signal.throwIfAborted();
-      const reading = await own(reader, () => rpc.readTransaction(signature, address));
-      if (reading && !(reading.isAlone && msSince(startedAt) < ALONE_MS)) {
+      const transaction = await own(reader, () => rpc.readTransaction(signature, isRight));
+      if (transaction) {
         const effect = {
-          transfer: toTransfer(reading.transaction, signature, account),
-          coins: sweptCoinsOf(reading.transaction, account),
+          transfer: toTransfer(transaction, signature, account),
+          coins: sweptCoinsOf(transaction, account),
         };
-        if (reading.isCertain) cache.set(key, effect);
+        cache.set(key, effect);
         return effect;
       }
-      // One endpoint could invent signatures: they cost one read each, and fail nothing.
-      if (isDoubtful && !reading) return undefined;
-      if (!reading && reads >= READS)
-        throw new RpcError("unreadable", "getTransaction", "every endpoint");
+      if (reads >= READS) throw new RpcError("unreadable", "getTransaction", "every endpoint");
       await sleep(waitMs);
     }
   }

@@ -1,7 +1,7 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import { CURVE_SWEEP, DISTRIBUTIONS, POOL_SWEEP, SWEEP } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
-import type { LandedTransaction } from "../rpc/read-transactions.ts";
+import type { LandedTransaction } from "../rpc/read-transaction.ts";
 
 /** The coins whose fees a transaction swept or distributed, in base58, each once. */
 export interface SweptCoins {

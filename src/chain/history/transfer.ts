@@ -5,7 +5,7 @@ import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { DISTRIBUTIONS } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
-import type { LandedTransaction } from "../rpc/read-transactions.ts";
+import type { LandedTransaction } from "../rpc/read-transaction.ts";
 
 /** What one transaction added to an account's address, or took from it. */
 export interface Transfer {

@@ -5,7 +5,7 @@ import { partsOf, type Batches } from "../../fairness/chain-call-plan.ts";
 import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Balances, BalanceWith } from "../balances/balances.ts";
-import { untilAborted } from "../rpc/deadline.ts";
+import { untilAborted } from "../../upstream/deadline.ts";
 import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, partOfCall, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
 import {

@@ -33,13 +33,13 @@ export type Attempt<T> = (endpoint: Endpoint, signal: AbortSignal) => Promise<T>
  * its own answers.
  */
 export function toEndpoints(urls: readonly URL[]): Endpoint[] {
-  const distinct = new Map(urls.map((url) => [url.href, url]));
-  return [...distinct.values()].map(toEndpoint);
+  return [...new Set(urls.map(({ href }) => href))].map(toEndpoint);
 }
 
 /** Moves a user and password into a header, so that no error quotes them with the URL. */
-function toEndpoint(url: URL): Endpoint {
-  const bare = new URL(url);
+function toEndpoint(href: string): Endpoint {
+  const url = new URL(href);
+  const bare = new URL(href);
   bare.username = bare.password = "";
   const headers: Record<string, string> = { "content-type": "application/json" };
   if (url.username || url.password) {
@@ -75,9 +75,12 @@ export function createCallEndpoint(needs: {
   ): Promise<RpcResult<M>> => {
     const { url, host, headers } = endpoint;
     const id = ++lastId;
-    const read = ({ status, text }: UpstreamAnswer): RpcResult<M> => {
+    const read = ({ status, headers: answerHeaders, text }: UpstreamAnswer): RpcResult<M> => {
       // A status other than 2xx comes from a proxy, not from the node.
-      if (!isOk(status)) throw new RpcError("status", method, host, { code: status });
+      if (!isOk(status)) {
+        const retryAfterMs = Number(answerHeaders["retry-after"] ?? 0) * 1_000;
+        throw new RpcError("status", method, host, { code: status, retryAfterMs });
+      }
       const envelope = ENVELOPE.safeParse(parseJson(text));
       if (!envelope.success) throw new RpcError("unreadable", method, host);
       const { id: answeredId, error } = envelope.data;

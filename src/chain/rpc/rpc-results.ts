@@ -19,6 +19,11 @@ const price = z
   .nonnegative()
   .refine(Number.isInteger)
   .transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
+/**
+ * A transaction's error in the form of JSON-RPC: a name, or an object with one name and its
+ * details.
+ */
+export type TransactionError = string | Readonly<Record<string, unknown>>;
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
 /** An account's lamports and the first bytes of its data. */
@@ -38,7 +43,7 @@ export interface Account {
   readonly executable?: boolean | undefined;
 }
 
-const isCount = (value: unknown): boolean =>
+const isCount = (value: unknown): value is number =>
   typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
 
 /** Returns undefined for a value that is not an account. */
@@ -56,7 +61,7 @@ function toAccount(value: unknown): Account | null | undefined {
     typeof text === "string" &&
     data[1] === "base64" &&
     (owner === undefined || typeof owner === "string") &&
-    (space === undefined || (typeof space === "number" && isCount(space))) &&
+    (space === undefined || isCount(space)) &&
     (executable === undefined || typeof executable === "boolean");
   if (!isAccount) return undefined;
   return {

@@ -6,12 +6,8 @@ import { getBase64EncodedWireTransaction, type Transaction } from "@solana/trans
 import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
 import type { Instruction } from "../launchpad/instructions.ts";
 import { priorityFee } from "./priority-fee.ts";
-import {
-  accountBelowRent,
-  failedInstruction,
-  isTooLarge,
-  type TransactionError,
-} from "../rpc/transaction-error.ts";
+import { accountBelowRent, failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
 
 /** A message's compute-unit limit and price. */
 export interface MessageBudget {

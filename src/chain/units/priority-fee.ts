@@ -1,6 +1,6 @@
 import type { Lamports } from "../primitives/lamports.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { NoRoomError } from "../rpc/rpc-error.ts";
+import { NoRoomError } from "../errors/no-room-error.ts";
 
 /**
  * The fee of one signature, without any priority fee. Source: the chain's fee structure, unchanged
@@ -19,12 +19,6 @@ export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
  */
 export const PRIORITY_FEE_PERCENTILE = 75;
 
-/**
- * A price above this is read at two endpoints. At this price, 25,000 units cost a twentieth of the
- * base fee.
- */
-const USUAL_PRICE_MICROLAMPORTS = 10n * PRIORITY_FEE_FLOOR_MICROLAMPORTS;
-
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /**
@@ -41,16 +35,17 @@ export function priorityFee(price: bigint, unitLimit: number): bigint {
  * cannot be read. Throws {@link NoRoomError}.
  */
 export async function readPrice(
-  rpc: Pick<Rpc, "getRecentPrices">,
+  rpc: Pick<Rpc, "call" | "callEndpoint">,
   addresses: readonly string[],
 ): Promise<bigint> {
-  const prices = await rpc
-    .getRecentPrices(addresses, priceIn, USUAL_PRICE_MICROLAMPORTS)
+  const method = "getRecentPrioritizationFees";
+  const fees = await rpc
+    .call("reads", (endpoint, signal) => rpc.callEndpoint(endpoint, method, [addresses], signal))
     .catch((error: unknown) => {
       if (error instanceof NoRoomError) throw error;
       return [];
     });
-  const recent = priceIn(prices);
+  const recent = priceIn(fees.map(({ prioritizationFee }) => prioritizationFee));
   return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
 }
 

@@ -13,17 +13,11 @@ import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lam
 import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import type { Endpoint } from "../rpc/rpc-endpoint.ts";
 import type { Simulation } from "../rpc/simulate-transaction.ts";
-import {
-  failedInstruction,
-  isFeePayerShort,
-  isTooLarge,
-  type TransactionError,
-} from "../rpc/transaction-error.ts";
+import { failedInstruction, isFeePayerShort, isTooLarge } from "../errors/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
 import { partOf } from "../balances/shared-fees.ts";
 import { leastDistribution } from "../launchpad/platform-model.ts";
-import type { Floors } from "../slots/floors.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
 import { MAX_UNIT_LIMIT } from "./instruction-costs.ts";
 import type { Composer, TransactionTerms } from "./composer.ts";
@@ -32,27 +26,20 @@ import { accountKeysOf, accountsBlamedBy, messageOf, toTransaction } from "./mes
 
 /** A simulated transaction that succeeds. */
 export interface Simulated {
-  /** The endpoint that simulated the transaction. */
-  readonly endpoint: Endpoint;
   readonly unitsConsumed: number;
   /** Returns the lamports of a vault, or of the fee payer, after the transaction. */
   readonly after: (address: string) => Lamports;
   /**
-   * Returns what a part can move for the account at most: less than was read, if an endpoint
-   * overstates the account's vaults.
+   * Returns what a part can move for the account at most: less than was read, if somebody else has
+   * collected meanwhile.
    */
   readonly mostOf: (part: PlannedPart) => Lamports;
   /** By AMM vault's address: the lamports that remain there after the AMM's transfer. */
   readonly leftInAmm: ReadonlyMap<string, Lamports>;
   /** What the fee payer lost besides the base fee. */
   readonly rent: Lamports;
-  /** The fee payer's lamports after the transaction, as simulated. */
+  /** The fee payer's lamports after the transaction. */
   readonly left: Lamports;
-  /**
-   * The same with sweeps, but at most what another endpoint allows (if one works): a message must
-   * not demand more of the fee payer because one endpoint overstates its balance.
-   */
-  readonly certainlyLeft: Lamports;
 }
 
 export interface FailedSimulation {
@@ -64,18 +51,11 @@ export interface FailedSimulation {
 
 /** The terms of all simulated transactions. They charge no priority fee. */
 const SIMULATED_TERMS: TransactionTerms = { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
-/** The severities of simulations that fail: more than any lamports that another leaves or costs. */
-const FAILS = 2n ** 128n;
-const FEE_PAYER_SHORT = FAILS + 1n;
-
-type Succeeding = Simulation & { readonly err: null };
-
 export type Simulations = ReturnType<typeof createSimulations>;
 
 /** Simulates the transactions of units, and judges what they show. */
 export function createSimulations(needs: {
   rpc: Pick<Rpc, "simulateTransaction" | "getAccounts">;
-  floors: Pick<Floors, "landedSlotOf">;
   composer: Pick<Composer, "compose">;
   findings: Pick<CoinFindings, "found">;
   /** In base58. */
@@ -84,16 +64,16 @@ export function createSimulations(needs: {
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { rpc, floors, composer, findings, feePayer, minCollectLamports, maxRentLamports } = needs;
+  const { rpc, composer, findings, feePayer, minCollectLamports, maxRentLamports } = needs;
 
   /**
-   * Simulates a transaction of one or several parts. With fewer lamports than `leastLeft` after it,
-   * the fee payer counts as short. A message that cannot be compiled counts as a failed
-   * simulation. Rejects with an {@link RpcError}, or with a {@link CollectError} `fee-payer-short`.
+   * Simulates a transaction of one or several parts, in a slot at or after `minSlot`, which that of
+   * their reads must be. A message that cannot be compiled counts as a failed simulation. Rejects
+   * with an {@link RpcError}, or with a {@link CollectError} `fee-payer-short`.
    */
   async function simulate(
     parts: readonly PlannedPart[],
-    { leastLeft, rent: rentRate }: { leastLeft: bigint; rent: Rent },
+    { minSlot, rent: rentRate }: { minSlot: number; rent: Rent },
   ): Promise<Simulated | FailedSimulation> {
     const sweeps = parts.flatMap((part) => part.sweeps);
     const distributions = distributionsOf(sweeps);
@@ -107,76 +87,48 @@ export function createSimulations(needs: {
       ...parts.filter(({ withVaults }) => withVaults).map(({ account }) => account.creatorVault),
       ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
     ];
-    /** The remainders of rounded shares, at most. */
-    const remainders = distributions.reduce((sum, each) => sum + each.shareholders.length, 0);
-
-    // What emptied vaults keep.
-    const rentMinimum = rentMinimumOf(rentRate, 0);
     const ammReserve = rentMinimumOf(rentRate, TOKEN_ACCOUNT_BYTES);
     /** Returns what the AMM's transfer left, if it was skipped. */
-    const leftIn = (accounts: Succeeding["accounts"], ammVault: string): Lamports => {
+    const leftIn = ({ accounts }: Simulation, ammVault: string): Lamports => {
       const account = accounts.get(ammVault);
       const isThere = account && readWrappedSol(account) !== undefined;
       return isThere ? saturatingSubtract(account.lamports, ammReserve) : toLamports(0);
     };
 
     const accountKeys = accountKeysOf(base64) ?? [];
-    const beforeIn = ({ preBalances }: Succeeding, address: string) =>
+    const beforeIn = ({ preBalances }: Simulation, address: string) =>
       preBalances[accountKeys.indexOf(address)];
+    const afterIn = ({ accounts }: Simulation, address: string): Lamports =>
+      accounts.get(address)?.lamports ?? toLamports(0);
     /** What was read, but at most what the vaults lose and the sweeps bring. */
-    function mostIn(simulation: Succeeding, part: PlannedPart): Lamports {
+    function mostIn(simulation: Simulation, part: PlannedPart): Lamports {
       const { account, withVaults, withAmm, amount } = part;
       if (!withVaults) return amount;
       let most = part.sweeps.reduce((sum, sweep) => sum + sweep.amount + sweep.rent, 0n);
       for (const vault of [account.creatorVault, ...(withAmm ? [account.ammVault] : [])]) {
         const before = beforeIn(simulation, vault);
         if (before === undefined) return amount;
-        most += before - simulation.accounts.get(vault)!.lamports;
+        most += before - afterIn(simulation, vault);
       }
       return most < amount ? toLamports(most > 0n ? most : 0n) : amount;
-    }
-
-    /** By how many lamports it moves less, leaves more, and costs more, than planned. */
-    function severityOf(simulation: Simulation): bigint {
-      if (simulation.err !== null) return isFeePayerShort(simulation.err) ? FEE_PAYER_SHORT : FAILS;
-      const { accounts, left } = simulation;
-      if (left < leastLeft) return FEE_PAYER_SHORT;
-      const inVaults = emptiedVaults.reduce(
-        (sum, vault) => sum + saturatingSubtract(accounts.get(vault)!.lamports, rentMinimum),
-        0n,
-      );
-      const inAmm = ammVaults.reduce((sum, vault) => sum + leftIn(accounts, vault), 0n);
-      const missing = parts.reduce((sum, part) => sum + part.amount - mostIn(simulation, part), 0n);
-      const rent = rentIn(beforeIn(simulation, feePayer) ?? left, left);
-      return (
-        saturatingSubtract(toLamports(inVaults + inAmm), toLamports(remainders)) +
-        missing +
-        saturatingSubtract(rent, rentOf(sweeps))
-      );
     }
 
     const simulation = await rpc.simulateTransaction(base64, {
       addresses: [...emptiedVaults, feePayer, ...ammVaults],
       feePayer,
-      severityOf,
-      minSlot: Math.max(...parts.map(({ account }) => floors.landedSlotOf(account.address))),
+      minSlot,
     });
     if (simulation.err !== null) return toFailure(simulation.err, simulation.logs, base64);
-    const { unitsConsumed, accounts, left, endpoint } = simulation;
+    const left = afterIn(simulation, feePayer);
     // Without sweeps, nothing of the fee payer but the fee is at stake.
-    const read = sweeps.length > 0 ? await readPayer(endpoint) : undefined;
-    const before = beforeIn(simulation, feePayer) ?? read ?? left;
-    const most =
-      read === undefined ? left : saturatingSubtract(read, toLamports(BASE_FEE_LAMPORTS));
+    const before = beforeIn(simulation, feePayer) ?? (sweeps.length > 0 ? await readPayer() : left);
     return {
-      endpoint,
-      unitsConsumed,
-      after: (address) => accounts.get(address)!.lamports,
+      unitsConsumed: simulation.unitsConsumed,
+      after: (address) => afterIn(simulation, address),
       mostOf: (part) => mostIn(simulation, part),
-      leftInAmm: new Map(ammVaults.map((vault) => [vault, leftIn(accounts, vault)])),
+      leftInAmm: new Map(ammVaults.map((vault) => [vault, leftIn(simulation, vault)])),
       rent: rentIn(before, left),
       left,
-      certainlyLeft: most < left ? most : left,
     };
   }
 
@@ -189,9 +141,8 @@ export function createSimulations(needs: {
     }
   }
 
-  /** Reads the fee payer's lamports at another endpoint than the simulation's, if one works. */
-  async function readPayer(simulatedAt: Parameters<Rpc["getAccounts"]>[1]): Promise<Lamports> {
-    const [group] = await rpc.getAccounts([[feePayer]], simulatedAt);
+  async function readPayer(): Promise<Lamports> {
+    const [group] = await rpc.getAccounts([[feePayer]]);
     return group?.[0]?.lamports ?? toLamports(0);
   }
 

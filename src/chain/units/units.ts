@@ -16,7 +16,6 @@ import type { CoinFindings } from "../balances/coin-findings.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { Composer } from "./composer.ts";
 import type { FailedSimulations } from "./failed-simulations.ts";
@@ -50,23 +49,21 @@ export interface ReadUnits {
   readonly units: readonly Unit[];
   /** Why something was left out, if so. */
   readonly error: CollectError | undefined;
-  /** When the read began, and the newest slot when it ended. */
+  /** When the read began. */
   readonly at: MonotonicTime;
-  readonly slot: number;
 }
 
 export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
 
 /** Returns a function that reads what an account can collect. Rejects with an {@link RpcError}. */
 export function createReadUnits(needs: {
-  rpc: Pick<Rpc, "newestSlot">;
   balances: Pick<Balances, "getUncollectedFees">;
   composer: Pick<Composer, "choosePart">;
   findings: Pick<CoinFindings, "backsOffMs">;
   failedSimulations: Pick<FailedSimulations, "errorOf">;
   failingBlocks: Pick<FailingBlocks, "leftMs">;
 }) {
-  const { rpc, balances, composer, findings, failedSimulations, failingBlocks } = needs;
+  const { balances, composer, findings, failedSimulations, failingBlocks } = needs;
 
   /** Returns why a sweep is left out, if it is. */
   function errorOf(sweep: Sweep, blockMs: number): CollectError | undefined {
@@ -107,7 +104,7 @@ export function createReadUnits(needs: {
       return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
     });
     const error = [...errors, ofAmm, ofVaults].find((each) => each !== undefined);
-    return { fees, units, error, at, slot: rpc.newestSlot() };
+    return { fees, units, error, at };
   };
 }
 

@@ -6,7 +6,7 @@ import {
   Transaction,
 } from "@solana/web3.js";
 import type { TransactionInstruction } from "@solana/web3.js";
-import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
+import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import type { Slots } from "./slots.ts";
 import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";

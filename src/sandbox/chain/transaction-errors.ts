@@ -5,7 +5,7 @@ import {
   TransactionErrorInstructionError,
   TransactionErrorInsufficientFundsForRent,
 } from "litesvm/dist/internal.js";
-import type { TransactionError } from "../../chain/rpc/transaction-error.ts";
+import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 
 /** Converts an error of LiteSVM to the form that a node returns. */
 export function toTransactionError(

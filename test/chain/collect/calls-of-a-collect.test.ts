@@ -5,7 +5,7 @@ import {
 } from "../../support/collector-on-sandbox.ts";
 import { startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
-const NO_ROOM = { failure: "no-room", shortage: { scope: "CALLER" } };
+const NO_ROOM = { name: "NoRoomError", shortage: { scope: "CALLER" } };
 
 let sandbox: TestSandbox;
 let collector: SandboxCollector;

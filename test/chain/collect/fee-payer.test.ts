@@ -41,7 +41,6 @@ const budget = (lamports: number) =>
   });
 const spending = () => ({
   spendable: 10n ** 12n,
-  certainlySpendable: 0n,
   rent: toLamports(0),
   sweeps: [],
   accounts: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
@@ -247,8 +246,7 @@ describe("the fee payer and sweeps", () => {
   ];
   const allowed = {
     ...spending(),
-    spendable: 10n ** 12n,
-    certainlySpendable: 5_000_000n,
+    spendable: 5_000_000n,
     sweeps: [
       { address: creator, mint: mints[0]!, stage: "CURVE" as const },
       { address: creator, mint: mints[1]!, stage: "POOL" as const },
@@ -281,7 +279,7 @@ describe("the fee payer and sweeps", () => {
   };
 
   it("signs both, with a guard at the end", async () => {
-    expect(feePayer.guardOf(allowed.certainlySpendable)).toBe(GUARD);
+    expect(feePayer.guardOf(allowed.spendable)).toBe(GUARD);
     expect((await withSweeps(curveSweep, poolSweep, collect, guard())).fee).toBe(5_000n);
   });
 

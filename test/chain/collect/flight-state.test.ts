@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { lateError, type FlightState } from "../../../src/chain/collect/flight-state.ts";
-import { isLaterThan } from "../../../src/chain/slots/landing-proofs.ts";
+import { isLaterThan } from "../../../src/chain/collect/landing-proofs.ts";
 import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
 describe("the error of a caller who times out", () => {

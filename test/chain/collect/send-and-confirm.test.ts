@@ -2,23 +2,24 @@ import { createPrivateKey, sign } from "node:crypto";
 import { Registry } from "@prometheus-io/client";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
 import { toTransaction } from "../../../src/chain/units/message.ts";
 import { createConfirmation } from "../../../src/chain/collect/send-and-confirm.ts";
-import type { TransactionOutcome } from "../../../src/chain/rpc/outcome-checks.ts";
-import type { Landed } from "../../../src/chain/rpc/decide-outcome.ts";
+import type { Landed } from "../../../src/chain/rpc/outcome.ts";
 import type { Overrides } from "../../../src/services.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { readConfig } from "../../../src/config.ts";
 import { createLogger } from "../../../src/observability/log.ts";
+import { decodeTransaction } from "../../../src/sandbox/chain/wire-transaction.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
-import { OTHER_CLUSTER, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
+import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
 import { eventually } from "../../support/eventually.ts";
 import { compileWithConfig } from "../../support/messages.ts";
+import { rpcError } from "../../support/rpc-answers.ts";
 import {
+  isLook,
   isMethod,
   NEVER_MS,
-  SHORT_AGREEMENT,
   SHORT_WAITS,
   startTestSandbox,
 } from "../../support/sandbox.ts";
@@ -37,9 +38,9 @@ async function start(
   { onTestFinished }: TestContext,
   {
     endpoints: count = 2,
-    repeat = 1,
+    rpcTimeoutMs = 60_000,
     ...changed
-  }: Overrides & { endpoints?: number; repeat?: number } = {},
+  }: Overrides & { endpoints?: number; rpcTimeoutMs?: number } = {},
 ) {
   const sandbox = await startTestSandbox();
   const { chain } = sandbox;
@@ -73,12 +74,11 @@ async function start(
   };
 
   const log = createLogger("silent");
-  const urls = Array.from({ length: repeat }, () =>
-    endpoints.map(({ url }) => new URL(url)),
-  ).flat();
-  const waits = { ...SHORT_WAITS, agreeMs: NEVER_MS, reportMs: NEVER_MS, ...changed };
+  const urls = endpoints.map(({ url }) => new URL(url));
+  const waits = { ...SHORT_WAITS, ...changed };
   const callUpstream = createCallUpstream(new Registry());
-  const rpc = createRpc({ ...waits, urls, rpcTimeoutMs: 60_000, callUpstream, log });
+  const rpc = createRpc({ ...waits, urls, rpcTimeoutMs, callUpstream, log });
+  await rpc.readClusters();
   const { confirm, readLanded } = createConfirmation({ ...waits, rpc });
   return {
     chain,
@@ -87,310 +87,196 @@ async function start(
     readLanded,
     confirm: (changed: Partial<typeof transaction> = {}) =>
       confirm({ ...transaction, ...changed }, { maybeSent: false }),
-    /** Resolves once every endpoint has been asked `times` whether the transaction expired. */
-    asked: (times: number) =>
+    confirmSent: () => confirm(transaction, { maybeSent: true }),
+    /** Resolves once this many calls of a method have been made at each endpoint. */
+    asked: (method: string, times: number) =>
       eventually(() => {
         for (const { calls } of endpoints)
-          expect(calls.filter(isMethod("getEpochInfo")).length).toBeGreaterThanOrEqual(times);
+          expect(calls.filter(isMethod(method)).length).toBeGreaterThanOrEqual(times);
       }),
+    /** Lets each of these endpoints land what it receives. */
+    land: (...indexes: number[]) => {
+      for (const index of indexes) endpoints[index]!.stopLying();
+    },
   };
 }
 type Started = Awaited<ReturnType<typeof start>>;
 type Endpoint = Started["endpoints"][number];
 
-const FINAL = { slot: 1, err: null, confirmations: null, confirmationStatus: "finalized" };
-const PROCESSED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "processed" };
+const EXPIRED = { kind: "expired" };
+const hostOf = ({ url }: Endpoint) => new URL(url).host;
+const callsOf = ({ calls }: Endpoint, method: string) => calls.filter(isMethod(method)).length;
 
-/** Says that the blockhash has expired and that there is no such transaction. */
-const claimExpiry = (liar: Endpoint) => {
-  liar.lie({
+/** An endpoint that does not know transactions, in a state that is as new as the others'. */
+const forget = (endpoint: Endpoint) => {
+  endpoint.lie({
+    getTransaction: () => null,
+    getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [null] }),
+  });
+};
+/** An endpoint that also says that the blockhash has expired. */
+const claimExpiry = (endpoint: Endpoint) => {
+  forget(endpoint);
+  endpoint.lie({
     getEpochInfo(tellTruth) {
       const info = tellTruth();
       return { ...info, blockHeight: Number(info.blockHeight) + SLOTS_PAST_BLOCKHASH };
     },
     isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: false }),
-    getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [null] }),
+  });
+};
+/** An endpoint that returns another error than the chain's. */
+const failTransactions = (endpoint: Endpoint) => {
+  endpoint.lie({
+    getTransaction(tellTruth) {
+      const result = tellTruth();
+      return result && { ...result, meta: { ...result.meta, err: "ProgramFailedToComplete" } };
+    },
   });
 };
 
-describe.concurrent("a transaction that can no longer land", () => {
-  it("is expired when both endpoints prove it", async (context) => {
-    const { chain, confirm } = await start(context);
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-    expect(await confirm()).toEqual({ kind: "expired", agreeing: 2 });
-  });
-
-  it("is expired when the only configured endpoint proves it, even if its URL is configured twice", async (context) => {
-    const { chain, confirm } = await start(context, { endpoints: 1, repeat: 2 });
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-    expect(await confirm()).toEqual({ kind: "expired", agreeing: 1 });
-  });
-
-  it("is expired when two of three endpoints prove it and the third does not answer", async (context) => {
-    const { chain, confirm, endpoints } = await start(context, { endpoints: 3 });
-    endpoints[0]!.faults.add({ then: "reset" });
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-    expect(await confirm()).toEqual({ kind: "expired", agreeing: 2 });
-  });
-
-  it("is expired when its bytes are not a transaction", async (context) => {
-    const { chain, confirm } = await start(context);
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-    expect(await confirm({ base64: "AQID" })).toEqual({ kind: "expired", agreeing: 2 });
-  });
-});
-
-/** After the blockhash has expired, the second of two endpoints behaves like this. */
-const whenSecond =
-  (behave: (second: Endpoint) => unknown) =>
-  ({ chain, endpoints, confirm }: Started) => {
-    behave(endpoints[1]!);
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-    return confirm();
-  };
-const UNKNOWN: [string, (started: Started) => Promise<TransactionOutcome>][] = [
-  [
-    "one of two endpoints does not answer",
-    whenSecond(({ faults }) => faults.add({ then: "reset" })),
-  ],
-  ["one of two endpoints never responds", whenSecond(({ faults }) => faults.add({ then: "hang" }))],
-  [
-    "one of two endpoints is on another cluster",
-    whenSecond((second) => {
-      second.lie(OTHER_CLUSTER);
-    }),
-  ],
-  [
-    "one of two endpoints stopped before the blockhash expired",
-    whenSecond((second) => {
-      second.lie({ getEpochInfo: (tellTruth) => ({ ...tellTruth(), blockHeight: 1 }) });
-    }),
-  ],
-  [
-    "one of two endpoints cannot search the history",
-    whenSecond(({ faults }) =>
-      faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 429, body: "" } }),
-    ),
-  ],
-  [
-    "one of two endpoints searches a history that ends before its own finalized slot",
-    whenSecond((second) => {
-      second.lie({ getSignatureStatuses: () => ({ context: { slot: 1 }, value: [null] }) });
-    }),
-  ],
-  [
-    "one of two endpoints says that the transaction is processed",
-    whenSecond((second) => {
-      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }) });
-    }),
-  ],
-  [
-    "one of two endpoints says that the transaction is final",
-    whenSecond((second) => {
-      second.lie({ getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [FINAL] }) });
-    }),
-  ],
-  [
-    "one of two endpoints lies that it expired, and the other one does not answer",
-    ({ endpoints: [liar, honest], confirm }) => {
-      claimExpiry(liar!);
-      honest!.faults.add({ then: "reset" });
-      return confirm();
-    },
-  ],
-  [
-    "one of two endpoints lies that it expired, and the other one says that it may still land",
-    ({ endpoints: [liar], confirm }) => {
-      claimExpiry(liar!);
-      return confirm();
-    },
-  ],
-  [
-    "its last valid height is impossibly far ahead",
-    ({ chain, confirm }) => {
-      chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
-      return confirm({ lastValidBlockHeight: 4 * 10 ** 12 });
-    },
-  ],
-];
-
-describe.concurrent("the outcome of a transaction is unknown when", () => {
-  // Each outcome takes a while, so all of them start together.
-  const closers: (() => Promise<void>)[] = [];
-  const outcomes = new Map<string, Promise<TransactionOutcome>>();
-  beforeAll(async () => {
-    const context = { onTestFinished: (close: () => Promise<void>) => void closers.push(close) };
-    for (const [name, run] of UNKNOWN) {
-      outcomes.set(name, run(await start(context, { ...SHORT_AGREEMENT, reportMs: 1_000 })));
-    }
-  });
-  afterAll(() => Promise.all(closers.map((close) => close())));
-
-  it.each(UNKNOWN)("%s", async (name) => {
-    expect(await outcomes.get(name)).toEqual({ kind: "unknown" });
-  });
-});
-
-describe.concurrent("a single endpoint that lies", () => {
-  it.for([0, 1, 2])(
-    "cannot make a transaction's outcome unknown while two others may still execute it: endpoint %i",
-    async (index, context) => {
-      const { confirm, endpoints, asked } = await start(context, { endpoints: 3, agreeMs: 0 });
-      claimExpiry(endpoints[index]!);
-      const outcome = confirm();
-      await asked(4);
-      for (const honest of endpoints.filter((_, i) => i !== index)) honest.stopLying();
-      expect(await outcome).toMatchObject({ kind: "landed", err: null });
+describe.concurrent("a transaction that lands", () => {
+  it.for([1, 2, 3])(
+    "is landed when two endpoints return it, or the only one: %i",
+    async (count, context) => {
+      const { confirm, land, chain, transaction, endpoints } = await start(context, {
+        ...{ endpoints: count, aloneMs: NEVER_MS },
+      });
+      land(...endpoints.keys());
+      const outcome = await confirm();
+      const { slot, blockTime, feeLamports: fee } = chain.landed(transaction.signature)!;
+      expect(outcome).toMatchObject({
+        kind: "landed",
+        err: null,
+        slot,
+        transaction: { fee, blockTime },
+      });
     },
   );
 
-  it("cannot make a transaction expire by a last height that is too low", async (context) => {
-    const { confirm, endpoints, transaction, chain, asked } = await start(context);
-    const lastValidBlockHeight = chain.blockHeight("finalized") - 1;
-    const outcome = confirm({ lastValidBlockHeight });
-    await asked(2);
-    for (const endpoint of endpoints) endpoint.stopLying();
-    expect(await outcome).toMatchObject({ kind: "landed", err: null });
-    expect(chain.landed(transaction.signature)).toBeDefined();
-  });
-
-  it("cannot make the outcome unknown by a last height that is too high while the transaction may land", async (context) => {
-    const { confirm, endpoints, asked } = await start(context, { agreeMs: 0 });
-    const outcome = confirm({ lastValidBlockHeight: 4 * 10 ** 12 });
-    await asked(3);
-    for (const endpoint of endpoints) endpoint.stopLying();
-    expect(await outcome).toMatchObject({ kind: "landed", err: null });
-  });
-
-  it("cannot make a transaction expire after it landed elsewhere", async (context) => {
-    const { confirm, endpoints, chain, asked } = await start(context, { endpoints: 3 });
-    claimExpiry(endpoints[0]!);
+  it("is sent to all endpoints, with the same bytes every two seconds", async (context) => {
+    const { confirm, land, endpoints, asked, transaction } = await start(context);
     const outcome = confirm();
-    await asked(1);
-    endpoints[2]!.stopLying();
-    await eventually(() => {
-      expect(chain.ledger()).toHaveLength(1);
-    });
-    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    await asked("sendTransaction", 4);
+    land(0, 1);
     expect(await outcome).toMatchObject({ kind: "landed", err: null });
+    const sent = endpoints.flatMap(({ calls }) => calls.filter(isMethod("sendTransaction")));
+    expect(new Set(sent.map(({ params }) => params[0]))).toEqual(new Set([transaction.base64]));
   });
 
-  it("does not make the outcome unknown when it withdraws its report", async (context) => {
-    const agreeMs = 20 * SHORT_WAITS.resendMs;
-    const { confirm, endpoints, asked } = await start(context, { agreeMs });
-    const [liar, honest] = endpoints as [Endpoint, Endpoint];
-    claimExpiry(liar);
-    let reports = 0;
-    liar.lie({
-      getEpochInfo(tellTruth) {
-        const info = tellTruth();
-        return reports++ === 0
-          ? { ...info, blockHeight: Number(info.blockHeight) + SLOTS_PAST_BLOCKHASH }
-          : info;
+  it("is first looked at when it should be final, and not again", async (context) => {
+    const { confirm, land, endpoints } = await start(context, {
+      ...{ finalityMs: 1_000, resendMs: NEVER_MS },
+    });
+    land(0, 1);
+    const startedAt = performance.now();
+    const looks: number[] = [];
+    endpoints[0]!.faults.add({
+      when(call) {
+        if (isLook(call)) looks.push(performance.now() - startedAt);
+        return false;
       },
     });
-    const outcome = confirm();
-    // Between two reports passes at least the time between two sends.
-    await asked(25);
-    honest.stopLying();
-    expect(await outcome).toMatchObject({ kind: "landed" });
+    expect(await confirm()).toMatchObject({ kind: "landed" });
+    expect(looks[0]).toBeGreaterThan(990);
+    expect(endpoints.map(({ calls }) => calls.filter(isLook).length)).toEqual([1, 1]);
   });
-});
 
-describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
+  it("is sent by another replica, perhaps: it is looked at first", async (context) => {
+    const { confirmSent, land, endpoints, chain, transaction } = await start(context);
+    land(0, 1);
+    chain.send(decodeTransaction(Buffer.from(transaction.base64, "base64")));
+    expect(await confirmSent()).toMatchObject({ kind: "landed" });
+    expect(endpoints.map((each) => callsOf(each, "sendTransaction"))).toEqual([0, 0]);
+  });
+
   it("is landed although the block heights cannot be read", async (context) => {
-    const { confirm, endpoints } = await start(context);
-    for (const endpoint of endpoints) {
-      endpoint.stopLying();
-      endpoint.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
-    }
+    const { confirm, land, endpoints } = await start(context);
+    land(0, 1);
+    for (const { faults } of endpoints)
+      faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
     expect(await confirm()).toMatchObject({ kind: "landed" });
   });
 
-  it("is final by another endpoint when the first one never reports it as final", async (context) => {
-    const { confirm, endpoints, transaction, chain } = await start(context);
-    for (const endpoint of endpoints) endpoint.stopLying();
+  it.for<[string, (endpoint: Endpoint) => unknown]>([
+    [
+      "returns it",
+      (endpoint) => {
+        endpoint.lie({ getTransaction: () => null });
+      },
+    ],
+    [
+      "answers when asked for it",
+      ({ faults }) => faults.add({ when: isMethod("getTransaction"), then: "hang" }),
+    ],
+  ])("is landed by its status when no endpoint %s", async ([, behave], context) => {
+    const { confirm, land, endpoints } = await start(context, {
+      ...{ aloneMs: NEVER_MS, rpcTimeoutMs: 10_000 },
+    });
+    land(0, 1);
+    endpoints.forEach(behave);
+    const { kind, transaction } = (await confirm()) as Landed;
+    expect([kind, transaction]).toEqual(["landed", undefined]);
+  });
+
+  it("is landed when an endpoint never says that it is final, but returns it", async (context) => {
+    const { confirm, land, endpoints } = await start(context, { aloneMs: NEVER_MS });
+    land(0, 1);
+    const PROCESSED = { slot: 1, err: null, confirmations: 0, confirmationStatus: "processed" };
     endpoints[0]!.lie({
       getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [PROCESSED] }),
     });
-    const outcome = await confirm();
-    const { slot } = chain.landed(transaction.signature)!;
-    expect(outcome).toMatchObject({ kind: "landed", err: null, slot });
-  });
-
-  it("is landed when two endpoints say so, although no endpoint returns the transaction", async (context) => {
-    const { confirm, endpoints } = await start(context);
-    for (const endpoint of endpoints) {
-      endpoint.stopLying();
-      endpoint.lie({ getTransaction: () => null });
-    }
     expect(await confirm()).toMatchObject({ kind: "landed", err: null });
   });
 
-  const withError = (tellTruth: () => any) => {
-    const result = tellTruth();
-    return result && { ...result, meta: { ...result.meta, err: "ProgramFailedToComplete" } };
-  };
-
-  it.for([0, 1, 2])(
-    "has the error and the block's time that two of three endpoints return: endpoint %i lies",
-    async (index, context) => {
-      const { confirm, endpoints, transaction, chain } = await start(context, { endpoints: 3 });
-      for (const endpoint of endpoints) endpoint.stopLying();
-      endpoints[index]!.lie({ getTransaction: withError });
-      const outcome = await confirm();
-      const { slot, blockTime } = chain.landed(transaction.signature)!;
-      const counted = { err: null, slot, blockTime, isCertain: true };
-      expect(outcome).toMatchObject({ kind: "landed", err: null, slot, transaction: counted });
+  it.for<[string, (second: Endpoint) => unknown]>([
+    ["is down", ({ faults }) => faults.add({ then: "reset" })],
+    ["refuses calls", ({ faults }) => faults.add({ then: { status: 429, body: "" } })],
+    [
+      "has no history",
+      ({ faults }) => faults.add({ when: isLook, then: rpcError({ code: -32011 }) }),
+    ],
+    ["does not know it", forget],
+  ])(
+    "is landed by one endpoint while the other one %s, after a while",
+    async ([, behave], context) => {
+      const { confirm, land, endpoints } = await start(context, { aloneMs: 1_000 });
+      land(0, 1);
+      behave(endpoints[1]!);
+      const startedAt = performance.now();
+      expect(await confirm()).toMatchObject({ kind: "landed", transaction: { err: null } });
+      expect(performance.now() - startedAt).toBeGreaterThan(900);
     },
   );
 
-  it("is landed without an error, a slot or amounts while two endpoints differ on it", async (context) => {
-    const { confirm, readLanded, endpoints, transaction } = await start(context);
-    for (const endpoint of endpoints) endpoint.stopLying();
-    endpoints[1]!.lie({ getTransaction: withError });
-    const outcome = await confirm();
-    expect(outcome).toEqual({ kind: "landed", err: undefined, slot: 0 });
-    expect(await readLanded(transaction, outcome as Landed, 0)).toBeUndefined();
-    endpoints[1]!.stopLying();
-    expect(await readLanded(transaction, outcome as Landed, 60_000)).toMatchObject({ err: null });
+  it("is landed by one endpoint at once while the other one is more than a second behind", async (context) => {
+    const { confirm, land, endpoints, chain } = await start(context, { aloneMs: NEVER_MS });
+    land(0, 1);
+    const slot = chain.slot("finalized");
+    forget(endpoints[1]!);
+    endpoints[1]!.lie({ getSignatureStatuses: () => ({ context: { slot }, value: [null] }) });
+    chain.advanceSlots(10);
+    expect(await confirm()).toMatchObject({ kind: "landed", transaction: { err: null } });
   });
 
-  it("is as one endpoint returns it while the other fails", async (context) => {
-    const { confirm, endpoints } = await start(context);
-    for (const endpoint of endpoints) endpoint.stopLying();
-    endpoints[1]!.faults.add({ then: "reset" });
-    expect(await confirm()).toMatchObject({ kind: "landed", transaction: { isCertain: false } });
-  });
-
-  it("is sent again while one endpoint claims that it landed and another does not know it", async (context) => {
-    const { confirm, endpoints, chain, transaction } = await start(context);
-    const [liar, honest] = endpoints as [Endpoint, Endpoint];
-    liar.lie({
-      getSignatureStatuses: (tellTruth) => ({ ...tellTruth(), value: [FINAL] }),
-    });
-    const outcome = confirm();
-    await eventually(() => {
-      expect(honest.calls.filter(isMethod("sendTransaction")).length).toBeGreaterThan(4);
-    });
-    honest.stopLying();
-    liar.stopLying();
-    expect(await outcome).toMatchObject({ kind: "landed", err: null });
-    expect(chain.landed(transaction.signature)).toBeDefined();
+  it("is as two of three endpoints return it", async (context) => {
+    const { confirm, land, endpoints } = await start(context, { endpoints: 3, aloneMs: NEVER_MS });
+    land(0, 1, 2);
+    failTransactions(endpoints[0]!);
+    expect(await confirm()).toMatchObject({ kind: "landed", err: null });
   });
 
   it("is read by one call at a time for all who wait for it, each until its own deadline", async (context) => {
-    const { chain, confirm, readLanded, endpoints, transaction } = await start(context, {
+    const { chain, confirm, readLanded, land, endpoints, transaction } = await start(context, {
       endpoints: 1,
     });
     const [node] = endpoints as [Endpoint];
-    node.stopLying();
+    land(0);
     let misses = Infinity;
     node.lie({ getTransaction: (tellTruth) => (misses-- > 0 ? null : tellTruth()) });
     const outcome = (await confirm()) as Landed;
     expect(outcome).toMatchObject({ kind: "landed" });
     misses = 3;
-    node.calls.length = 0;
     const timeouts = [-1, 60_000, 60_001, 60_002];
     const [late, ...others] = await Promise.all(
       timeouts.map((ms) => readLanded(transaction, outcome, ms)),
@@ -398,6 +284,139 @@ describe.concurrent("a transaction whose status an endpoint gets wrong", () => {
     expect(late).toBeUndefined();
     const { blockTime } = chain.landed(transaction.signature)!;
     expect(others).toMatchObject(Array(3).fill({ err: null, blockTime }));
-    expect(node.calls.filter(isMethod("getTransaction"))).toHaveLength(4);
+  });
+});
+
+describe.concurrent("a transaction that can no longer land", () => {
+  it.for([1, 2, 3])("is expired when all endpoints prove it: %i", async (count, context) => {
+    const { chain, confirm } = await start(context, { endpoints: count });
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm()).toEqual(EXPIRED);
+  });
+
+  it("is expired when its bytes are not a transaction", async (context) => {
+    const { chain, confirm } = await start(context);
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm({ base64: "AQID" })).toEqual(EXPIRED);
+  });
+
+  it.for<[string, (second: Endpoint) => unknown]>([
+    ["is down", ({ faults }) => faults.add({ then: "reset" })],
+    ["refuses calls", ({ faults }) => faults.add({ then: { status: 429, body: "" } })],
+    [
+      "cannot search the history",
+      ({ faults }) =>
+        faults.add({ when: isMethod("getSignatureStatuses"), then: { status: 429, body: "" } }),
+    ],
+  ])("is expired soon after its blockhash while one provider %s", async ([, behave], context) => {
+    const { chain, confirm, endpoints, asked } = await start(context);
+    behave(endpoints[1]!);
+    const outcome = confirm();
+    await asked("sendTransaction", 3);
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    const startedAt = performance.now();
+    expect(await outcome).toEqual(EXPIRED);
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+  });
+
+  it("is expired while one provider never answers", async (context) => {
+    const { chain, confirm, endpoints } = await start(context, { rpcTimeoutMs: 2_000 });
+    endpoints[1]!.faults.add({ then: "hang" });
+    chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+    expect(await confirm()).toEqual(EXPIRED);
+  });
+
+  it.for<[string, (second: Endpoint) => unknown]>([
+    [
+      "says that it may land",
+      (second) => {
+        second.lie({ getEpochInfo: (tellTruth) => ({ ...tellTruth(), blockHeight: 1 }) });
+      },
+    ],
+    [
+      "accepts its blockhash",
+      (second) => {
+        second.lie({ isBlockhashValid: (tellTruth) => ({ ...tellTruth(), value: true }) });
+      },
+    ],
+    [
+      "searches a history that ends before its own finalized slot",
+      (second) => {
+        second.lie({
+          getSignatureStatuses(tellTruth) {
+            const { context } = tellTruth();
+            return { context: { slot: Number(context.slot) - 10 }, value: [null] };
+          },
+        });
+      },
+    ],
+  ])(
+    "is not expired while one endpoint %s, but unknown in the end",
+    async ([, behave], context) => {
+      const { chain, confirm, endpoints } = await start(context, { unknownAfterMs: 1_500 });
+      behave(endpoints[1]!);
+      chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
+      expect(await confirm()).toEqual({ kind: "unknown", hosts: [] });
+    },
+  );
+});
+
+describe.concurrent("a transaction of which nothing is certain", () => {
+  it("is unknown when no endpoint has said what became of it for 150 s", async (context) => {
+    const { confirm, endpoints } = await start(context, { unknownAfterMs: 1_000 });
+    const startedAt = performance.now();
+    expect(await confirm()).toEqual({ kind: "unknown", hosts: [] });
+    expect(performance.now() - startedAt).toBeGreaterThan(1_000);
+    expect(callsOf(endpoints[0]!, "sendTransaction")).toBeGreaterThan(0);
+  });
+
+  it("is unknown, with both hosts, while one endpoint returns it and the other proves that it is absent", async (context) => {
+    const { confirm, land, endpoints } = await start(context, { aloneMs: 2_000 });
+    land(0);
+    claimExpiry(endpoints[1]!);
+    const outcome = await confirm();
+    expect(outcome).toEqual({ kind: "unknown", hosts: expect.any(Array) });
+    expect(new Set((outcome as { hosts: readonly string[] }).hosts)).toEqual(
+      new Set(endpoints.map(hostOf)),
+    );
+  });
+
+  it("is unknown, with both hosts, while two endpoints return it with different errors", async (context) => {
+    const { confirm, land, endpoints } = await start(context, { aloneMs: 2_000 });
+    land(0, 1);
+    failTransactions(endpoints[1]!);
+    expect(await confirm()).toEqual({ kind: "unknown", hosts: endpoints.map(hostOf) });
+  });
+
+  it("is landed once endpoints contradict each other no more", async (context) => {
+    const { confirm, land, endpoints } = await start(context, { aloneMs: NEVER_MS });
+    land(0);
+    claimExpiry(endpoints[1]!);
+    const outcome = confirm();
+    await eventually(() => {
+      expect(callsOf(endpoints[1]!, "getEpochInfo")).toBeGreaterThan(3);
+    });
+    land(1);
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+  });
+
+  it("may land while one of three endpoints says that it is absent", async (context) => {
+    const { confirm, land, endpoints, asked } = await start(context, {
+      endpoints: 3,
+      aloneMs: NEVER_MS,
+    });
+    claimExpiry(endpoints[0]!);
+    const outcome = confirm();
+    await asked("getEpochInfo", 4);
+    land(1, 2);
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
+  });
+
+  it("does not expire by a last height that is too low", async (context) => {
+    const { confirm, land, chain, asked } = await start(context);
+    const outcome = confirm({ lastValidBlockHeight: chain.blockHeight("finalized") - 1 });
+    await asked("isBlockhashValid", 3);
+    land(0, 1);
+    expect(await outcome).toMatchObject({ kind: "landed", err: null });
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, it } from "vitest";
 import { CollectError, type CollectFailure } from "../../../src/chain/errors/collect-error.ts";
-import { NoRoomError, RpcError } from "../../../src/chain/rpc/rpc-error.ts";
+import { NoRoomError } from "../../../src/chain/errors/no-room-error.ts";
+import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import {
   toCollectContractError,
   toLookupContractError,
@@ -58,7 +59,7 @@ const CASES: {
     { leftMs: 41_500 },
     {
       message:
-        "The account's last transaction failed on the chain, or moved nothing, although its simulation succeeded, so no new one was sent. Try again in 42 seconds.",
+        "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 42 seconds.",
     },
   ],
   "budget-spent": [
@@ -73,7 +74,7 @@ const CASES: {
     {
       message:
         "Others collected first, each time that this collect tried. Fees may still wait: try again.",
-      hint: "do not agree on its balances",
+      hint: "check the balances",
     },
   ],
   "timed-out": [
@@ -100,8 +101,8 @@ const CASES: {
     { signature: "sig" },
     {
       message:
-        "It is not known whether transaction sig landed; if it did not, it never will. Look it up by its signature. Collecting again never moves the same fees twice.",
-      hint: "do not agree on whether a collect's transaction landed",
+        "It is not known whether transaction sig landed. Look it up by its signature. Collecting again never moves the same fees twice.",
+      hint: "says what became of a collect's transaction",
     },
   ],
   expired: [
@@ -128,7 +129,7 @@ const CASES: {
     {
       message:
         "Transaction sig landed, but its amounts are not certain at the moment. Look it up by its signature.",
-      hint: "do not agree on it",
+      hint: "no endpoint in SOLANA_RPC_URL returns",
     },
   ],
 };

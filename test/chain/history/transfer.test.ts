@@ -3,7 +3,7 @@ import { describe, expect, it } from "vitest";
 import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
 import { toTransfer } from "../../../src/chain/history/transfer.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
-import type { LandedTransaction } from "../../../src/chain/rpc/read-transactions.ts";
+import type { LandedTransaction } from "../../../src/chain/rpc/read-transaction.ts";
 
 const base58 = getBase58Decoder();
 const DISTRIBUTE = base58.decode(Buffer.from("a572670079cef751", "hex"));

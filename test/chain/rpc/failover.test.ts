@@ -1,355 +1,366 @@
-import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createEndpointRanking } from "../../../src/chain/rpc/endpoint-ranking.ts";
-import { createFailover } from "../../../src/chain/rpc/failover.ts";
-import {
-  toEndpoints,
-  type CallEndpoint,
-  type Endpoint,
-} from "../../../src/chain/rpc/rpc-endpoint.ts";
-import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
-import { createLogger } from "../../../src/observability/log.ts";
+import { listTransactions } from "../../../src/chain/history/list-transactions.ts";
+import { readPrice } from "../../../src/chain/units/priority-fee.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { eventually } from "../../support/eventually.ts";
+import { rpcError } from "../../support/rpc-answers.ts";
+import { hold, isMethod } from "../../support/sandbox.ts";
+import { startPlainNodes, type PlainNode } from "../../support/doubles/plain-nodes.ts";
 
-beforeEach(() => {
-  vi.useFakeTimers();
-});
-afterEach(() => {
-  vi.useRealTimers();
-});
+const FIRST = "0 getMultipleAccounts";
+const SECOND = "1 getMultipleAccounts";
+const SLOW_MS = 1_000;
+const LIMITED = { status: 429, body: "" };
 
-const urls = ["http://first", "http://second", "http://third"].map((url) => new URL(url));
-/** The endpoints that were asked for their state without a call. */
-const checked: string[] = [];
-beforeEach(() => {
-  checked.length = 0;
-});
-function newFailover() {
-  const endpoints = toEndpoints(urls);
-  const callEndpoint = (({ host }: Endpoint, method: string) => {
-    if (method === "getGenesisHash") return Promise.resolve("genesis");
-    checked.push(host);
-    return Promise.resolve({ context: { slot: 7 }, value: [null] });
-  }) as CallEndpoint;
-  const ranking = createEndpointRanking({
-    endpoints,
-    callEndpoint,
-    rpcTimeoutMs: 5_000,
-    log: createLogger("silent"),
-  });
-  return createFailover({ endpoints, ranking, rpcTimeoutMs: 5_000 });
+let started: Awaited<ReturnType<typeof startPlainNodes>>;
+let client: ReturnType<typeof started.createClient>;
+let first: PlainNode;
+let second: PlainNode;
+async function start({ fakeTimers = false } = {}): Promise<void> {
+  started = await startPlainNodes(2, { fakeTimers });
+  [first, second] = started.nodes as [PlainNode, PlainNode];
 }
-const down = (host: string) => new RpcError("unreachable", "getSlot", host);
+afterEach(() => started.close());
 
-/**
- * Makes one call; returns the endpoints that were called, those whose calls were aborted, and the
- * answer.
- */
-async function callOnce(
-  failover: ReturnType<typeof newFailover>,
-  behave: (host: string, signal: AbortSignal) => Promise<string>,
-  forMs = 400,
-  isComplete?: (result: string) => boolean,
-) {
-  const called: string[] = [];
-  const aborted: string[] = [];
-  const answer = failover
-    .call((endpoint: Endpoint, signal) => {
-      called.push(endpoint.host);
-      signal.addEventListener("abort", () => aborted.push(endpoint.host));
-      return behave(endpoint.host, signal);
-    }, isComplete)
-    .catch((error: unknown) => error);
-  await vi.advanceTimersByTimeAsync(forMs);
-  return { called, aborted, answer: await answer };
+/** A client that knows the cluster and the state of all endpoints. */
+async function createClient(options: Parameters<typeof started.createClient>[0] = {}) {
+  client = started.createClient(options);
+  await client.readClusters();
+  await started.takeCalls();
 }
+/** Reads an account, and returns the calls, also those in the background. */
+async function read(): Promise<string[]> {
+  await client.getAccounts([["x"]]);
+  return started.takeCalls();
+}
+async function fail(): Promise<string[]> {
+  await expect(client.getAccounts([["x"]])).rejects.toThrow();
+  return started.takeCalls();
+}
+const readAt = (minSlot: number) =>
+  client.readAccounts({
+    ...{ groups: [["x"]], bytes: 0, take: () => "taken" },
+    minSlotOf: () => minSlot,
+  });
+const list = () => listTransactions(client, "x", { before: undefined, limit: 9, minSlot: 0 });
+const simulate = () => client.simulateTransaction("", { addresses: ["x"], minSlot: 0 });
 
-const works = (host: string) => Promise.resolve(`from ${host}`);
-const fails =
-  (...hosts: string[]) =>
-  (host: string) =>
-    hosts.includes(host) ? Promise.reject(down(host)) : works(host);
-const hangs =
-  (...hosts: string[]) =>
-  (host: string) =>
-    hosts.includes(host) ? new Promise<string>(() => undefined) : works(host);
-
-describe("failover between endpoints", () => {
-  it("uses the preferred endpoint while it works", async () => {
-    const failover = newFailover();
-    expect(await callOnce(failover, works)).toMatchObject({
-      called: ["first"],
-      answer: "from first",
-    });
+describe("a failing endpoint", () => {
+  beforeEach(async () => {
+    await start();
+    await createClient();
   });
 
-  it("tries the next endpoint when one fails, and prefers the first again after its backoff", async () => {
-    const failover = newFailover();
-    expect(await callOnce(failover, fails("first"))).toMatchObject({
-      called: ["first", "second"],
-      answer: "from second",
-    });
-    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["second"] });
-    await vi.advanceTimersByTimeAsync(500);
-    expect(await callOnce(failover, works)).toMatchObject({
-      called: ["first"],
-      answer: "from first",
-    });
-  });
-
-  it("backs off longer with each failure in a row, up to half a minute", async () => {
-    const failover = newFailover();
+  it("gets no callers, and is asked again without them after 1, 2, 4 s, up to half a minute", async () => {
+    expect(await read()).toEqual([FIRST]);
+    first.faults.add({ then: "reset" });
+    expect(await read()).toEqual([FIRST, SECOND]);
     const times: number[] = [];
-    const start = performance.now();
-    while (performance.now() - start < 120_000) {
-      const { called } = await callOnce(failover, fails("first"), 100);
-      if (called.includes("first")) times.push(performance.now() - start);
+    for (let seconds = 1; seconds <= 125; seconds++) {
+      started.later(1_000);
+      const calls = await read();
+      expect(calls[0]).toBe(SECOND);
+      if (calls.some((call) => call.startsWith("0"))) times.push(seconds);
     }
-    const backoffs = times.slice(1).map((at, i) => at - times[i]!);
-    expect(backoffs[0]).toBeLessThan(1_000);
-    expect(Math.max(...backoffs)).toBeGreaterThan(25_000);
-    expect(Math.max(...backoffs)).toBeLessThan(31_000);
+    expect(times).toEqual([1, 3, 7, 15, 31, 61, 91, 121]);
   });
 
-  it("also calls the next endpoint when one is slow, uses the first answer and aborts the other calls", async () => {
-    const failover = newFailover();
-    const slow = await callOnce(failover, hangs("first"), 1_000);
-    expect(slow).toEqual({
-      called: ["first", "second"],
-      aborted: ["first", "second"],
-      answer: "from second",
-    });
-    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["second"] });
+  it("has its callers again as soon as it works", async () => {
+    first.faults.add({ then: "reset", times: 1 });
+    expect(await read()).toEqual([FIRST, SECOND]);
+    expect(await read()).toEqual([SECOND]);
+    started.later(1_000);
+    expect(await read()).toEqual([SECOND, "0 state"]);
+    expect(await read()).toEqual([FIRST]);
   });
 
-  it("tries all endpoints twice before it fails", async () => {
-    const failover = newFailover();
-    const { called, answer } = await callOnce(failover, fails("first", "second", "third"));
-    expect(called).toEqual(["first", "second", "third", "first", "second", "third"]);
-    expect(answer).toMatchObject({ failure: "unreachable" });
+  it("that fails again soon waits longer each time", async () => {
+    for (const waitMs of [1_000, 2_000, 4_000, 8_000]) {
+      first.faults.add({ then: "reset", times: 1 });
+      expect(await read()).toEqual([FIRST, SECOND]);
+      started.later(waitMs - 1);
+      expect(await read()).not.toContain("0 state");
+      started.later(1);
+      expect(await read()).toContain("0 state");
+      expect(await read()).toEqual([FIRST]);
+    }
   });
 
-  it("retries nodes that are behind until they catch up", async () => {
-    const behind = new RpcError("error", "getSlot", "first", { code: -32016 });
-    let called = 0;
-    const answer = await newFailover().call(({ host }) =>
-      ++called < 12 ? Promise.reject(behind) : works(host),
-    );
-    expect([called, answer]).toEqual([12, expect.stringContaining("from")]);
+  it("fails once if many calls fail at a time", async () => {
+    first.faults.add({ then: "reset", times: 20 });
+    await Promise.all(Array.from({ length: 20 }, () => client.getAccounts([["x"]])));
+    await started.takeCalls();
+    started.later(1_000);
+    expect(await read()).toEqual([SECOND, "0 state"]);
+  });
+});
+
+describe("a call that only some endpoints serve moves no others", () => {
+  beforeEach(async () => {
+    await start();
+    await createClient();
   });
 
-  it.each([-32700, -32002, -32015, -32601, -32602])(
-    "takes no error of one endpoint as final: %i",
-    async (code) => {
-      const error = new RpcError("error", "getSlot", "first", { code });
-      const { called, answer } = await callOnce(newFailover(), (host) =>
-        host === "first" ? Promise.reject(error) : works(host),
-      );
-      expect([called, answer]).toEqual([["first", "second"], "from second"]);
+  it.each(["getSignaturesForAddress", "getTransaction"])(
+    "a node without history: %s",
+    async (method) => {
+      const call = () =>
+        method === "getTransaction" ? client.readTransaction("x", () => true) : list();
+      first.faults.add({ when: isMethod(method), then: rpcError({ code: -32011 }) });
+      await call();
+      expect(await started.takeCalls()).toEqual([`0 ${method}`, `1 ${method}`]);
+      await call();
+      expect(await started.takeCalls()).toEqual([`1 ${method}`]);
+      expect(await read()).toEqual([FIRST]);
+      // Histories have no other sign that it works.
+      started.later(1_000);
+      await call();
+      expect(await started.takeCalls()).toContain(`0 ${method}`);
     },
   );
 
-  it("counts calls that fail at the same moment as one failure", async () => {
-    const failover = newFailover();
-    await Promise.all(Array.from({ length: 20 }, () => callOnce(failover, fails("first"), 0)));
-    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["second"] });
-    await vi.advanceTimersByTimeAsync(500);
-    expect(await callOnce(failover, works)).toMatchObject({ called: ["first"] });
+  it("a transaction of a version that the node does not return", async () => {
+    first.faults.add({ when: isMethod("getTransaction"), then: rpcError({ code: -32015 }) });
+    for (let i = 0; i < 2; i++) {
+      await client.readTransaction("x", () => true);
+      expect(await started.takeCalls()).toEqual(["0 getTransaction", "1 getTransaction"]);
+      expect(await read()).toEqual([FIRST]);
+    }
   });
+
+  it.each([-32602, -32015])("a refused transaction: %i", async (code) => {
+    first.faults.add({ when: isMethod("simulateTransaction"), then: rpcError({ code }) });
+    for (let i = 0; i < 2; i++) {
+      await simulate();
+      expect(await started.takeCalls()).toEqual(["0 simulateTransaction", "1 simulateTransaction"]);
+      expect(await read()).toEqual([FIRST]);
+    }
+    expect(client.problems()).toEqual([expect.stringContaining("refuses a transaction")]);
+  });
+
+  it("a missing method", async () => {
+    const method = "getRecentPrioritizationFees";
+    first.faults.add({ when: isMethod(method), then: rpcError({ code: -32601 }) });
+    for (let i = 0; i < 2; i++) {
+      await readPrice(client, ["x"]);
+      expect(await started.takeCalls()).toEqual([`0 ${method}`, `1 ${method}`]);
+      expect(await read()).toEqual([FIRST]);
+    }
+  });
+
+  it.each([-32011, -32015, -32601])(
+    "is made once at each endpoint if none serves it: %i",
+    async (code) => {
+      for (const { faults } of started.nodes)
+        faults.add({ when: isMethod("getTransaction"), then: rpcError({ code }) });
+      await expect(client.readTransaction("x", () => true)).rejects.toMatchObject({ code });
+      expect(await started.takeCalls()).toEqual(["0 getTransaction", "1 getTransaction"]);
+    },
+  );
 });
 
-describe("an incomplete result", () => {
-  /** Complete only from the third endpoint. */
-  const isComplete = (result: string) => result === "from third";
-
-  it("is not a failure: the call goes on to the next endpoints", async () => {
-    const failover = newFailover();
-    const { called, answer } = await callOnce(failover, works, 0, isComplete);
-    expect([called, answer]).toEqual([["first", "second", "third"], "from third"]);
-    expect(await callOnce(failover, works, 0)).toMatchObject({ called: ["first"] });
+describe("an endpoint that is slow", () => {
+  beforeEach(async () => {
+    await start({ fakeTimers: true });
+    await createClient({ rpcTimeoutMs: 10 * SLOW_MS });
   });
-
-  it("is the result when no endpoint has a complete one, each of them asked once", async () => {
-    const { called, answer } = await callOnce(newFailover(), works, 400, () => false);
-    expect([called, answer]).toEqual([["first", "second", "third"], "from third"]);
-  });
-
-  it("is the result when the other endpoints fail", async () => {
-    const failover = newFailover();
-    expect((await callOnce(failover, fails("second", "third"), 0, isComplete)).answer).toBe(
-      "from first",
-    );
-    const { called } = await callOnce(failover, works, 0, isComplete);
-    // The others back off.
-    expect(called).toEqual(["first"]);
-  });
-
-  it("does not wait for an endpoint that is slow", async () => {
-    const failover = newFailover();
-    const { called, aborted, answer } = await callOnce(
-      failover,
-      hangs("first", "third"),
-      2_100,
-      isComplete,
-    );
-    expect([called, answer]).toEqual([["first", "second", "third"], "from second"]);
-    expect(aborted).toContain("first");
-    expect(await callOnce(failover, works, 0, isComplete)).toMatchObject({ called: ["second"] });
-  });
-});
-
-describe("endpoints' slots", () => {
-  it("are read of the endpoints that calls do not ask, after a call, once they have been silent for 2 s", async () => {
-    const failover = newFailover();
-    await vi.advanceTimersByTimeAsync(1_000);
-    await callOnce(failover, works);
-    expect(checked).toEqual([]);
-    await vi.advanceTimersByTimeAsync(1_000);
-    await callOnce(failover, works);
-    // Here calls themselves show no state.
-    expect(checked).toEqual(["first", "second", "third"]);
-    await vi.advanceTimersByTimeAsync(60_000);
-    expect(checked).toHaveLength(3);
-  });
-
-  it("do not make an endpoint back off, and the first retry for them does not wait", async () => {
-    const failover = newFailover();
-    let calls = 0;
-    const unsupported = (host: string) =>
-      ++calls <= 3 ? Promise.reject(new RpcError("slot", "getSlot", host)) : works(host);
-    expect(await callOnce(failover, unsupported, 0)).toMatchObject({ answer: "from first" });
-    expect((await callOnce(failover, works)).called).toEqual(["first"]);
-  });
-
-  it("that are too old are waited for until the timeout, also when other endpoints fail", async () => {
-    const failover = newFailover();
-    const behave = (host: string) =>
-      Promise.reject(host === "first" ? new RpcError("slot", "getSlot", host) : down(host));
-    const answer = callOnce(failover, behave, 0);
-    let isOver = false;
-    void answer.then(() => (isOver = true));
-    await vi.advanceTimersByTimeAsync(4_999);
-    expect(isOver).toBe(false);
-    await vi.advanceTimersByTimeAsync(1_000);
-    expect((await answer).answer).toMatchObject({ failure: "slot" });
-  });
-});
-
-describe("an incomplete result of a call with a transaction", () => {
-  const call = (
-    failover: ReturnType<typeof newFailover>,
-    behave: (host: string) => Promise<string>,
-  ) =>
-    failover.callWithTransaction(
-      "simulateTransaction",
-      ({ host }) => behave(host),
-      (result) => result === "complete",
-    );
-
-  it("waits for the answer of a slow endpoint", async () => {
-    const answer = call(newFailover(), (host) =>
-      host === "first"
-        ? Promise.resolve("incomplete")
-        : new Promise<string>((resolve) => setTimeout(resolve, 4_000, "complete")),
-    );
-    await vi.advanceTimersByTimeAsync(4_000);
-    expect(await answer).toBe("complete");
-  });
-
-  it("waits for the answer of a slow endpoint after another one was behind", async () => {
-    const failover = newFailover();
-    const answer = call(failover, (host) => {
-      if (host === "first") return Promise.resolve("incomplete");
-      if (host === "second") return Promise.reject(new RpcError("slot", "getSlot", host));
-      return new Promise<string>((resolve) => setTimeout(resolve, 4_000, "complete"));
+  const isCalled = (...calls: string[]) =>
+    eventually(() => {
+      expect(started.calls).toEqual(calls);
     });
-    await vi.advanceTimersByTimeAsync(4_000);
-    expect(await answer).toBe("complete");
+
+  it("is passed over, and gets no callers until it is fast", async () => {
+    const release = hold(first);
+    const answer = client.getAccounts([["x"]]);
+    await isCalled(FIRST);
+    started.later(SLOW_MS - 1);
+    await isCalled(FIRST);
+    started.later(1);
+    await answer;
+    expect(await started.takeCalls()).toEqual([FIRST, SECOND]);
+    expect(await read()).toEqual([SECOND]);
+
+    started.later(1_000);
+    await client.getAccounts([["x"]]);
+    await isCalled(SECOND, "0 state");
+    started.later(SLOW_MS);
+    expect(await started.takeCalls()).toEqual([SECOND, "0 state"]);
+    expect(await read()).toEqual([SECOND]);
+
+    release();
+    started.later(2_000);
+    expect(await read()).toEqual([SECOND, "0 state"]);
+    expect(await read()).toEqual([FIRST]);
   });
 
-  /** Lets the time pass until an answer comes. Waits between tries are real: they pass slower. */
-  async function settle(answer: Promise<string>): Promise<string> {
-    const over = answer.then(() => true);
-    while (!(await Promise.race([over, sleep(50, false)]))) await vi.advanceTimersByTimeAsync(100);
-    return answer;
-  }
+  it("answers calls nevertheless if the other one is slower", async () => {
+    const [, releaseOther] = [hold(first), hold(second)];
+    const answer = client.getAccounts([["x"]]);
+    await isCalled(FIRST);
+    started.later(SLOW_MS);
+    await isCalled(FIRST, SECOND);
+    started.later(5 * SLOW_MS);
+    releaseOther();
+    await answer;
+  });
 
-  it("is compared with an endpoint that has failed twice, some seconds apart", async () => {
-    const failover = newFailover();
-    const failing = (host: string) =>
-      host === "first" ? Promise.reject(down(host)) : Promise.resolve("complete");
-    expect(await call(failover, failing)).toBe("complete");
-    await vi.advanceTimersByTimeAsync(5_000);
-    let calls = 0;
-    const answer = call(failover, (host) => {
-      if (host !== "first") return Promise.resolve("incomplete");
-      return ++calls === 1 ? Promise.reject(down(host)) : Promise.resolve("complete");
+  it("ends calls at the timeout", async () => {
+    const releases = [hold(first), hold(second)];
+    const answer = expect(client.getAccounts([["x"]])).rejects.toMatchObject({
+      failure: "timeout",
     });
-    expect(await settle(answer)).toBe("complete");
+    await isCalled(FIRST);
+    started.later(SLOW_MS);
+    await isCalled(FIRST, SECOND);
+    started.later(9 * SLOW_MS);
+    await answer;
+    for (const release of releases) release();
+  });
+});
+
+describe("a single endpoint", () => {
+  beforeEach(async () => {
+    await start();
+    await createClient({ urls: [first.url] });
   });
 
-  it("counts alone at once while the others' method is down, although calls are rare", async () => {
-    const failover = newFailover();
-    const behave = (host: string) =>
-      host === "first" ? Promise.resolve("incomplete") : Promise.reject(down(host));
-    expect(await settle(call(failover, behave))).toBe("incomplete");
-    await vi.advanceTimersByTimeAsync(20_000);
-    await callOnce(failover, works);
-    const answer = call(failover, behave);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(await answer).toBe("incomplete");
+  it("that fails half its calls answers all, and calls are not made in vain", async () => {
+    let calls = 0;
+    // Half of them, and up to five in a row.
+    const fails = () => [0, 1, 2, 3, 4, 7, 9, 10].includes(calls++ % 16);
+    first.faults.add({ when: fails, then: LIMITED });
+    for (let i = 0; i < 32; i++) await read();
+    expect(calls).toBe(64);
   });
 
-  it("counts alone after the others were silent until the timeout", async () => {
-    const answer = newFailover().callWithTransaction(
-      "simulateTransaction",
-      ({ host }, signal) =>
-        host === "first"
-          ? Promise.resolve("incomplete")
-          : new Promise<string>((_, reject) => {
-              signal.addEventListener("abort", () => {
-                reject(down(host));
-              });
-            }),
-      (result) => result === "complete",
-    );
-    await vi.advanceTimersByTimeAsync(5_000);
-    expect(await answer).toBe("incomplete");
+  it("fails calls after some tries, and soon once it has been down for 3 s", async () => {
+    first.faults.add({ then: "reset" });
+    expect(await fail()).toEqual(Array(8).fill(FIRST));
+    started.later(3_000);
+    expect(await fail()).toHaveLength(8);
+    started.later(1);
+    expect(await fail()).toEqual([FIRST, FIRST]);
+    first.faults.clear();
+    expect(await read()).toEqual([FIRST]);
+  });
+});
+
+describe("Retry-After", () => {
+  const limit = (seconds: number | string, node = first) =>
+    node.faults.add({
+      then: { ...LIMITED, headers: { "retry-after": String(seconds) } },
+      times: 1,
+    });
+  beforeEach(() => start());
+
+  it("is waited for by calls that have the time", async () => {
+    await createClient({ urls: [first.url] });
+    limit(1);
+    const answer = client.getAccounts([["x"]]);
+    await eventually(() => {
+      expect(started.calls).toEqual([FIRST]);
+    });
+    await started.settle();
+    // The client's clock stands still, but its waits pass.
+    started.later(1_000);
+    await answer;
+    expect(await started.takeCalls()).toEqual([FIRST, FIRST]);
   });
 
-  it("goes on to the third endpoint when the second has failed for some seconds", async () => {
-    const failover = newFailover();
-    const behave = (third: string) => (host: string) =>
-      host === "second"
-        ? Promise.reject(down(host))
-        : Promise.resolve(host === "third" ? third : "incomplete");
-    expect(await settle(call(failover, behave("incomplete")))).toBe("incomplete");
-    expect(await settle(call(failover, behave("complete")))).toBe("complete");
+  it("fails calls at once that do not have it, for half a minute at most", async () => {
+    await createClient({ urls: [first.url], rpcTimeoutMs: 20_000 });
+    limit(3_600);
+    expect(await fail()).toEqual([FIRST]);
+    started.later(9_999);
+    expect(await fail()).toEqual([]);
+    started.later(20_001);
+    expect(await read()).toEqual([FIRST]);
   });
 
-  it("waits only briefly for endpoints that are slow and down", async () => {
-    const failover = newFailover();
-    const behave = (host: string) =>
-      host === "first" ? Promise.resolve("incomplete") : Promise.reject(down(host));
-    expect(await settle(call(failover, behave))).toBe("incomplete");
-    const answer = call(failover, (host) =>
-      host === "first" ? Promise.resolve("incomplete") : new Promise(() => undefined),
-    );
-    // A fifth of the timeout for each.
-    await vi.advanceTimersByTimeAsync(2_000);
-    expect(await answer).toBe("incomplete");
-    const nextAnswer = call(failover, behave);
-    await vi.advanceTimersByTimeAsync(0);
-    expect(await nextAnswer).toBe("incomplete");
+  it.each(["0", "-1", "soon", "Wed, 21 Oct 2026 07:28:00 GMT"])(
+    "does not count: %s",
+    async (text) => {
+      await createClient({ urls: [first.url] });
+      limit(text);
+      expect(await read()).toEqual([FIRST, FIRST]);
+    },
+  );
+
+  it("of one endpoint sends calls to the other one", async () => {
+    await createClient();
+    limit(10);
+    expect(await read()).toEqual([FIRST, SECOND]);
+    started.later(5_000);
+    expect((await read()).filter((call) => call === FIRST)).toEqual([]);
   });
 
-  it("is compared with an endpoint that has just failed", async () => {
-    const failover = newFailover();
-    await callOnce(failover, (host) =>
-      host === "third" ? Promise.resolve("found") : Promise.reject(down(host)),
-    );
-    const answer = call(failover, (host) =>
-      Promise.resolve(host === "third" ? "incomplete" : "complete"),
-    );
-    expect(await answer).toBe("complete");
+  it("does not count for sends and outcomes", async () => {
+    await createClient({ urls: [first.url], rpcTimeoutMs: 20_000 });
+    limit(30);
+    await fail();
+    limit(30);
+    await client.sendTransaction("").catch(() => undefined);
+    await client.sendTransaction("");
+    limit(30);
+    await client.getStatuses(["x"]);
+    expect(await started.takeCalls()).toEqual([
+      ...["0 sendTransaction", "0 sendTransaction"],
+      ...["0 getSignatureStatuses", "0 getSignatureStatuses"],
+    ]);
+  });
+});
+
+describe("an endpoint that has not reached the wanted slot", () => {
+  beforeEach(async () => {
+    await start();
+    await createClient();
+  });
+
+  it("is followed by the next one at once, and does not fail", async () => {
+    second.state.slot += 20;
+    await readAt(10_010);
+    expect(await started.takeCalls()).toEqual([FIRST, SECOND]);
+    expect(await read()).toEqual([FIRST]);
+    expect(client.problems()).toEqual([]);
+  });
+
+  it("is not asked if that is known", async () => {
+    second.state.slot += 20;
+    await readAt(10_020);
+    await read();
+    await started.takeCalls();
+    await readAt(10_020);
+    expect(await started.takeCalls()).toEqual([SECOND]);
+    await readAt(10_000);
+    expect(await started.takeCalls()).toEqual([FIRST]);
+  });
+
+  it("is waited for as long as the call has time", async () => {
+    let calls = 0;
+    for (const { faults, state } of started.nodes)
+      faults.add({
+        when() {
+          if (++calls === 6) state.slot += 20;
+          return false;
+        },
+      });
+    await readAt(10_010);
+    expect(calls).toBeGreaterThanOrEqual(6);
+  });
+
+  it("fails the call in time, although others fail", async () => {
+    await createClient({ rpcTimeoutMs: 1_000 });
+    second.faults.add({ then: "reset" });
+    await expect(readAt(10_010)).rejects.toMatchObject({ code: -32016 });
+  });
+
+  it("is not believed if it answers nevertheless", async () => {
+    const ignores = ({ params }: { params: readonly unknown[] }) => {
+      delete (params[1] as { minContextSlot?: number }).minContextSlot;
+      return false;
+    };
+    first.faults.add({ when: ignores });
+    second.state.slot += 20;
+    await readAt(10_010);
+    expect(await started.takeCalls()).toEqual([FIRST, SECOND]);
   });
 });

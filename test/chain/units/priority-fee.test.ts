@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { NoRoomError } from "../../../src/chain/rpc/rpc-error.ts";
+import { NoRoomError } from "../../../src/chain/errors/no-room-error.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import {
   priorityFee,
@@ -8,9 +8,11 @@ import {
 } from "../../../src/chain/units/priority-fee.ts";
 
 const choose = async (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
-  const getRecentPrices = () =>
-    recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(recentPrices);
-  const price = await readPrice({ getRecentPrices }, []);
+  const fees = recentPrices instanceof Error ? [] : recentPrices;
+  const answer = fees.map((prioritizationFee, slot) => ({ slot, prioritizationFee }));
+  const call = () =>
+    recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(answer);
+  const price = await readPrice({ call, callEndpoint: call } as never, []);
   return toAffordablePrice(price, unitLimit, toLamports(maxFee));
 };
 

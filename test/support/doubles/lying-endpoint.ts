@@ -8,16 +8,9 @@ import {
 } from "../../../src/sandbox/rpc/json-rpc.ts";
 import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
 import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
-import { CLOCK_BYTES } from "../../../src/chain/slots/clock.ts";
+import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/primitives/clock.ts";
 import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
-
-/** The places of one of three endpoints. */
-export const POSITIONS = [
-  { position: "preferred", index: 0 },
-  { position: "second", index: 1 },
-  { position: "last", index: 2 },
-];
 
 /** Answers a call; `tellTruth` handles it and returns the true result, which the lie may change. */
 type Lie = (tellTruth: () => any, params: any[]) => unknown;
@@ -52,10 +45,6 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
       });
       methods = { ...methods, ...Object.fromEntries(lying) };
     },
-    /** Answers with other methods from now on. */
-    become(toMethods: (honest: Methods) => Methods): void {
-      methods = toMethods(honest);
-    },
     /** Answers truthfully again. */
     stopLying(): void {
       methods = honest;
@@ -63,26 +52,64 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
   };
 }
 
-/** Simulations in which the fee payer pays `lamports` more than it does. */
-export const dearerBy = (lamports: number): Readonly<Record<string, Lie>> => ({
-  simulateTransaction(tellTruth) {
-    const { context, value } = tellTruth();
-    const [payer, ...others] = value.preBalances;
-    return { context, value: { ...value, preBalances: [Number(payer) + lamports, ...others] } };
-  },
-});
-
 /** For a {@link Lie}: fails the call with a JSON-RPC error. */
 export function refuse(code: number): never {
   throw new JsonRpcError(code, "refused");
 }
 
 /** The clock's account, as a read returns it, this much earlier. */
-export function earlierClock(account: any, bySeconds: number): unknown {
+function earlierClock(account: any, bySeconds: number): unknown {
   const data = Buffer.from(account.data[0], "base64");
   const offset = CLOCK_BYTES - 8;
   data.writeBigInt64LE(data.readBigInt64LE(offset) - BigInt(bySeconds), offset);
   return { ...account, data: [data.toString("base64"), "base64"] };
+}
+
+const SLOT_SECONDS = 0.2;
+
+/**
+ * The answers of a node that is this many slots behind. `toOlder` returns an account as it was then.
+ */
+export function behindBy(
+  slots: number,
+  toOlder: (account: any, address: string) => unknown = (account) => account,
+): Readonly<Record<string, Lie>> {
+  const older: Lie = (tellTruth, params) => {
+    const { context, value } = tellTruth();
+    const slot = Number(context.slot) - slots;
+    if ((params.at(-1)?.minContextSlot ?? 0) > slot)
+      throw new JsonRpcError(-32016, "too new", { contextSlot: slot });
+    return { context: { slot }, value };
+  };
+  return {
+    getSlot: (tellTruth) => tellTruth() - slots,
+    getEpochInfo(tellTruth) {
+      const info = tellTruth();
+      const [blockHeight, absoluteSlot] = [info.blockHeight - slots, info.absoluteSlot - slots];
+      return { ...info, blockHeight, absoluteSlot };
+    },
+    getMultipleAccounts(tellTruth, params) {
+      const { context, value } = older(tellTruth, params) as any;
+      const accounts = value.map((account: any, i: number) => {
+        const address = params[0][i];
+        if (address === CLOCK_SYSVAR) return earlierClock(account, slots * SLOT_SECONDS);
+        return address === RENT_SYSVAR ? account : toOlder(account, address);
+      });
+      return { context, value: accounts };
+    },
+    simulateTransaction: older,
+    getLatestBlockhash: older,
+    isBlockhashValid: (tellTruth, params) => ({
+      ...(older(tellTruth, params) as object),
+      value: false,
+    }),
+    getTransaction: () => null,
+    getSignatureStatuses(tellTruth, params) {
+      const { context, value } = older(tellTruth, params) as any;
+      return { context, value: value.map(() => null) };
+    },
+    getSignaturesForAddress: () => [],
+  };
 }
 
 /** The lies of a node of another cluster, where all accounts but the rent sysvar are empty. */

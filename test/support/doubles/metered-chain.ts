@@ -1,5 +1,5 @@
 import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
-import { CLOCK_SYSVAR } from "../../../src/chain/slots/clock.ts";
+import { CLOCK_SYSVAR } from "../../../src/chain/primitives/clock.ts";
 import type { CallUpstream } from "../../../src/upstream/http.ts";
 
 const SLOT_MS = 200;

@@ -1,0 +1,193 @@
+import { expect, it } from "vitest";
+import { atOnce } from "../support/client.ts";
+import { OTHER_CLUSTER, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
+import { isMethod, isOwnCall } from "../support/sandbox.ts";
+import { createSkipTime } from "../support/skip-time.ts";
+import type { World } from "../support/world.ts";
+
+/** More than an answer's slot may differ from where its endpoint can be. */
+const JUMP = 5_000;
+
+let world: World;
+let first: LyingEndpoint;
+let second: LyingEndpoint;
+async function start(count: 1 | 2 = 2): Promise<void> {
+  const started = await startWithLyingEndpoints(count);
+  world = started.world;
+  [first, second] = started.endpoints;
+}
+const hostOf = ({ url }: LyingEndpoint) => new URL(url).host;
+const errorsAbout = (endpoint: LyingEndpoint) =>
+  world.logLines.filter(
+    (line) => line.includes('"level":50') && line.includes(`"host":"${hostOf(endpoint)}"`),
+  );
+const vaultOf = async (handle = "creator"): Promise<unknown> =>
+  (await world.lookup(handle)).body.balance?.vault;
+const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
+const isAsked = ({ calls }: LyingEndpoint) => calls.some(isOwnCall);
+const checksOf = ({ calls }: LyingEndpoint) => calls.filter(isMethod("getGenesisHash")).length;
+
+it("an endpoint on another cluster is asked for nothing else, not even as the last resort, and logged once", async () => {
+  await start();
+  second.lie(OTHER_CLUSTER);
+  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+  const lift = first.faults.add({ then: "reset" });
+  expect(await vaultOf("artist001")).toBeUndefined();
+  expect(await collect("artist002")).toMatchObject({ error: "COLLECT_FAILED" });
+  lift();
+  expect(await vaultOf("artist001")).not.toBe("0.0000");
+  expect(isAsked(second)).toBe(false);
+  expect(errorsAbout(second)).toEqual([expect.stringContaining("is on another cluster")]);
+  expect(errorsAbout(first)).toEqual([]);
+  const { body } = await world.request("/readyz");
+  expect(body.warnings.join()).toContain(`${hostOf(second)}: a chain endpoint is on another`);
+});
+
+it("the preferred endpoint's cluster is right, although the other one answers first", async () => {
+  await start();
+  second.lie({ ...OTHER_CLUSTER, getGenesisHash: () => "another" });
+  const lift = first.faults.add({ then: "reset" });
+  await world.gateway.start();
+  const skip = createSkipTime();
+  lift();
+  skip(30_000);
+  await expect.poll(() => vaultOf()).toBe("3.1000");
+  second.calls.length = 0;
+  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+  expect(isAsked(second)).toBe(false);
+  expect(errorsAbout(second)).toHaveLength(1);
+  expect(errorsAbout(first)).toEqual([]);
+});
+
+it("an endpoint on another cluster is asked for its cluster again each minute, and used once it is right", async () => {
+  await start();
+  second.lie(OTHER_CLUSTER);
+  await world.gateway.start();
+  const skip = createSkipTime();
+  second.calls.length = 0;
+  for (let seconds = 0; seconds < 50; seconds += 10) {
+    skip(10_000);
+    await vaultOf();
+  }
+  expect(second.calls).toEqual([]);
+  second.stopLying();
+  skip(11_000);
+  await vaultOf();
+  await expect.poll(() => checksOf(second)).toBe(1);
+  first.faults.add({ then: "reset" });
+  await expect.poll(() => vaultOf()).toBe("3.1000");
+});
+
+it("the only endpoint is never judged", async () => {
+  await start(1);
+  await world.gateway.start();
+  first.lie({ getGenesisHash: () => "another" });
+  world.sandbox.chain.advanceSlots(JUMP);
+  expect(await vaultOf()).toBe("3.1000");
+  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+});
+
+it("an endpoint that comes back on another cluster after an outage of a minute is not used", async () => {
+  await start();
+  await world.gateway.start();
+  const skip = createSkipTime();
+  const lift = first.faults.add({ then: "reset" });
+  for (let seconds = 0; seconds <= 90; seconds += 30) {
+    expect(await vaultOf()).toBe("3.1000");
+    await expect.poll(() => isAskedAgain()).toBe(true);
+    // The failure is known before the clock goes on: all servers run in this event loop.
+    for (let round = 0; round < 5; round++) await world.request("/livez");
+    skip(31_000);
+  }
+  first.lie(OTHER_CLUSTER);
+  lift();
+  await expect
+    .poll(async () => {
+      expect(await vaultOf()).toBe("3.1000");
+      return errorsAbout(first).length;
+    })
+    .toBe(1);
+  first.calls.length = 0;
+  expect(await vaultOf()).toBe("3.1000");
+  expect(isAsked(first)).toBe(false);
+});
+/** Whether the first endpoint has been called since the last time. */
+const isAskedAgain = () => first.calls.splice(0).length > 0;
+
+/** What an endpoint answers after it has moved to another cluster, which is ahead. */
+function moved(): Parameters<LyingEndpoint["lie"]>[0] {
+  const { getMultipleAccounts, ...others } = OTHER_CLUSTER;
+  return {
+    ...others,
+    getMultipleAccounts(tellTruth, params) {
+      const { context, value } = getMultipleAccounts!(tellTruth, params) as any;
+      return { context: { slot: Number(context.slot) + JUMP }, value };
+    },
+  };
+}
+
+it.each([
+  ["whose genesis hash is the same, is used", false],
+  ["whose genesis hash is another, is not", true],
+])("an answer whose slot jumps, of an endpoint %s", async (_, isOther) => {
+  await start();
+  await world.gateway.start();
+  expect(await vaultOf()).toBe("3.1000");
+  const before = checksOf(first);
+  if (isOther) first.lie(moved());
+  else world.sandbox.chain.advanceSlots(JUMP);
+  expect(await vaultOf()).toBe("3.1000");
+  expect(checksOf(first)).toBe(before + 1);
+  expect(errorsAbout(first)).toHaveLength(isOther ? 1 : 0);
+});
+
+it("concurrent lookups share one check of each endpoint", async () => {
+  await start();
+  const handles = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 100);
+  const answers = await atOnce(100, (i) => world.lookup(handles[i]!.handle));
+  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
+  expect([checksOf(first), checksOf(second)]).toEqual([1, 1]);
+});
+
+it("the start reports each endpoint, with its cluster or that it does not answer", async () => {
+  await start();
+  second.lie(OTHER_CLUSTER);
+  await world.gateway.start();
+  expect(world.logLines.join("")).toContain(
+    `SOLANA_RPC_URL: ${hostOf(first)} is on a private cluster`,
+  );
+  expect(world.logLines.join("")).toMatch(
+    new RegExp(`"level":40[^\n]*SOLANA_RPC_URL: ${hostOf(second)} is on devnet, the others on`),
+  );
+  second.faults.add({ then: "reset" });
+  await world.gateway.start();
+  expect(world.logLines.join("")).toMatch(
+    new RegExp(`SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`),
+  );
+});
+
+it("an empty history of an endpoint that has moved to another cluster does not count", async () => {
+  await start();
+  await world.gateway.start();
+  const { address, id } = world.account("artist001");
+  const { chain } = world.sandbox;
+  const signature = chain.transfer(address, 1_000_000_000n);
+  chain.advanceSlots(1);
+  first.lie({
+    ...moved(),
+    getSignaturesForAddress: () => [],
+    getTransaction: () => null,
+  });
+  const query =
+    "query ($id: String!) { walletById(socialId: $id) { history { nodes { signature } } } }";
+  const read = async () => {
+    const { body } = await world.graphql(query, { id });
+    return body.data.walletById.history?.nodes;
+  };
+  const lift = second.faults.add({ times: 1, then: { status: 503, body: "" } });
+  expect(await read()).toEqual([{ signature }]);
+  lift();
+  expect(await read()).toEqual([{ signature }]);
+  expect(errorsAbout(first)).toHaveLength(1);
+});
