@@ -16,8 +16,8 @@ base_url=$1
 handle=${2:-creator}
 mints=("${@:3}")
 
-# Sends a request and sets $status and $body. A response with Retry-After means that nothing was done: retries
-# after that many seconds, but waits at most a minute in total.
+# Sends a request and sets $status and $body. A 429 or 503 means that nothing was done: retries after the seconds
+# in Retry-After, but waits at most a minute in total.
 request() {
   local answer seconds waited=0
   while true; do
@@ -25,7 +25,7 @@ request() {
     answer=$(curl -sS --max-time 90 -w '\n%{http_code} %header{retry-after}' "$@") || return 0
     body=${answer%$'\n'*}
     read -r status seconds <<<"${answer##*$'\n'}"
-    [[ $seconds =~ ^[0-9]+$ ]] && ((waited + seconds <= 60)) || return 0
+    [[ $status =~ ^(429|503)$ && $seconds =~ ^[0-9]+$ ]] && ((waited + seconds <= 60)) || return 0
     echo "HTTP $status $(field error): retrying in $seconds s"
     sleep "$seconds"
     waited=$((waited + seconds))

@@ -99,8 +99,8 @@ function post(body: object): RequestInit {
 }
 
 /**
- * Sends a request and parses the JSON. A response with Retry-After (RATE_LIMITED, SERVICE_BUSY,
- * SOCIAL_RATE_LIMITED) means that nothing was done: waits and retries, unless the wait is too long.
+ * Sends a request and parses the JSON. A 429 or 503 means that nothing was done: waits for the
+ * seconds in Retry-After and retries, unless the wait is too long.
  */
 async function request<Body extends object>(
   url: string,
@@ -112,7 +112,8 @@ async function request<Body extends object>(
       const answer = (await response.json()) as Body | Failure;
       if (!response.ok && !("error" in answer)) throw new Error(`HTTP ${response.status}`);
       const seconds = Number(response.headers.get("retry-after") ?? NaN);
-      if (!(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
+      const isRefused = response.status === 429 || response.status === 503;
+      if (!isRefused || !(waited + seconds <= MAX_WAIT_SECONDS)) return answer;
       console.log(
         `${"error" in answer ? answer.error : response.status}: retrying in ${seconds} s`,
       );

@@ -11,7 +11,7 @@ import { initGraphQLTada, type TadaDocumentNode } from "gql.tada";
 import { print } from "graphql";
 import { fetchWithRetry } from "./clients/failures.ts";
 import type { introspection } from "./graphql/schema.d.ts";
-import { createLedger } from "./ledger.ts";
+import { createLedger, type Collected } from "./ledger.ts";
 
 const graphql = initGraphQLTada<{ introspection: introspection; scalars: { Lamports: string } }>();
 
@@ -39,7 +39,7 @@ const Collect = graphql(`
       collectedLamports
       txSignature
       message
-      lastCollect {
+      lastCollects {
         collectedLamports
         txSignature
       }
@@ -57,7 +57,7 @@ const FINAL_CODES = ["SOCIAL_NOT_FOUND", "INVALID_HANDLE"];
 interface Failure {
   message: string;
   path?: (string | number)[];
-  extensions: { code: string };
+  extensions: { code: string; lastCollects?: Collected[] };
 }
 
 const [baseUrl, file, leastSol = "0.1", rounds = "Infinity"] = process.argv.slice(2);
@@ -104,12 +104,15 @@ for (let round = 1; round <= Number(rounds); round++) {
     const { data, errors } = await run(Collect, { collects });
     some.forEach(({ handle, socialId }, i) => {
       const result = data?.collectMany[i];
-      // Collecting again is safe. If the transaction landed, the next result has it as lastCollect.
+      const failure = failureAt(errors, i);
+      // Collecting again is safe. If the transaction landed, the next answer has it in lastCollects.
       if (result) {
         uncertainIds.delete(socialId);
-        ledger.record(socialId, result.lastCollect ?? result);
+        ledger.record(socialId, result);
       } else uncertainIds.add(socialId);
-      const problem = result ? result.message : failureAt(errors, i)?.message;
+      for (const each of (result ?? failure?.extensions)?.lastCollects ?? [])
+        ledger.record(socialId, each);
+      const problem = result ? result.message : failure?.message;
       console.log(
         result?.success
           ? `${handle}: collected ${result.collected} SOL: ${result.txSignature}`

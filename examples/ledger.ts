@@ -12,7 +12,7 @@ export interface Collected {
 export function createLedger() {
   const parts = new Map<string, bigint>();
   return {
-    /** Records a result for an account, or the `lastCollect` of one that collected nothing. */
+    /** Records a result for an account, or one of its `lastCollects`. */
     record(socialId: string, { txSignature, collectedLamports }: Collected): void {
       if (txSignature === null) return;
       const key = `${socialId} ${txSignature}`;

@@ -3,6 +3,8 @@
  * implementation.
  */
 import { z } from "zod";
+import { MOVED } from "../../src/contract/contract-error.ts";
+import { SCOPES } from "../../src/fairness/budget.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
 const sol = z.string().regex(/^\d+\.\d{4}$/);
@@ -42,12 +44,27 @@ export const LOOKUP = WALLET.extend({
   /** Only if the request names coins; the same goes for each `remaining` below. */
   coins: z.array(COIN).optional(),
 });
+const LAST_COLLECT = z.strictObject({
+  collected: sol,
+  newBalance: sol,
+  txSignature: z.string(),
+  at: z.iso.datetime(),
+});
+const LEFT = z.strictObject({
+  mint: z.string().nullable(),
+  amount: sol.nullable(),
+  lamports: z.string().nullable(),
+  reason: z.string(),
+});
+/** What answers of a collect say besides. */
+const OF_ACCOUNT = { left: z.array(LEFT), lastCollects: z.array(LAST_COLLECT).max(20) };
 export const COLLECTED = z.strictObject({
   success: z.literal(true),
   collected: sol,
   newBalance: sol,
   txSignature: z.string(),
   remaining: sol.optional(),
+  ...OF_ACCOUNT,
 });
 export const NOTHING = z.strictObject({
   success: z.literal(false),
@@ -55,17 +72,22 @@ export const NOTHING = z.strictObject({
   message,
   collected: z.literal("0.0000"),
   remaining: z.literal("0.0000").optional(),
-  lastCollect: z
-    .strictObject({
-      collected: sol,
-      newBalance: sol,
-      txSignature: z.string(),
-      at: z.iso.datetime(),
-    })
-    .optional(),
+  moved: z.literal("no"),
+  lastCollect: LAST_COLLECT.optional(),
+  ...OF_ACCOUNT,
 });
-/** Only errors of a collect have `success`. */
-const ERROR = z.strictObject({ success: z.literal(false).optional(), error: code, message });
+export const NOTHING_IN_GRAPHQL = NOTHING.omit({ moved: true });
+const LOOKUP_ERROR = z.strictObject({ error: code, message });
+const COLLECT_ERROR = LOOKUP_ERROR.extend({
+  success: z.literal(false),
+  moved: z.enum(MOVED),
+  txSignature: z.string().optional(),
+  retryAfterSeconds: z.int().min(1).optional(),
+  scope: z.enum(SCOPES).optional(),
+  left: OF_ACCOUNT.left.optional(),
+  lastCollects: OF_ACCOUNT.lastCollects.optional(),
+});
+const ERROR = z.union([LOOKUP_ERROR, COLLECT_ERROR]);
 export const NAMED_COIN = COIN.pick({ mint: true, shareBps: true, reason: true });
 export const WALLETS = z.object({
   wallets: z.array(
@@ -82,6 +104,7 @@ const RESULT = z.object({
   txSignature: z.string().nullable(),
   error: z.string().nullable(),
   message: z.string().nullable(),
+  ...OF_ACCOUNT,
 });
 export type CollectResult = z.infer<typeof RESULT>;
 export const COLLECTS = z.object({ one: RESULT.nullable(), other: RESULT.nullable() }).nullable();

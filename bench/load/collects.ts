@@ -9,6 +9,7 @@ import {
   GRAPHQL,
   MANY_COLLECTS,
   NOTHING,
+  NOTHING_IN_GRAPHQL,
   type Answer,
   type CollectResult,
 } from "./answers.ts";
@@ -23,7 +24,8 @@ const COLLECT_CODES = [
 ] as const satisfies ErrorCode[];
 /** The fraction of collects that name coins whose distribution fails. */
 const NAMING_FAILING_COINS = 0.2;
-const FIELDS = "{ success collected newBalance txSignature error message }";
+const FIELDS = `{ success collected newBalance txSignature error message
+  left { mint amount lamports reason } lastCollects { collected newBalance txSignature at } }`;
 
 /** A request to collect an account's fees, recorded for the audit after the run. */
 export interface CollectCall extends Call {
@@ -99,7 +101,7 @@ export function createCollects(
         const collected = COLLECTED.parse(withoutNulls(result));
         return record(account, call, { kind: "collected", ...collected }, mints);
       }
-      const nothing = result && NOTHING.parse(withoutNulls(result));
+      const nothing = result && NOTHING_IN_GRAPHQL.parse(withoutNulls(result));
       const error = errors.find(({ path }) => answer?.status === 429 || path?.includes(key));
       return record(
         account,

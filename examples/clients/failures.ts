@@ -5,14 +5,14 @@ const MAX_WAIT_SECONDS = 60;
 const TIMEOUT_MS = 90_000;
 
 /**
- * Codes of a collect that moved nothing. After any other, a transaction may be in flight or have
- * landed.
+ * Codes of a collect that moved nothing. For any other see its `moved`: a transaction may be in
+ * flight or have landed.
  */
 const NOTHING_MOVED_CODES = ["INVALID_SOCIAL_ID", "INSUFFICIENT_FUNDS", "RATE_LIMITED"];
 
 /**
- * A `fetch` for any client. A response with Retry-After means that nothing was done: waits and
- * retries, unless the wait is too long.
+ * A `fetch` for any client. A 429 or 503 means that nothing was done: waits for the seconds in
+ * Retry-After and retries, unless the wait is too long. The caller decides about a failed collect.
  */
 export async function fetchWithRetry(
   input: string | URL | Request,
@@ -23,7 +23,8 @@ export async function fetchWithRetry(
     const signal = AbortSignal.any([request.signal, AbortSignal.timeout(TIMEOUT_MS)]);
     const response = await fetch(request.clone(), { signal });
     const seconds = Number(response.headers.get("retry-after") ?? NaN);
-    if (!(waited + seconds <= MAX_WAIT_SECONDS)) return response;
+    const isRefused = response.status === 429 || response.status === 503;
+    if (!isRefused || !(waited + seconds <= MAX_WAIT_SECONDS)) return response;
     await response.body?.cancel();
     console.log(`HTTP ${response.status}: retrying in ${seconds} s`);
     await sleep(seconds * 1_000);

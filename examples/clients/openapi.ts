@@ -35,7 +35,7 @@ export interface paths {
         put?: never;
         /**
          * Move an account's fees from the launch platform's vault to its address
-         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. Calls for other accounts may share the transaction too: `collected` is the account's part. If you lost a response, collect again: `NOTHING_TO_COLLECT` has `lastCollect`, what this service collected for the account within the last hour. Name coins in `mints` to also move the fees that wait on them. One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or else of one coin whose fees are shared. `remaining` is what the request saw besides; another collect moves it. A coin that cannot be swept is left out; if nothing else is left, the answer is `COLLECT_FAILED`. If the message of `COLLECT_FAILED` has a signature, it also says whether that transaction may still land. If so, look it up by its signature or collect again, which waits for it and never moves the same fees twice.
+         * @description Anyone may collect for any account; the service pays the transaction fee. The response arrives when the chain has confirmed the transaction, usually within seconds. Concurrent calls for one account share one transaction and its result. Calls for other accounts may share the transaction too: `collected` is the account's part. If you lost a response, collect again: every answer has `lastCollects`, what this service collected for the account besides within the last hour. Name coins in `mints` to also move the fees that wait on them. One transaction is made: of the account's vaults with as many of its own coins as fit, the largest first, or else of one coin whose fees are shared. `remaining` is what the request saw besides; another collect moves it. A coin that cannot be swept is left out, and `left` says why; if nothing else is collected, the answer is `COLLECT_FAILED`. A failed collect says in `moved` what it has moved. If that is `unknown`, look `txSignature` up or collect again, which waits for that transaction and never moves the same fees twice.
          */
         post: operations["collectFees"];
         delete?: never;
@@ -125,6 +125,23 @@ export interface components {
             txSignature: string;
             /** @description What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             remaining?: string;
+            /** @description The account's newest 20 other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. */
+            lastCollects: components["schemas"]["LastCollect"][];
+            /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request read nothing, because it joined a collect. */
+            left: components["schemas"]["LeftFees"][];
+        };
+        LeftFees: {
+            /** @description The coin's mint, in base58. Null for the account's vaults. */
+            mint: string | null;
+            /** @description What waits there; of a coin whose fees are shared, the account's share. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. Null if there is no such coin, or it trades in another currency. */
+            amount: string | null;
+            /** @description The exact `amount`. Null if there is no such coin, or it trades in another currency. */
+            lamports: string | null;
+            /**
+             * @description Why it was left. `BELOW_MINIMUM`: a transaction would move less than `minimum`, the service's minimum, or the rent-exempt minimum of an empty address. `BACKING_OFF`: the last transaction with these fees failed or moved nothing, so none is sent for a while. `NO_ROOM`: the transaction had no room for them, or they need one of their own; another collect moves them. `FAILED`: they failed the simulation, or the collect failed. The others are a coin's reasons.
+             * @enum {string}
+             */
+            reason: "BELOW_MINIMUM" | "BACKING_OFF" | "NO_ROOM" | "FAILED" | "NO_SUCH_COIN" | "HOLDER_REWARDS" | "SHARED" | "OTHER_CREATOR" | "CASHBACK" | "OTHER_CURRENCY" | "NOTHING_WAITING" | "RENT_TOO_HIGH" | "BELOW_AMM_MINIMUM" | "PAUSED" | "BELOW_SHARING_MINIMUM" | "SHAREHOLDER_BLOCKED";
         };
         LastCollect: {
             /** @description The account's part of the transaction, which may have collected for other accounts too. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
@@ -153,8 +170,17 @@ export interface components {
             error: "NOTHING_TO_COLLECT";
             /** @description Explains `error` to a person. */
             message: string;
+            /**
+             * @description What this collect has moved: nothing.
+             * @constant
+             */
+            moved: "no";
             /** @description If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. */
             lastCollect?: components["schemas"]["LastCollect"];
+            /** @description The account's newest 20 other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. */
+            lastCollects: components["schemas"]["LastCollect"][];
+            /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. */
+            left: components["schemas"]["LeftFees"][];
         };
         /**
          * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
@@ -179,6 +205,24 @@ export interface components {
             error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
+            /**
+             * @description What this collect has moved to the account. `no`: nothing, and it will not. `yes`: `txSignature` landed, but its amounts are not certain at the moment. `unknown`: a transaction may still land, or its outcome is not known. Collecting again is always safe: the same fees never move twice.
+             * @enum {string}
+             */
+            moved: "yes" | "no" | "unknown";
+            /** @description The signature of the collect's transaction, in base58, if it has one: `moved` says what became of it. */
+            txSignature?: string;
+            /** @description In how many seconds to collect again, as in `Retry-After`. Absent if a retry does not help, or nobody knows when it will. */
+            retryAfterSeconds?: number;
+            /**
+             * @description Whose limit refused the collect: the caller's share, or the service's whole budget.
+             * @enum {string}
+             */
+            scope?: "CALLER" | "SERVICE";
+            /** @description The account's newest 20 other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. Absent if the request names no account. */
+            lastCollects?: components["schemas"]["LastCollect"][];
+            /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Absent if the request read nothing, or if a transaction may have moved something. */
+            left?: components["schemas"]["LeftFees"][];
         };
     };
     responses: {
@@ -499,7 +543,7 @@ export interface operations {
                     "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
                     Link: components["headers"]["Link"];
                     /**
-                     * @description Seconds to wait before you try again; sent with `COLLECT_FAILED`.
+                     * @description Seconds to wait before you try again; sent with `COLLECT_FAILED` and `COLLECT_FAILED`.
                      * @example 312
                      */
                     "Retry-After"?: number;

@@ -1,5 +1,9 @@
 import { rowOf, type ErrorCode } from "./error-codes.ts";
 
+/** What a failed collect has moved. "yes": its transaction landed; the amounts are not certain. */
+export const MOVED = ["yes", "no", "unknown"] as const;
+export type Moved = (typeof MOVED)[number];
+
 /** Overrides of the code's row in `ERROR_CODES`, and details for the log. */
 export interface ErrorDetails {
   /** Callers see it. */
@@ -13,7 +17,7 @@ export interface ErrorDetails {
    * What happened and what the operator should do, for the log. A cause without a hint marks a bug.
    */
   readonly operatorHint?: string | undefined;
-  /** More `extensions` of the error in GraphQL. */
+  /** More `extensions` of the error in GraphQL, which are members of a failed collect in REST. */
   readonly extensions?: Readonly<Record<string, unknown>> | undefined;
 }
 
@@ -41,16 +45,16 @@ export class ContractError extends Error {
    * long text is cut: an answer may have it a hundred times.
    */
   forItem(item: Readonly<Record<string, string>>): ContractError {
-    const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const cutItem = Object.entries(item).map(([name, text]) => [name, cut(text)] as const);
-    const extensions = { ...this.extensions, ...Object.fromEntries(cutItem) };
+    return this.with(Object.fromEntries(cutItem));
+  }
+
+  /** Returns a copy of this error with more `extensions`. */
+  with(more: Readonly<Record<string, unknown>>): ContractError {
+    const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
+    const extensions = { ...this.extensions, ...more };
     return new ContractError(code, {
-      message,
-      status,
-      retryAfterSeconds,
-      cause,
-      operatorHint,
-      extensions,
+      ...{ message, status, retryAfterSeconds, cause, operatorHint, extensions },
     });
   }
 }

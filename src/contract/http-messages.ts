@@ -32,15 +32,12 @@ export function answerJson(status: number, value: unknown): Answer {
   return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
 }
 
-/** Members that all error bodies of an endpoint have besides `error` and `message`. */
-export type FailureMembers = Readonly<Record<string, boolean>>;
-
 /** The contract's error body. */
-export function toErrorBody({ code, message }: ContractError, members?: FailureMembers) {
-  return { ...members, error: code, message };
+export function toErrorBody({ code, message }: ContractError): object {
+  return { error: code, message };
 }
 
-export function answerError(error: ContractError, members?: FailureMembers): Answer {
+export function answerError(error: ContractError, toBody = toErrorBody): Answer {
   const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
-  return { status: error.status, headers, body: JSON.stringify(toErrorBody(error, members)) };
+  return { status: error.status, headers, body: JSON.stringify(toBody(error)) };
 }

@@ -1,5 +1,5 @@
 import { GraphQLError, type ExecutionResult } from "graphql";
-import { errorHeaders, type ContractError } from "../contract/contract-error.ts";
+import { errorHeaders, type ContractError, type Moved } from "../contract/contract-error.ts";
 import type { Answer } from "../contract/http-messages.ts";
 import { locationsOf } from "./source-locations.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
@@ -101,6 +101,9 @@ export function completeGraphQLError(error: GraphQLError): GraphQLError {
   return error;
 }
 
+/** What the errors of a request say that was refused as a whole: no collect of it ran. */
+const NOTHING_RAN = { moved: "no" satisfies Moved };
+
 /** A result as JSON, with the locations of errors: see {@link locationsOf}. */
 export function printResult({ errors, data, extensions }: ExecutionResult): string {
   const errorList = errors?.map(({ message, locations, path, extensions }) => ({
@@ -108,7 +111,7 @@ export function printResult({ errors, data, extensions }: ExecutionResult): stri
     locations,
     path,
     // Only Yoga reads `http`, for the status.
-    extensions: { ...extensions, http: undefined },
+    extensions: { ...extensions, ...(data === undefined && NOTHING_RAN), http: undefined },
   }));
   return JSON.stringify({ errors: errorList, data, extensions });
 }
@@ -123,6 +126,8 @@ export function answerGraphQLError(
   return {
     status,
     headers,
-    body: JSON.stringify({ errors: [{ message, extensions: extensionsOf(error) }] }),
+    body: JSON.stringify({
+      errors: [{ message, extensions: { ...extensionsOf(error), ...NOTHING_RAN } }],
+    }),
   };
 }

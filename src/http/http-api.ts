@@ -6,7 +6,7 @@ import type { Logger } from "../observability/log.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import type { LoaderSources } from "../resolvers/loaders.ts";
 import type { UseCases } from "../resolvers/use-cases.ts";
-import { COLLECT_FAILURE, createCollectHandler } from "../rest/collect.ts";
+import { createCollectHandler, toCollectErrorBody } from "../rest/collect.ts";
 import { createLookupHandler } from "../rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "../rest/openapi.ts";
 import { createPrepareOperation } from "../rest/prepared-operation.ts";
@@ -140,7 +140,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     "/collect": {
       operation: "collect",
       POST: withRateLimit(createCollectHandler(prepare)),
-      answerFailure: (error) => answerError(error, COLLECT_FAILURE),
+      answerFailure: (error) => answerError(error, toCollectErrorBody),
     },
     "/graphql": {
       operation: "graphql",

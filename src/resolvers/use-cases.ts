@@ -1,9 +1,11 @@
 import { GraphQLError } from "graphql";
 import type { AddressesOf, DerivedAddresses } from "../chain/launchpad/account-addresses.ts";
 import type { Balance } from "../chain/balances/balances.ts";
-import type { Collector, CollectOutcome } from "../chain/collect/collector.ts";
+import type { CollectAnswer, Collector, FailedCollect } from "../chain/collect/collector.ts";
+import type { LeftFees } from "../chain/units/units.ts";
+import type { LastCollect } from "../chain/collect/claims.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import { toLamports } from "../chain/primitives/lamports.ts";
+import { formatSol, toLamports } from "../chain/primitives/lamports.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import {
@@ -12,7 +14,7 @@ import {
 } from "../chain/errors/to-contract-error.ts";
 import type { WalletWithCoins } from "../chain/balances/wallets.ts";
 import { isBase58 } from "../contract/base58.ts";
-import { quote } from "../contract/contract-error.ts";
+import { quote, type ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMinimum } from "../contract/minimum.ts";
 import { toMints } from "../contract/mint.ts";
@@ -38,7 +40,7 @@ interface CollectEntry {
   readonly minimum?: string | null | undefined;
 }
 
-export type CollectResult = CollectOutcome & {
+export type CollectResult = CollectAnswer & {
   readonly wallet: Wallet;
   readonly named: readonly CoinAddresses[];
 };
@@ -97,9 +99,14 @@ export function createUseCases(needs: {
   /**
    * Moves an account's fees from its vaults, and from the coins with these mints, to its address.
    * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
-   * INVALID_MINIMUM, INSUFFICIENT_FUNDS or COLLECT_FAILED.
+   * INVALID_MINIMUM, INSUFFICIENT_FUNDS or COLLECT_FAILED; each says what moved.
    */
-  async function collectFees(
+  const collectFees = (entry: CollectEntry, scope: RequestScope): Promise<CollectResult> =>
+    checkAndCollect(entry, scope).catch((error: unknown) => {
+      throw toCollectContractError(error);
+    });
+
+  async function checkAndCollect(
     { socialId, mints, minimum: least }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
@@ -115,9 +122,8 @@ export function createUseCases(needs: {
         startedAt,
         log,
       );
+      if (outcome.kind === "failed") throw toContractError(outcome);
       return { ...outcome, wallet, named: coins };
-    } catch (error) {
-      throw toCollectContractError(error);
     } finally {
       loaders.clearBalances();
       live.refresh(wallet.addresses);
@@ -226,9 +232,34 @@ export function createUseCases(needs: {
   };
 }
 
+/** Says what was left, unless a transaction may have moved it, and the account's last collects. */
+function toContractError({ error, left, lastCollects }: FailedCollect): ContractError {
+  const failure = toCollectContractError(error);
+  return failure.with({
+    ...(left && failure.extensions?.moved === "no" && { left: left.map(toLeftJson) }),
+    lastCollects: lastCollects.map(toLastCollectJson),
+  });
+}
+
+const toLeftJson = ({ mint, amount, reason }: LeftFees) => ({
+  mint: mint ?? null,
+  amount: amount === undefined ? null : formatSol(amount),
+  lamports: amount === undefined ? null : String(amount),
+  reason,
+});
+
+const toLastCollectJson = ({ collected, newBalance, signature, at }: LastCollect) => ({
+  collected: formatSol(collected),
+  collectedLamports: String(collected),
+  newBalance: formatSol(newBalance),
+  newBalanceLamports: String(newBalance),
+  txSignature: signature,
+  at: at.toISOString(),
+});
+
 /**
  * Leaves the amounts of each account and transaction only in the first result that has them: later
- * ones keep only what remains on coins that no earlier one names. A failed result is undefined.
+ * ones keep only what is left on coins that no earlier one names. A failed result is undefined.
  */
 function countOnce(
   results: readonly PromiseSettledResult<CollectResult>[],
@@ -244,10 +275,10 @@ function countOnce(
     const mints = result.named.map(({ mint }) => mint);
     mintsByAccount.set(key, new Set([...(earlier ?? []), ...mints]));
     if (!earlier) return result;
-    const remaining = result.remaining.filter(
-      ({ mint }) => mint !== undefined && !earlier.has(mint),
-    );
-    return { ...result, collected: toLamports(0), remaining };
+    const isNew = ({ mint }: { readonly mint: string | undefined }) =>
+      mint !== undefined && !earlier.has(mint);
+    const [remaining, left] = [result.remaining.filter(isNew), result.left.filter(isNew)];
+    return { ...result, collected: toLamports(0), remaining, left };
   });
 }
 

@@ -1,9 +1,9 @@
-import { ContractError, quote } from "../contract/contract-error.ts";
+import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
 import {
   answerJson,
+  toErrorBody,
   type Answer,
-  type FailureMembers,
   type HttpRequest,
 } from "../contract/http-messages.ts";
 import { invalidMinimum } from "../contract/minimum.ts";
@@ -29,6 +29,18 @@ const COLLECT_OPERATION = /* GraphQL */ `
         txSignature
         at
       }
+      left {
+        mint
+        amount
+        lamports
+        reason
+      }
+      lastCollects {
+        collected
+        newBalance
+        txSignature
+        at
+      }
     }
   }
 `;
@@ -37,7 +49,17 @@ const COLLECT_OPERATION = /* GraphQL */ `
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
 
-export const COLLECT_FAILURE = { success: false } as const satisfies FailureMembers;
+/** The body of a failed collect. Errors that know nothing of what moved arise before the chain. */
+export function toCollectErrorBody(error: ContractError): object {
+  const { retryAfterSeconds, extensions } = error;
+  const body = { success: false, ...toErrorBody(error), moved: "no" satisfies Moved };
+  // REST has no exact amounts of earlier collects.
+  const lastCollects = (extensions?.lastCollects as readonly object[] | undefined)?.map((each) => ({
+    ...each,
+    ...{ collectedLamports: undefined, newBalanceLamports: undefined },
+  }));
+  return { ...body, retryAfterSeconds, ...extensions, lastCollects };
+}
 
 /**
  * `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400.
@@ -54,13 +76,16 @@ export function createCollectHandler(
     const members = readMembers(body, request.headers["content-encoding"]);
 
     const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
-      throw cause instanceof ContractError ? cause : new ContractError("COLLECT_FAILED", { cause });
+      if (cause instanceof ContractError) throw cause;
+      const extensions = { moved: "unknown" satisfies Moved };
+      throw new ContractError("COLLECT_FAILED", { cause, extensions });
     });
     if (collect.error) scope.recordCode(collect.error);
     const status = collect.success ? 200 : ERROR_CODES.NOTHING_TO_COLLECT.status;
     // JSON.stringify omits undefined members.
     for (const name in collect) collect[name] ??= undefined;
     if (members.mints.length === 0) collect.remaining = undefined;
+    if (!collect.success) collect.moved = "no" satisfies Moved;
     return answerJson(status, collect);
   };
 }

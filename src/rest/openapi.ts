@@ -2,12 +2,12 @@ import { readFileSync } from "node:fs";
 import { ContractError, errorWithPath, quote } from "../contract/contract-error.ts";
 import { codesOf, ERROR_CODES, type ContractOperation } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
-import { toErrorBody, type FailureMembers } from "../contract/http-messages.ts";
+import { toErrorBody } from "../contract/http-messages.ts";
 import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import { VERSION } from "../observability/version.ts";
-import { bodyTooLarge, COLLECT_FAILURE, MAX_BODY_BYTES } from "./collect.ts";
+import { bodyTooLarge, MAX_BODY_BYTES, toCollectErrorBody } from "./collect.ts";
 
 /** The parts of an OpenAPI 3.1 document that the service reads. Each path has one method. */
 export interface OpenApiDocument {
@@ -91,22 +91,27 @@ export function createOpenApiDocument(needs: {
     return operation;
   }
 
-  addErrors(operationAt("/wallet/lookup", "get"), "lookup", { schema: "ErrorBody" }, [
-    errorWithPath("HANDLE_REQUIRED", basePath),
-    invalidHandle(handleFormat, quote("@creator")),
-    invalidMint("nonsense"),
-    new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
-    new ContractError("SOCIAL_API_UNAVAILABLE"),
-    new ContractError("SOCIAL_API_UNAVAILABLE", {
-      message: "The social network is temporarily unavailable. Try again in 30 seconds.",
-      retryAfterSeconds: 30,
-    }),
-    needs.rateLimited,
-  ]);
+  addErrors(
+    operationAt("/wallet/lookup", "get"),
+    "lookup",
+    { schema: "ErrorBody", toBody: toErrorBody },
+    [
+      errorWithPath("HANDLE_REQUIRED", basePath),
+      invalidHandle(handleFormat, quote("@creator")),
+      invalidMint("nonsense"),
+      new ContractError("SOCIAL_RATE_LIMITED", { retryAfterSeconds: 300 }),
+      new ContractError("SOCIAL_API_UNAVAILABLE"),
+      new ContractError("SOCIAL_API_UNAVAILABLE", {
+        message: "The social network is temporarily unavailable. Try again in 30 seconds.",
+        retryAfterSeconds: 30,
+      }),
+      needs.rateLimited,
+    ],
+  );
   addErrors(
     operationAt("/collect", "post"),
     "collect",
-    { schema: "CollectError", members: COLLECT_FAILURE },
+    { schema: "CollectError", toBody: toCollectErrorBody },
     [
       invalidSocialId("creator"),
       bodyTooLarge(),
@@ -115,8 +120,9 @@ export function createOpenApiDocument(needs: {
       new ContractError("COLLECT_FAILED", {
         message: "The service has used its fee budget for now. Try again in 312 seconds.",
         retryAfterSeconds: 312,
+        extensions: { scope: "SERVICE" },
       }),
-      new ContractError("COLLECT_FAILED"),
+      new ContractError("COLLECT_FAILED", { retryAfterSeconds: 60 }),
       needs.rateLimited,
     ],
   );
@@ -133,7 +139,7 @@ export function withServer(document: OpenApiDocument, url: string): OpenApiDocum
 function addErrors(
   { responses }: RestOperation,
   operation: ContractOperation,
-  failure: { readonly schema: string; readonly members?: FailureMembers },
+  failure: { readonly schema: string; readonly toBody: (error: ContractError) => object },
   examples: readonly ContractError[],
 ): void {
   // The template describes NOTHING_TO_COLLECT, which has more members than other errors.
@@ -152,7 +158,7 @@ function addErrors(
     const content = answer?.content?.["application/json"];
     const bodies = errors.map((error): [string, { value: object }] => [
       error.code,
-      { value: toErrorBody(error, failure.members) },
+      { value: failure.toBody(error) },
     ]);
     // Descriptions are Markdown, in which `<name>` would be an HTML element.
     const lines = errors.map(

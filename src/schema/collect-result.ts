@@ -1,3 +1,4 @@
+import { MAX_LISTED } from "../chain/collect/claim-scripts.ts";
 import type { LastCollect } from "../chain/collect/claims.ts";
 import {
   formatExactSol,
@@ -5,10 +6,12 @@ import {
   toLamports,
   type Lamports,
 } from "../chain/primitives/lamports.ts";
+import { UNCOLLECTABLE } from "../chain/launchpad/coin-fees.ts";
+import { LEFT, type LeftFees } from "../chain/units/units.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
-import { builder, exact, inSol, sol } from "./builder.ts";
+import { builder, enumValues, exact, inSol, sol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
@@ -64,6 +67,40 @@ const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement(
     at: t.string({
       description: "When its block was produced: ISO 8601, in UTC.",
       resolve: (last) => last.at.toISOString(),
+    }),
+  }),
+});
+
+const LeftReasonType = builder.enumType("LeftReason", {
+  description: "Why a collect left fees behind: a reason of its own, or the coin's.",
+  values: enumValues({ ...LEFT, ...UNCOLLECTABLE }),
+});
+
+const IN_SOL_ONLY = "Null if there is no such coin, or it trades in another currency.";
+
+const LeftFeesType = builder.objectRef<LeftFees>("LeftFees").implement({
+  description: "Fees that a collect saw and left behind.",
+  fields: (t) => ({
+    mint: t.string({
+      nullable: true,
+      description: "The coin's mint, in base58. Null for the account's vaults.",
+      resolve: ({ mint }) => mint,
+    }),
+    amount: t.string({
+      nullable: true,
+      description: `${inSol("What waits there; of a coin whose fees are shared, the account's share.")} ${IN_SOL_ONLY}`,
+      resolve: ({ amount }) => (amount === undefined ? null : formatSol(amount)),
+    }),
+    lamports: t.field({
+      type: "Lamports",
+      nullable: true,
+      description: `The exact \`amount\`. ${IN_SOL_ONLY}`,
+      resolve: ({ amount }) => amount,
+    }),
+    reason: t.field({
+      type: LeftReasonType,
+      description: "Why it was left.",
+      resolve: ({ reason }) => reason,
     }),
   }),
 });
@@ -125,6 +162,17 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       nullable: true,
       description: `If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. ${COUNT_ONCE} Otherwise null.`,
       resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
+    }),
+    left: t.field({
+      type: [LeftFeesType],
+      description:
+        "What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request read nothing, because it joined a collect.",
+      resolve: ({ left }) => left,
+    }),
+    lastCollects: t.field({
+      type: [LastCollectType],
+      description: `The account's newest ${MAX_LISTED} other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. ${COUNT_ONCE}`,
+      resolve: ({ lastCollects }) => lastCollects,
     }),
     wallet: t.field({
       type: WalletType,

@@ -367,7 +367,10 @@ describe("an operation above a limit is refused with 400 and the limit, without 
         status: 400,
         body: {
           errors: [
-            { message: expect.stringMatching(message), extensions: { code: "BAD_REQUEST" } },
+            {
+              message: expect.stringMatching(message),
+              extensions: { code: "BAD_REQUEST", moved: "no" },
+            },
           ],
         },
       });
@@ -400,7 +403,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
           errors: [
             {
               message: "The body is too large: the maximum is 100000 bytes.",
-              extensions: { code: "BAD_REQUEST" },
+              extensions: { code: "BAD_REQUEST", moved: "no" },
             },
           ],
         },
@@ -450,6 +453,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
       const { status, body } = await world.graphql(query, many);
       const error = {
         code: "INVALID_MINT",
+        moved: "no",
         message: expect.stringMatching(tooMany(100, "mints", count)),
       };
       expect([status, { ...body.errors[0].extensions, message: body.errors[0].message }]).toEqual([

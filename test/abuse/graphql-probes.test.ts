@@ -32,7 +32,7 @@ function expectRefused({ status, body }: Answer, expected: number, message?: str
       errors: [
         {
           message: message === undefined ? expect.any(String) : expect.stringContaining(message),
-          extensions: { code: "BAD_REQUEST" },
+          extensions: { code: "BAD_REQUEST", moved: "no" },
         },
       ],
     },
@@ -113,7 +113,7 @@ describe("graphql-cop's probe", () => {
       {
         message: 'Syntax Error: Unexpected Name "qwerty".',
         locations: [{ line: 1, column: 1 }],
-        extensions: { code: "GRAPHQL_PARSE_FAILED" },
+        extensions: { code: "GRAPHQL_PARSE_FAILED", moved: "no" },
       },
     ]);
   });
@@ -174,7 +174,9 @@ describe("an attack on OWASP's list", () => {
       const { status, body } = await post(
         `{"query":${JSON.stringify(query)},"variables":{"handle":${value}}}`,
       );
-      const errors = [{ message: TOO_MANY_VALUES, extensions: { code: "BAD_REQUEST" } }];
+      const errors = [
+        { message: TOO_MANY_VALUES, extensions: { code: "BAD_REQUEST", moved: "no" } },
+      ];
       expect([status, body]).toEqual([400, { errors }]);
     }
     expect(upstreamCalls()).toEqual([]);

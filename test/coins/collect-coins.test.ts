@@ -63,6 +63,8 @@ describe("a collect that names a coin", () => {
         newBalance: "7.7500",
         txSignature: expect.any(String),
         remaining: "0.0000",
+        left: [],
+        lastCollects: [],
       },
     ]);
     expect(waitingOn(mint!)).toEqual({ curve: 0n, pool: 0n });
@@ -274,6 +276,8 @@ describe("a collect that names a coin", () => {
       collected: "1.2500",
       newBalance: "2.7500",
       txSignature: expect.any(String),
+      left: [],
+      lastCollects: [],
     });
     expect((await collect("launcher", [])).body).not.toHaveProperty("remaining");
   });

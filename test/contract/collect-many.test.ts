@@ -41,12 +41,12 @@ describe("collectMany", () => {
       const { body } = await world.graphql(QUERY, toCollects(ids), newCaller());
       expect(body.data.collectMany).toMatchObject([null, { success: false }, null, null]);
       const errors = body.errors
-        .map(({ path, extensions }: any) => [path.join("."), extensions.code])
+        .map(({ path, extensions }: any) => [path.join("."), extensions.code, extensions.moved])
         .sort();
       expect(errors).toEqual([
-        ["collectMany.0", "INVALID_SOCIAL_ID"],
-        ["collectMany.2", "INVALID_SOCIAL_ID"],
-        ["collectMany.3", "INVALID_SOCIAL_ID"],
+        ["collectMany.0", "INVALID_SOCIAL_ID", "no"],
+        ["collectMany.2", "INVALID_SOCIAL_ID", "no"],
+        ["collectMany.3", "INVALID_SOCIAL_ID", "no"],
       ]);
     },
   );

@@ -13,10 +13,12 @@ afterEach(() => {
 });
 afterAll(() => world.close());
 
-const error = (code: string, message: unknown = expect.any(String)) => ({
+const error = (code: string, members: object = {}) => ({
   success: false,
   error: code,
-  message,
+  message: expect.any(String),
+  moved: "no",
+  ...members,
 });
 const NAME_COINS = " Fees may also wait on coins: name up to 10 by their mints, in `mints`.";
 const NOTHING = {
@@ -24,7 +26,12 @@ const NOTHING = {
   error: "NOTHING_TO_COLLECT",
   message: `The vault is empty, or holds too little to be worth a transaction. Try again after more trading.${NAME_COINS}`,
   collected: "0.0000",
+  moved: "no",
+  left: expect.any(Array),
+  lastCollects: [],
 };
+/** What a collect leaves that fails after its read. */
+const LEFT = [expect.objectContaining({ mint: null, reason: "FAILED" })];
 const post = (
   body: BodyInit,
   headers: Record<string, string> = { "content-type": "application/json" },
@@ -41,6 +48,8 @@ describe("POST /collect", () => {
       collected: "3.1000",
       newBalance: "8.3000",
       txSignature: expect.any(String),
+      left: [],
+      lastCollects: [],
     });
 
     const landed = world.sandbox.chain.landed(body.txSignature)!;
@@ -62,7 +71,7 @@ describe("POST /collect", () => {
     const again = await world.collect(id);
     expect([again.status, again.body]).toEqual([
       400,
-      { ...NOTHING, lastCollect: expect.any(Object) },
+      { ...NOTHING, lastCollect: expect.any(Object), lastCollects: [again.body.lastCollect] },
     ]);
     expect(sent()).toBe(0);
   });
@@ -241,7 +250,10 @@ describe("a fee payer that cannot pay", () => {
     world.forgetCalls();
     try {
       const { status, body } = await world.collect(world.account("artist015").id);
-      expect([status, body]).toEqual([500, error("INSUFFICIENT_FUNDS")]);
+      expect([status, body]).toEqual([
+        500,
+        error("INSUFFICIENT_FUNDS", { left: LEFT, lastCollects: [] }),
+      ]);
       expect((await world.collect(world.account("newcomer").id)).body).toEqual(NOTHING);
       expect(sent()).toBe(0);
     } finally {
@@ -266,7 +278,13 @@ describe("COLLECT_FAILED", () => {
           sandbox.rpc.calls.length = 0;
           const lift = sandbox.rpc.faults.add({ when: isMethod(failing), then });
           const { status, body } = await collect(sandbox.account("artist016").id);
-          expect([status, body]).toEqual([500, error("COLLECT_FAILED")]);
+          expect([status, body]).toEqual([
+            500,
+            error("COLLECT_FAILED", {
+              ...{ retryAfterSeconds: 60, lastCollects: [] },
+              ...(failing !== "getMultipleAccounts" && { left: LEFT }),
+            }),
+          ]);
           expect(sandbox.rpc.calls.filter(isMethod("sendTransaction"))).toEqual([]);
           lift();
         }
@@ -295,7 +313,19 @@ describe("COLLECT_FAILED", () => {
       for (const handle of handles)
         answers.push(await smallBudget.collect(smallBudget.account(handle).id));
       expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
-      expect(answers[2]!.body).toEqual(error("COLLECT_FAILED"));
+      expect(answers[2]!.body).toEqual(
+        error("COLLECT_FAILED", {
+          ...{
+            scope: "CALLER",
+            retryAfterSeconds: expect.any(Number),
+            left: LEFT,
+            lastCollects: [],
+          },
+        }),
+      );
+      expect(answers[2]!.headers.get("retry-after")).toBe(
+        String(answers[2]!.body.retryAfterSeconds),
+      );
     } finally {
       await smallBudget.close();
     }
@@ -309,14 +339,20 @@ describe("COLLECT_FAILED", () => {
         const { id } = tooSmall.account("creator");
         const message = "The service's fee budget does not allow this collect.";
         const { status, body, headers } = await tooSmall.collect(id);
-        expect([status, body]).toEqual([500, error("COLLECT_FAILED", message)]);
+        expect([status, body]).toEqual([
+          500,
+          error("COLLECT_FAILED", { message, scope: "SERVICE", left: LEFT, lastCollects: [] }),
+        ]);
         expect(headers.get("retry-after")).toBeNull();
         const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";
         const graphql = await tooSmall.graphql(mutation, { id });
         expect(graphql.body.errors).toEqual([
           expect.objectContaining({
             message,
-            extensions: { code: "COLLECT_FAILED", scope: "SERVICE" },
+            extensions: {
+              ...{ code: "COLLECT_FAILED", moved: "no", scope: "SERVICE" },
+              ...{ left: LEFT, lastCollects: [] },
+            },
           }),
         ]);
         expect(tooSmall.sandbox.landedCollects()).toEqual([]);

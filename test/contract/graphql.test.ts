@@ -445,7 +445,7 @@ describe("collect(socialId)", () => {
     expect(body.data).toEqual({ a: { success: true }, b: null });
     expect(body.errors[0]).toMatchObject({
       path: ["b"],
-      extensions: { code: "INVALID_SOCIAL_ID" },
+      extensions: { code: "INVALID_SOCIAL_ID", moved: "no" },
     });
   });
 
@@ -455,7 +455,7 @@ describe("collect(socialId)", () => {
     expect(body.data).toEqual({ collect: null });
     expect(body.errors[0]).toMatchObject({
       path: ["collect"],
-      extensions: { code: "COLLECT_FAILED" },
+      extensions: { code: "COLLECT_FAILED", moved: "no", retryAfterSeconds: 60 },
     });
   });
 });
@@ -491,6 +491,7 @@ describe("the endpoint", () => {
     ]) {
       const answer = await send(body);
       expect([body, answer.status, answer.body.errors?.length > 0]).toEqual([body, 400, true]);
+      for (const { extensions } of answer.body.errors) expect(extensions.moved).toBe("no");
     }
   });
 
@@ -503,7 +504,7 @@ describe("the endpoint", () => {
     );
     expect(number.body.errors[0]).toMatchObject({
       message: expect.stringContaining("Send ids as strings."),
-      extensions: { code: "BAD_REQUEST" },
+      extensions: { code: "BAD_REQUEST", moved: "no" },
     });
     const missing = await world.graphql(
       "query ($handle: String!) { wallet(handle: $handle) { address } }",

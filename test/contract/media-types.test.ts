@@ -69,7 +69,7 @@ describe("the media type of a GraphQL response", () => {
       errors: [
         {
           message: expect.stringContaining("application/graphql-response+json"),
-          extensions: { code: "BAD_REQUEST" },
+          extensions: { code: "BAD_REQUEST", moved: "no" },
         },
       ],
     });
@@ -159,7 +159,7 @@ describe("a persisted query", () => {
     errors: [
       {
         message: "PersistedQueryNotSupported",
-        extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED" },
+        extensions: { code: "PERSISTED_QUERY_NOT_SUPPORTED", moved: "no" },
       },
     ],
   };

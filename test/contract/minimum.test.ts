@@ -81,6 +81,9 @@ describe("a collect with a minimum", () => {
         error: "NOTHING_TO_COLLECT",
         message: tooLittle("0.3"),
         collected: "0.0000",
+        moved: "no",
+        left: [{ mint: null, amount: "0.3000", lamports: "300000000", reason: "BELOW_MINIMUM" }],
+        lastCollects: [],
       },
     ]);
     expect(world.chainCalls()).not.toContain("simulateTransaction");
@@ -199,6 +202,7 @@ describe("a collect with a minimum", () => {
         {
           success: false,
           error: "INVALID_MINIMUM",
+          moved: "no",
           message: expect.stringMatching(
             /^`minimum` must be a string of SOL with at most 9 digits after the point, such as "0\.5"\. Received ./,
           ),

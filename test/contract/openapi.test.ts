@@ -85,7 +85,10 @@ function kindOfField(field: GraphQLOutputType): unknown {
   const type = getNullableType(field);
   if (isListType(type)) return [kindOfField(type.ofType)];
   if (isEnumType(type)) return type.getValues().map(({ name }) => name);
-  return { String: "string", Boolean: "boolean", Int: "integer" }[String(type)] ?? String(type);
+  return (
+    { String: "string", Boolean: "boolean", Int: "integer", Lamports: "string" }[String(type)] ??
+    String(type)
+  );
 }
 
 const bodySchema = (response: any) => response.content["application/json"].schema;
@@ -218,6 +221,7 @@ describe("/openapi.json", () => {
       "ErrorBody",
       "ErrorCode",
       "LastCollect",
+      "LeftFees",
       "NothingToCollect",
       "Profile",
       "Wallet",
@@ -366,19 +370,20 @@ describe("/openapi.json", () => {
       "Profile",
       "Coin",
       "LastCollect",
+      "LeftFees",
       "CollectResult",
     ]) {
       const fields = assertObjectType(schema.getType(name)).getFields();
       for (const [member, value] of Object.entries<any>(others[name]?.properties ?? collect)) {
-        // Of all codes, a result only has NOTHING_TO_COLLECT.
-        if (value.const === "NOTHING_TO_COLLECT") continue;
+        // Of all codes, a result only has NOTHING_TO_COLLECT, which has moved nothing.
+        if (value.const === "NOTHING_TO_COLLECT" || member === "moved") continue;
         const { type } = fields[member]!;
         expect([name, member, kindOf(value)]).toEqual([name, member, kindOfField(type)]);
         if (name === "Coin") expect([member, !value.anyOf]).toEqual([member, isNonNullType(type)]);
         count++;
       }
     }
-    expect(count).toBe(37);
+    expect(count).toBe(43);
   });
 
   it("states the messages of the error table where it states none of its own", () => {
@@ -431,13 +436,15 @@ describe("/openapi.json", () => {
       const { NOTHING_TO_COLLECT: nothing, NOTHING_TO_COLLECT_with_lastCollect: repeated } =
         examples;
       expect((await wide.collect("98")).body).toEqual(nothing.value);
+      const lastCollect = {
+        ...repeated.value.lastCollect,
+        txSignature: body.txSignature,
+        at: expect.any(String),
+      };
       expect((await wide.collect(socialId)).body).toEqual({
         ...repeated.value,
-        lastCollect: {
-          ...repeated.value.lastCollect,
-          txSignature: body.txSignature,
-          at: expect.any(String),
-        },
+        lastCollect,
+        lastCollects: [lastCollect],
       });
     } finally {
       await wide.close();

@@ -244,6 +244,8 @@ describe("the service", () => {
         collected: "2.5000",
         newBalance: "3.5000",
         txSignature: expect.any(String),
+        left: [],
+        lastCollects: [],
       });
       expect([...chain.landed.keys()]).toEqual([collected.body.txSignature]);
       expect(balances.get(feePayer.publicKey.toBase58())).toBe(999_995_000n);

@@ -47,7 +47,10 @@ describe("a refusal", () => {
     for (const [refuse, members] of [
       [() => world.lookup("artist001", caller), {}],
       [() => world.request("/wallet/lookup", { headers: caller }), {}],
-      [() => world.collect("x", caller), { success: false }],
+      [
+        () => world.collect("x", caller),
+        { success: false, moved: "no", scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+      ],
     ] as const) {
       const { status, headers, body } = await refuse();
       const batching =
@@ -72,7 +75,12 @@ describe("a refusal", () => {
       expect([status, headers.get("content-type")]).toEqual([429, expect.stringContaining("json")]);
       expect(Number(headers.get("retry-after"))).toBeGreaterThan(WINDOW_SECONDS - 600);
       expect(body).toMatchObject({
-        errors: [{ message: expect.any(String), extensions: { code: "RATE_LIMITED" } }],
+        errors: [
+          {
+            message: expect.any(String),
+            extensions: { code: "RATE_LIMITED", moved: "no", scope: "CALLER" },
+          },
+        ],
       });
       expect(body.data ?? null).toBeNull();
     }

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -30,8 +31,47 @@ describe("a caller who lost the response of a collect and asks again", () => {
       error: "NOTHING_TO_COLLECT",
       message: expect.any(String),
       collected: "0.0000",
+      moved: "no",
       lastCollect: { ...FIRST, txSignature: body.txSignature, at: RECENT },
+      left: [],
+      lastCollects: [{ ...FIRST, txSignature: body.txSignature, at: RECENT }],
     });
+  });
+
+  it("hears of the lost collect when new fees have arrived, on success and on failure", async () => {
+    const { id, creatorVault } = world.account("creator");
+    const { chain, rpc } = world.sandbox;
+    const { body: lost } = await world.collect(id);
+    expect(lost.lastCollects).toEqual([]);
+    const first = { ...FIRST, txSignature: lost.txSignature, at: RECENT };
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + 500_000_000n);
+    const lift = rpc.faults.add({ when: isMethod("simulateTransaction"), then: "reset" });
+    const { status, body: failed } = await world.collect(id);
+    expect([status, failed.moved, failed.lastCollects]).toEqual([500, "no", [first]]);
+    const exact = { collectedLamports: "3100000000", newBalanceLamports: "8300000000" };
+    const text = "mutation C($id: String!) { collect(socialId: $id) { success } }";
+    const { errors } = (await world.graphql(text, { id })).body;
+    expect(errors[0].extensions.lastCollects).toEqual([{ ...first, ...exact }]);
+    lift();
+    const { body } = await world.collect(id);
+    expect(body).toMatchObject({ success: true, collected: "0.5000", lastCollects: [first] });
+    const second = { collected: "0.5000", newBalance: "8.8000", txSignature: body.txSignature };
+    expect((await world.collect(id)).body.lastCollects).toEqual([{ ...second, at: RECENT }, first]);
+  });
+
+  it("hears of the newest 20 other collects, each once, the newest first", async () => {
+    const { id, creatorVault } = world.account("creator");
+    const { chain } = world.sandbox;
+    const signatures: string[] = [];
+    let answer: any;
+    for (let i = 0; i < 22; i++) {
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
+      answer = (await world.collect(id)).body;
+      signatures.unshift(answer.txSignature);
+    }
+    const listed = (body: any) => body.lastCollects.map(({ txSignature }: any) => txSignature);
+    expect(listed(answer)).toEqual(signatures.slice(1, 21));
+    expect(listed((await world.collect(id)).body)).toEqual(signatures.slice(0, 20));
   });
 
   it("gets the exact amounts over GraphQL", async () => {
@@ -106,6 +146,38 @@ describeWithRedis("a caller who asks again at another replica", () => {
     });
     expect(await server.command("PTTL", keyOf("creator"))).toBeLessThanOrEqual(3_600_000);
     expect(await server.command("PTTL", keyOf("creator"))).toBeGreaterThan(0);
+  });
+
+  it("hears of collects of the version before this one, which hears of this one's", async () => {
+    const { id, creatorVault } = replicas.sandbox.account("artist002");
+    const { chain } = replicas.sandbox;
+    const entry = (signature: string, secondsAgo: number) =>
+      JSON.stringify({
+        ...{ collected: "5", newBalance: "6", signature, at: Date.now() - 1_000 * secondsAgo },
+      });
+    const listed = async () =>
+      (await replicas.at(1).collect(id)).body.lastCollects.map((each: any) => each.txSignature);
+    /** As the other version does. */
+    const write = (text: string) =>
+      server.command("HSET", keyOf("artist002"), "collect", text, "at", JSON.parse(text).at);
+    await write(entry("before", 60));
+    const collect = async () => {
+      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
+      return (await replicas.at(0).collect(id)).body;
+    };
+    const first = await collect();
+    expect(first.lastCollects).toMatchObject([{ txSignature: "before" }]);
+    await expect.poll(listed).toEqual([first.txSignature, "before"]);
+    const read = await server.command("HGET", keyOf("artist002"), "collect");
+    expect(JSON.parse(read)).toMatchObject({ signature: first.txSignature });
+    await write(entry("after", -1));
+    expect(await listed()).toEqual(["after", first.txSignature, "before"]);
+    const second = await collect();
+    expect(new Set(await listed())).toEqual(
+      new Set(["after", second.txSignature, first.txSignature, "before"]),
+    );
+    await server.command("HSET", keyOf("artist002"), "collects", "[{}, 7, null]");
+    expect(await collect()).toMatchObject({ success: true });
   });
 
   it("hears nothing of it once an hour is over, or if the entry is unreadable", async () => {

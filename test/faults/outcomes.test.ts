@@ -151,8 +151,11 @@ describe("a transaction about which two endpoints contradict each other", () => 
       await start({ aloneMs: 3_000 });
       second.lie(lies);
       const body = await collect();
-      expect(body).toMatchObject({ success: false, error: "COLLECT_FAILED" });
       const [landed] = world.sandbox.landedCollects();
+      expect(body).toMatchObject({
+        ...{ success: false, error: "COLLECT_FAILED", moved: "unknown", retryAfterSeconds: 60 },
+        txSignature: landed!.signature,
+      });
       expect(body.message).toContain(`not known whether transaction ${landed!.signature} landed`);
       const lines = world.logLines.map((line) => JSON.parse(line));
       const [told] = lines.filter(({ msg }) => msg.startsWith("two chain endpoints contradict"));
@@ -200,8 +203,10 @@ describe("a transaction that never lands", () => {
   ])("is expired: nothing was moved, and the account is free: %s", async (_, trouble) => {
     await start({}, { RPC_TIMEOUT_MS: "5000" });
     const body = await collectInVain(trouble);
-    expect(body).toMatchObject({ success: false, error: "COLLECT_FAILED" });
+    expect(body).toMatchObject({ success: false, error: "COLLECT_FAILED", moved: "no" });
     expect(body.message).toMatch(/^Transaction \w+ did not land and never can. Nothing was moved/);
+    expect(body.message).toContain(body.txSignature);
+    expect(body.retryAfterSeconds).toBe(1);
     for (const { faults, stopLying } of [first, second]) {
       faults.clear();
       stopLying();

@@ -37,13 +37,13 @@ describe.each([
     const { status, body } = await post("/collect", bytes, headers);
     expect([status, body]).toEqual([
       400,
-      { success: false, error: "INVALID_SOCIAL_ID", message: cause },
+      { success: false, error: "INVALID_SOCIAL_ID", message: cause, moved: "no" },
     ]);
   });
 
   it("is BAD_REQUEST for GraphQL, which says what it received and what it expects", async () => {
     const { status, body } = await post("/graphql", bytes, headers);
-    const error = { message: cause, extensions: { code: "BAD_REQUEST" } };
+    const error = { message: cause, extensions: { code: "BAD_REQUEST", moved: "no" } };
     expect([status, body]).toEqual([400, { errors: [error] }]);
   });
 });
@@ -65,6 +65,9 @@ it("a collect with mints: null is one without mints", async () => {
     error: "NOTHING_TO_COLLECT",
     message: expect.any(String),
     collected: "0.0000",
+    moved: "no",
+    left: [],
+    lastCollects: [],
   });
 });
 

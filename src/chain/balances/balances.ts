@@ -29,6 +29,8 @@ export interface UncollectedFees {
    * pay too little.
    */
   readonly sweeps: readonly Sweep[];
+  /** All fees on the named coins, with the reasons that a lookup shows. */
+  readonly coins: readonly SweepableFees[];
   /** The lamports that the account's owner cannot withdraw from the address. */
   readonly unwithdrawable: Lamports;
   /**
@@ -107,27 +109,37 @@ export function createBalances(needs: {
     );
     return (namedCoins) => {
       if (namedCoins.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
-      const coins = namedCoins.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
-      // All entries of a shared coin have the same sweep.
-      const sweeps = new Set(
-        coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])),
-      );
-      const chosenSweeps = chooseSweeps([...sweeps], vaults, maxRentLamports);
+      const namedFees = namedCoins.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
+      const { chosenSweeps, coins } = judge(namedFees, vaults);
       return {
         vault: collectableWith(chosenSweeps, vaults),
         pda,
-        coins: coins.map(({ sweep, ...fees }) => {
-          if (fees.reason !== null || !sweep) return fees;
-          const chosenSweep = chosenSweeps.find(
-            (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
-          );
-          const isMoved =
-            chosenSweep &&
-            !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !isWithPool(chosenSweep));
-          return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
-        }),
+        coins: coins.map(({ mint, stage, quoteMint, amount, shareBps, reason }) => ({
+          ...{ mint, stage, quoteMint, amount, shareBps, reason },
+        })),
       };
     };
+  }
+
+  /** Chooses what collects of all these fees would move, and adds why the others stay. */
+  function judge(coins: readonly SweepableFees[], vaults: Vaults) {
+    // All entries of a shared coin have the same sweep.
+    const sweeps = new Set(
+      coins.flatMap(({ reason, sweep }) => (reason === null && sweep ? [sweep] : [])),
+    );
+    const chosenSweeps = chooseSweeps([...sweeps], vaults, maxRentLamports);
+    const judgedCoins = coins.map((fees) => {
+      const { sweep } = fees;
+      if (fees.reason !== null || !sweep) return fees;
+      const chosenSweep = chosenSweeps.find(
+        (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
+      );
+      const isMoved =
+        chosenSweep &&
+        !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !isWithPool(chosenSweep));
+      return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
+    });
+    return { chosenSweeps, coins: judgedCoins };
   }
 
   function refusalOf(sweep: Sweep, { missingRent }: Vaults): UncollectableReason {
@@ -153,9 +165,11 @@ export function createBalances(needs: {
   }
 
   function toUncollected(account: AccountAddresses, state: WalletState): UncollectedFees {
-    const sweeps = new Set(toFees(account, state).flatMap(({ sweep }) => sweep ?? []));
+    const fees = toFees(account, state);
+    const sweeps = new Set(fees.flatMap(({ sweep }) => sweep ?? []));
     return {
       vaults: state.vaults,
+      coins: judge(fees, state.vaults).coins,
       // Only this account's share can justify the cost of a collect.
       sweeps: [...sweeps].filter(
         ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,

@@ -28,6 +28,10 @@ const LANDED_MS = 60_000;
 export const REMEMBERED_MS = 3_600_000;
 /** For how long a replica that waits for a claim is next, after it last asked. */
 const WAIT_MS = 1_000;
+/** How many other collects of the account an answer lists. */
+export const MAX_LISTED = 20;
+/** How many collects of an account are kept: an answer does not list its own. */
+export const MAX_COLLECTS = MAX_LISTED + 1;
 /** For how long an account's coins go one at a time. */
 export const SINGLY_MS = 3_600_000;
 /** Stands for the slot of a transaction that did not land. */
@@ -196,17 +200,54 @@ return 1
 `,
 });
 
+/** Returns the last collect and the newest ones, each or "". */
+export const READ_COLLECTS = script({
+  keys: ["known"],
+  answer: z.tuple([z.string(), z.string()]),
+  text: `
+local collect, collects = unpack(redis.call('HMGET', known, 'collect', 'collects'))
+return {collect or '', collects or ''}
+`,
+});
+
 /**
- * Keeps what the last successful transaction moved to an account, and ends `signature` as the
- * pending distribution. `collect`: or "". `collectAt`: the time of the collect's block, in ms.
- * Leaves a newer collect unchanged, unless its time lies ahead, because a wrong clock wrote it.
+ * Keeps what a successful transaction moved to an account, and ends `signature` as the pending
+ * distribution. `collect`: or "". `collectAt`: the time of the collect's block, in ms. Leaves a
+ * newer last collect unchanged, unless its time lies ahead, because a wrong clock wrote it.
+ *
+ * `collects`: the newest first, each signature once. Replicas of version 0.2 write only the last
+ * collect, so it joins the others before it is replaced.
  */
 export const KEEP_COLLECT = script({
   keys: ["known"],
   args: ["signature", "collect", "collectAt", "ttlMs"],
   answer: z.unknown(),
   text: `${NOW}${REMEMBER}
-local lastAt, pending = unpack(redis.call('HMGET', known, 'at', 'pending'))
+local lastAt, last, collects, pending =
+  unpack(redis.call('HMGET', known, 'at', 'collect', 'collects', 'pending'))
+local function decode(text)
+  local isJson, value = pcall(cjson.decode, text or '')
+  return isJson and type(value) == 'table' and value or {}
+end
+local kept, signatures = {}, {}
+local function keep(each)
+  if type(each) ~= 'table' or type(each.at) ~= 'number' or type(each.signature) ~= 'string' then
+    return
+  end
+  if each.at < now - ${REMEMBERED_MS} or signatures[each.signature] then return end
+  signatures[each.signature] = true
+  local i = 1
+  while kept[i] and kept[i].at > each.at do i = i + 1 end
+  table.insert(kept, i, each)
+  kept[${MAX_COLLECTS + 1}] = nil
+end
+if collect ~= '' then
+  local older = decode(collects)
+  for i = #older, 1, -1 do keep(older[i]) end
+  keep(decode(last))
+  keep(decode(collect))
+  if #kept > 0 then remember(ttlMs, 'collects', cjson.encode(kept)) end
+end
 lastAt = tonumber(lastAt) or 0
 if lastAt > now + ${LANDED_MS} then lastAt = 0 end
 if collect ~= '' and tonumber(collectAt) >= lastAt then

@@ -14,8 +14,10 @@ import {
   KEEP_COLLECT,
   KEEP_PENDING,
   LEASE_MS,
+  MAX_COLLECTS,
   NO_BACKOFF,
   NOT_LANDED,
+  READ_COLLECTS,
   REMEMBERED_MS,
   SETTLE,
   SIGNED_MS,
@@ -118,10 +120,10 @@ const RENEW_MS = LEASE_MS / 3;
 const POLL_MS = 100;
 const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };
 /**
- * An entry takes about 500 bytes. With Redis, entries matter only for collects that ended while
- * Redis was down.
+ * A collect takes about 500 bytes. With Redis, they matter only for collects that ended while Redis
+ * was down.
  */
-const MAX_COLLECTS = 10_000;
+const MAX_LOCAL_COLLECTS = 10_000;
 /** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
 const MAX_NOTES = 50_000;
 
@@ -140,10 +142,23 @@ const toText = ({ collected: collectedAmount, newBalance, signature, at }: LastC
     signature,
     at: at.getTime(),
   });
-const newestOf = (a: LastCollect | undefined, b: LastCollect | undefined) =>
-  a && !(b && b.at > a.at) ? a : b;
 /** Returns for how many more ms to keep a collect; 0 or less once it is too old. */
 const timeToLive = ({ at }: LastCollect) => at.getTime() + REMEMBERED_MS - Date.now();
+
+/** Returns the collects of the last hour that are kept: the newest first, each signature once. */
+function newestOf(collects: readonly (LastCollect | undefined)[]): LastCollect[] {
+  const newest = collects
+    .flatMap((each) => (each && timeToLive(each) > 0 ? each : []))
+    .toSorted((a, b) => b.at.getTime() - a.at.getTime());
+  const bySignature = Map.groupBy(newest, ({ signature }) => signature);
+  return [...bySignature.values()].flatMap(([first]) => first ?? []).slice(0, MAX_COLLECTS);
+}
+
+function readCollects(text: string): LastCollect[] {
+  const collects: unknown = parseJson(text);
+  if (!Array.isArray(collects)) return [];
+  return collects.flatMap((each) => LAST_COLLECT.safeParse(each).data ?? []);
+}
 
 export type Claims = ReturnType<typeof createClaims>;
 
@@ -168,7 +183,9 @@ export type Claims = ReturnType<typeof createClaims>;
  * one transaction fee.
  */
 export function createClaims({ feePayer, redis }: { feePayer: string; redis: Redis | undefined }) {
-  const collects = createLruCache<string, LastCollect>(MAX_COLLECTS);
+  const collects = createLruCache<string, readonly LastCollect[]>(MAX_LOCAL_COLLECTS, {
+    sizeCalculation: ({ length }) => length,
+  });
   const notes = createLruCache<string, Notes>(MAX_NOTES, { ttl: 2 * REMEMBERED_MS });
   const keysOf = (address: string) => ({
     claim: redisKeys.claim(feePayer, address),
@@ -180,8 +197,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
-    const newest = newestOf(LAST_COLLECT.safeParse(parseJson(text)).data, collects.get(address));
-    return newest && timeToLive(newest) > 0 ? newest : undefined;
+    const last = LAST_COLLECT.safeParse(parseJson(text)).data;
+    return newestOf([last, ...(collects.get(address) ?? [])])[0];
   }
 
   /** `token`: of the collect that takes the claim; "" to look only. */
@@ -310,10 +327,24 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       await redis?.run(KEEP_PENDING, { known: knownKey, transaction: JSON.stringify(transaction) });
     },
 
+    /** Returns the account's newest collects of the last hour, the newest first. */
+    async readCollects(address: string): Promise<readonly LastCollect[]> {
+      const { known: knownKey } = keysOf(address);
+      const [last, listedCollects] = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [
+        "",
+        "",
+      ];
+      return newestOf([
+        ...(collects.get(address) ?? []),
+        LAST_COLLECT.safeParse(parseJson(last)).data,
+        ...readCollects(listedCollects),
+      ]);
+    },
+
     /** Keeps what a transaction moved to an account, if anything, for an hour from its block. */
     keepCollect(address: string, signature: string, collect: LastCollect | undefined): void {
-      const newest = newestOf(collect, collects.get(address));
-      if (newest) collects.set(address, newest, { ttl: Math.max(1, timeToLive(newest)) });
+      const newest = newestOf([collect, ...(collects.get(address) ?? [])]);
+      if (newest[0]) collects.set(address, newest, { ttl: Math.max(1, timeToLive(newest[0])) });
       const ttlMs = collect ? timeToLive(collect) : 0;
       const call = {
         ...{ known: keysOf(address).known, signature, ttlMs },

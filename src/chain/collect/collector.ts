@@ -7,6 +7,7 @@ import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith, type WaitingFees } from "../launchpad/choose-sweeps.ts";
 import type { CollectedWallet } from "../balances/balances.ts";
+import { MAX_LISTED } from "./claim-scripts.ts";
 import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
@@ -17,10 +18,41 @@ import type { FailedSimulations } from "../units/failed-simulations.ts";
 import {
   hasNamedCoin,
   remainingIn,
+  type LeftFees,
+  type LeftReason,
   type ReadUnits,
   type ReadUnitsOf,
+  type Attempt,
   type Unit,
 } from "../units/units.ts";
+
+/** What every answer says of the account. */
+export interface AccountHistory {
+  /** The newest other collects of the last hour, the newest first. */
+  readonly lastCollects: readonly LastCollect[];
+}
+
+export type CollectAnswer = CollectOutcome &
+  AccountHistory & {
+    /** What the request's own read saw, and the collect left behind. */
+    readonly left: readonly LeftFees[];
+  };
+
+/**
+ * Why a collect has no result. `left`: undefined if nothing was read. Holds if nothing was moved.
+ */
+export type FailedCollect = AccountHistory & {
+  readonly kind: "failed";
+  readonly error: unknown;
+  readonly left: readonly LeftFees[] | undefined;
+};
+
+/** What the request's own reads and tries have shown so far. */
+interface Progress {
+  read: ReadUnits | undefined;
+  transaction: Attempt["transaction"];
+  readonly reasons: Map<string, LeftReason | null>;
+}
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
 export type CollectOutcome =
@@ -60,6 +92,25 @@ const isTimedOut = (error: unknown): boolean =>
 const isOutOfCalls = (error: unknown, isOfBlock: boolean): boolean =>
   error instanceof NoRoomError && (error.shortage.scope === "CALLER" || !isOfBlock);
 
+const BACKING_OFF = ["backing-off", "coins-backing-off"];
+
+/** Why a collect that failed left its fees. */
+const reasonOf = (error: unknown): LeftReason =>
+  error instanceof CollectError && BACKING_OFF.includes(error.failure.kind)
+    ? "BACKING_OFF"
+    : "FAILED";
+
+/** Returns undefined if nothing was read. */
+function leftIn(
+  outcome: CollectOutcome | { readonly kind: "failed"; readonly error: unknown },
+  { read, transaction, reasons }: Progress,
+  minimum: Lamports,
+): LeftFees[] | undefined {
+  if (outcome.kind !== "failed")
+    return read?.leftAfter({ minimum, transaction, reasons, otherwise: "NO_ROOM" });
+  return read?.leftAfter({ minimum, reasons, otherwise: reasonOf(outcome.error) });
+}
+
 const PREPARING = { kind: "preparing" } as const;
 
 /** How many units may fail their simulation. */
@@ -82,7 +133,7 @@ export type Collector = ReturnType<typeof createCollector>;
 export function createCollector(needs: {
   flights: Flights;
   readUnits: ReadUnitsOf;
-  claims: Pick<Claims, "look">;
+  claims: Pick<Claims, "look" | "readCollects">;
   metrics: CollectMetrics;
   failedSimulations: FailedSimulations;
   maxRentLamports: Lamports;
@@ -99,6 +150,7 @@ export function createCollector(needs: {
     request: Request,
     signal: AbortSignal,
     onWait: (state: () => FlightState) => void,
+    progress: Progress,
   ): Promise<CollectOutcome> {
     const { account, coins, caller, askedAt } = request;
     /** The result of a transaction without the named coins: counts if nothing else is collected. */
@@ -112,7 +164,7 @@ export function createCollector(needs: {
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
-    const readNow = () => readUnits(request, caller.visitorBlock);
+    const readNow = async () => (progress.read = await readUnits(request, caller.visitorBlock));
 
     /** Counts that others came first: all other errors are a flight's, which counts them. */
     function othersFirst(): CollectError {
@@ -130,7 +182,7 @@ export function createCollector(needs: {
 
     /** Reads what waits after a transaction that has moved something. */
     function readRest(signature: string): Promise<ReadUnits> {
-      onWait(() => PREPARING);
+      onWait(() => ({ kind: "landed", signature }));
       return untilAborted(readNow(), signal).catch((error: unknown) => {
         if (signal.aborted) throw error;
         throw new CollectError({ kind: "landed-unreadable", signature }, error);
@@ -146,6 +198,7 @@ export function createCollector(needs: {
       const { collected, newBalance, signature } = collect;
       const lastRead = read ?? (coins.length > 0 ? await readRest(signature) : undefined);
       const remaining = remainingIn(lastRead?.units ?? [], { key, moved }, needs);
+      progress.transaction = { key, moved };
       return { kind: "collected", collected, newBalance, signature, remaining };
     }
 
@@ -212,6 +265,7 @@ export function createCollector(needs: {
     /** Works through the units until one has moved something. Returns undefined to look again. */
     async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
       const errors: CollectError[] = [];
+      progress.reasons.clear();
       const small = read.units.filter(({ gain }) => gain < request.minimum);
       // New units first: what others race for, or endpoints overstate, must not keep them waiting.
       const tries = [...vainUnits, ...emptiedUnits];
@@ -226,10 +280,14 @@ export function createCollector(needs: {
         if (errors.filter(isFailed).length >= MAX_FAILED_SIMULATIONS) break;
         const result = flights.run(unit, read, request, signal);
         onWait(() => flights.flightOf(unit.key)?.state() ?? PREPARING);
-        const next = await afterEnd(await result, read);
+        const unitResult = await result;
+        const next = await afterEnd(unitResult, read);
         if (!next) return undefined;
         if (next instanceof CollectError) errors.push(next);
         else if (next !== "nothing") return next;
+        const isEmptied = unitResult.end.kind === "nothing" && unitResult.end.isEmptied;
+        const whyNothing = isEmptied ? null : "BELOW_MINIMUM";
+        progress.reasons.set(unit.key, next === "nothing" ? whyNothing : reasonOf(next));
       }
       const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
       if (reason) throw reason;
@@ -280,6 +338,30 @@ export function createCollector(needs: {
     }
   }
 
+  /** Runs a collect until the caller's deadline. */
+  async function runUntilLate(request: Request, progress: Progress): Promise<CollectOutcome> {
+    const { account, caller, askedAt } = request;
+    let waitsFor: () => FlightState | undefined = () => flights.flightOf(account.address)?.state();
+    const leftMs = collectTimeoutMs - msSince(askedAt);
+    if (leftMs <= 0) throw lateError(waitsFor());
+    return withDeadline(leftMs, async (signal) => {
+      try {
+        const parts = equalParts([caller.addressBlock]);
+        const outcome = await ownCalls(
+          { use: "collects", parts, signal },
+          () => run(request, signal, (state) => (waitsFor = state), progress),
+          USUAL_CALLS,
+        );
+        if (outcome.kind === "nothing") metrics.ended("nothing");
+        return outcome;
+      } catch (error) {
+        if (error instanceof NoRoomError) metrics.ended("refused");
+        const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
+        throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
+      }
+    });
+  }
+
   return {
     /**
      * Collects fees of an account and its coins: a transaction of the account's vaults and coins,
@@ -287,36 +369,29 @@ export function createCollector(needs: {
      * simulated; a caller who joins a transaction gets its outcome, whatever its minimum.
      * `addressBlock` pays, unless another block already does.
      * The caller waits at most `collectTimeoutMs` after its request's start (`startedAt`); the
-     * transaction itself continues. Throws {@link CollectError}, {@link RpcError}, or an error that
-     * marks a bug.
+     * transaction itself continues. `error`: a {@link CollectError}, an {@link RpcError}, a {@link
+     * NoRoomError}, or an error that marks a bug.
      */
     async collect(
       { account, coins, minimum = toLamports(0) }: CollectedWallet,
       caller: CollectCaller,
       startedAt: MonotonicTime,
       log = needs.log,
-    ): Promise<CollectOutcome> {
+    ): Promise<CollectAnswer | FailedCollect> {
       const request = { account, coins, minimum, caller, askedAt: startedAt, log };
-      let waitsFor: () => FlightState | undefined = () =>
-        flights.flightOf(account.address)?.state();
-      const leftMs = collectTimeoutMs - msSince(startedAt);
-      if (leftMs <= 0) throw lateError(waitsFor());
-      return withDeadline(leftMs, async (signal) => {
-        try {
-          const parts = equalParts([caller.addressBlock]);
-          const outcome = await ownCalls(
-            { use: "collects", parts, signal },
-            () => run(request, signal, (state) => (waitsFor = state)),
-            USUAL_CALLS,
-          );
-          if (outcome.kind === "nothing") metrics.ended("nothing");
-          return outcome;
-        } catch (error) {
-          if (error instanceof NoRoomError) metrics.ended("refused");
-          const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
-          throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
-        }
-      });
+      const progress: Progress = { read: undefined, transaction: undefined, reasons: new Map() };
+      const outcome = await runUntilLate(request, progress).catch((error: unknown) => ({
+        kind: "failed" as const,
+        error,
+      }));
+      const left = leftIn(outcome, progress, minimum);
+      const own = outcome.kind === "collected" ? outcome.signature : undefined;
+      const collects = await claims.readCollects(account.address);
+      const others = collects.filter(({ signature }) => signature !== own);
+      const lastCollects = others.slice(0, MAX_LISTED);
+      return outcome.kind === "failed"
+        ? { ...outcome, left, lastCollects }
+        : { ...outcome, left: left ?? [], lastCollects };
     },
 
     settled: flights.settled,

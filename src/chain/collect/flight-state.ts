@@ -21,21 +21,22 @@ export type FlightState =
 
 /**
  * Returns the error for a caller who times out. `state`: of the unit that the caller waits for;
- * undefined if the collect has not started.
+ * undefined if the collect has not started. After `over` it may have moved fees: what is left to
+ * wait for is only whether that was after the request.
  *
  * | State                | Error                                |
  * | -------------------- | ------------------------------------ |
- * | none, `over`         | `not-started`                        |
- * | `preparing`          | `still-running` without a signature  |
+ * | none                 | `not-started`                        |
+ * | `preparing`, `over`  | `still-running` without a signature  |
  * | `following`, `sent`  | `still-running`, with the signature  |
  * | `landed`             | `landed-unreadable`                  |
  */
 export function lateError(state: FlightState | undefined): CollectError {
   switch (state?.kind) {
     case undefined:
-    case "over":
       return new CollectError({ kind: "not-started" });
     case "preparing":
+    case "over":
       return new CollectError({ kind: "still-running", signature: undefined });
     case "following":
     case "sent":

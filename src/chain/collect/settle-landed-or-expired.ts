@@ -146,7 +146,7 @@ export function createSettleTransaction(needs: {
       floors.require(changedAddress, slot);
       announceLanded(changedAddress, slot);
     }
-    flight.setState({ kind: "landed", signature });
+    if (outcome.err === null) flight.setState({ kind: "landed", signature });
     const timeoutMs = isOld ? 0 : collectTimeoutMs;
     const landedTransaction =
       outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
@@ -231,7 +231,7 @@ export function createSettleTransaction(needs: {
     if (isFeePayerShort(err)) {
       claim.settle({ slot });
       const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
-      return toFailedEnd({ kind: "fee-payer-short", detail }, mints, { signed });
+      return toFailedEnd({ kind: "fee-payer-short", detail, signature }, mints, { signed });
     }
     if (isShared) {
       // Any account may be the reason.

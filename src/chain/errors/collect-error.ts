@@ -1,4 +1,9 @@
-import { retryIn, toRetryAfterSeconds, type ErrorDetails } from "../../contract/contract-error.ts";
+import {
+  retryIn,
+  toRetryAfterSeconds,
+  type ErrorDetails,
+  type Moved,
+} from "../../contract/contract-error.ts";
 import type { Shortage } from "../../fairness/budget.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
@@ -7,6 +12,10 @@ import type { TransactionError } from "../rpc/rpc-results.ts";
  * How one kind of failure appears in the log, to the caller, to the operator and in the metrics.
  */
 interface Failure<Details> {
+  /** What the collect has moved to the account. */
+  readonly moved: Moved;
+  /** Whole seconds, if a retry helps and `answer` does not say when. */
+  readonly retryAfterSeconds?: number;
   /**
    * For the caller and the log: replaces the error code's default message, and says when to retry.
    */
@@ -28,6 +37,10 @@ interface Signed {
   readonly signature: string;
 }
 
+/** What the default message of COLLECT_FAILED says: in a minute. */
+export const RETRY_SECONDS = 60;
+const AT_ONCE = 1;
+
 const say = (message: string) => () => ({ message });
 const sayWhen = (what: string) => (details: { readonly leftMs: number }) =>
   retryIn(toRetryAfterSeconds(details.leftMs), what);
@@ -38,6 +51,8 @@ const sayWhen = (what: string) => (details: { readonly leftMs: number }) =>
  */
 export const COLLECT_FAILURES = {
   "not-started": failure({
+    moved: "no",
+    retryAfterSeconds: AT_ONCE,
     answer: say("The request timed out before this collect started. Request it again."),
   }),
   /**
@@ -45,6 +60,8 @@ export const COLLECT_FAILURES = {
    * sign in time.
    */
   "lease-not-acquired": failure({
+    moved: "no",
+    retryAfterSeconds: RETRY_SECONDS,
     text: () => "another replica held the lock of the account, or of a coin, for too long",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
@@ -53,12 +70,16 @@ export const COLLECT_FAILURES = {
    * in time.
    */
   "distribution-in-flight": failure({
+    moved: "no",
+    retryAfterSeconds: AT_ONCE,
     answer: say(
       "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
     ),
   }),
   /** The transaction that another replica stored is unreadable; the lock is released. */
   "stored-transaction-unreadable": failure({
+    moved: "unknown",
+    retryAfterSeconds: RETRY_SECONDS,
     text: () => "the transaction that another replica stored cannot be read",
     hint: "a signed transaction in Redis cannot be read and was dropped: check that only replicas of this service write to REDIS_URL",
   }),
@@ -70,12 +91,15 @@ export const COLLECT_FAILURES = {
      */
     readonly programError: string | undefined;
   }>({
+    moved: "no",
+    retryAfterSeconds: RETRY_SECONDS,
     text: ({ err, programError }) =>
       `the simulation failed: ${programError === undefined ? "" : `${programError}: `}${JSON.stringify(err)}`,
     hint: "the launch platform's programs refuse the collect: if they refuse every collect, they have changed, so install a new version",
   }),
   /** The account's last transaction failed on the chain. */
   "backing-off": failure({
+    moved: "no",
     answer: sayWhen(
       "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
     ),
@@ -85,6 +109,7 @@ export const COLLECT_FAILURES = {
    * be collected.
    */
   "coins-backing-off": failure({
+    moved: "no",
     answer: sayWhen(
       "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent.",
     ),
@@ -95,12 +120,15 @@ export const COLLECT_FAILURES = {
    * can never cover this collect.
    */
   "budget-spent": failure<{ readonly isSmall: boolean } & Shortage>({
+    moved: "no",
     answer: (shortage) =>
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
   /** A unit was empty at its turn twice, or two of the request's transactions moved nothing. */
   "others-first": failure({
+    moved: "no",
+    retryAfterSeconds: AT_ONCE,
     answer: say(
       "Others collected first, each time that this collect tried. Fees may still wait: try again.",
     ),
@@ -108,11 +136,11 @@ export const COLLECT_FAILURES = {
   }),
   /** No transaction was signed before the collect's deadline. */
   "timed-out": failure({
-    answer: () => ({
-      message:
-        "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
-      retryAfterSeconds: 60,
-    }),
+    moved: "no",
+    retryAfterSeconds: RETRY_SECONDS,
+    answer: say(
+      "The chain did not answer in time. No new transaction was sent. Try again in a minute.",
+    ),
     hint: "the chain is too slow for COLLECT_TIMEOUT_MS: check the endpoints in SOLANA_RPC_URL",
   }),
 
@@ -120,7 +148,8 @@ export const COLLECT_FAILURES = {
    * The fee payer's balance is too low: nothing was sent, or the transaction failed on the chain.
    * See `detail`.
    */
-  "fee-payer-short": failure<{ readonly detail: string }>({
+  "fee-payer-short": failure<{ readonly detail: string; readonly signature?: string }>({
+    moved: "no",
     text: ({ detail }) => `the fee payer cannot pay: ${detail}`,
     hint: "the fee payer has too little SOL: send it some; /readyz and npm run doctor show its address and balance",
     code: "INSUFFICIENT_FUNDS",
@@ -131,6 +160,8 @@ export const COLLECT_FAILURES = {
    * may still land.
    */
   "still-running": failure<{ readonly signature: string | undefined }>({
+    moved: "unknown",
+    retryAfterSeconds: AT_ONCE,
     answer: ({ signature }) => ({
       message:
         signature === undefined
@@ -145,6 +176,8 @@ export const COLLECT_FAILURES = {
    * contradict each other.
    */
   unknown: failure<Signed>({
+    moved: "unknown",
+    retryAfterSeconds: RETRY_SECONDS,
     answer: ({ signature }) => ({
       message: `It is not known whether transaction ${signature} landed. Look it up by its signature. Collecting again never moves the same fees twice.`,
     }),
@@ -152,6 +185,8 @@ export const COLLECT_FAILURES = {
   }),
   /** The transaction did not land and never can. */
   expired: failure<Signed>({
+    moved: "no",
+    retryAfterSeconds: AT_ONCE,
     answer: ({ signature }) => ({
       message: `Transaction ${signature} did not land and never can. Nothing was moved. Try again.`,
     }),
@@ -167,6 +202,8 @@ export const COLLECT_FAILURES = {
       readonly mints?: readonly string[] | undefined;
     }
   >({
+    moved: "no",
+    retryAfterSeconds: RETRY_SECONDS,
     text: ({ signature, err }) =>
       `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`,
     hint: "a transaction failed on the chain although its simulation succeeded, and cost its fee: look it up by its signature",
@@ -176,6 +213,8 @@ export const COLLECT_FAILURES = {
    * no receiver that would stay below its rent-exempt minimum. It was emptied after the simulation.
    */
   "nothing-received": failure<Signed>({
+    moved: "no",
+    retryAfterSeconds: RETRY_SECONDS,
     answer: ({ signature }) => ({
       message: `Transaction ${signature} landed, but moved nothing: the account's address, or another account that shares the coin's fees, was emptied just before, and could not receive its part. The fees still wait. Try again later.`,
     }),
@@ -183,6 +222,8 @@ export const COLLECT_FAILURES = {
   }),
   /** The transaction landed, but the amounts that it moved cannot be read. */
   "landed-unreadable": failure<Signed>({
+    moved: "yes",
+    retryAfterSeconds: RETRY_SECONDS,
     answer: ({ signature }) => ({
       message: `Transaction ${signature} landed, but its amounts are not certain at the moment. Look it up by its signature.`,
     }),
@@ -221,20 +262,23 @@ export class CollectError extends Error {
    * error.
    */
   details(): ErrorDetails {
-    const { answer, hint } = rowOf(this.failure);
+    const { moved, retryAfterSeconds, answer, hint } = rowOf(this.failure);
+    const txSignature = signatureOf(this.failure);
+    const said = answer?.(this.failure);
     return {
-      ...answer?.(this.failure),
+      retryAfterSeconds,
+      ...said,
+      extensions: { moved, ...(txSignature && { txSignature }), ...said?.extensions },
       ...(hint !== undefined && { cause: this, operatorHint: hint }),
     };
   }
 }
 
-/** The kinds whose transaction has certainly moved nothing to the account. */
-const MOVED_NOTHING: readonly Kind[] = ["expired", "failed-on-chain", "nothing-received"];
+const signatureOf = (failure: CollectFailure): string | undefined =>
+  "signature" in failure ? failure.signature : undefined;
 
 /** Whether an error names a transaction that may have moved fees. */
 export function mayHaveMoved(error: unknown): error is CollectError {
-  if (!(error instanceof CollectError) || !("signature" in error.failure)) return false;
-  const { kind, signature } = error.failure;
-  return signature !== undefined && !MOVED_NOTHING.includes(kind);
+  if (!(error instanceof CollectError)) return false;
+  return signatureOf(error.failure) !== undefined && rowOf(error.failure).moved !== "no";
 }

@@ -1,7 +1,7 @@
-import { ContractError } from "../../contract/contract-error.ts";
+import { ContractError, type ErrorDetails, type Moved } from "../../contract/contract-error.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
 import { toError } from "../../observability/thrown.ts";
-import { CollectError } from "./collect-error.ts";
+import { CollectError, RETRY_SECONDS } from "./collect-error.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import { NoRoomError } from "./no-room-error.ts";
 
@@ -15,22 +15,33 @@ export function toLookupContractError(error: unknown): Error {
 }
 
 /**
- * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED; returns a
- * ContractError unchanged. Sets `operatorHint` if the operator may have to act. A `cause` without a
- * hint marks a bug.
+ * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED, or a ContractError,
+ * which is of a bad input, to one that says what moved. Sets `operatorHint` if the operator may
+ * have to act. A `cause` without a hint marks a bug.
  */
 export function toCollectContractError(error: unknown): ContractError {
-  if (error instanceof ContractError) return error;
+  if (error instanceof ContractError) return error.with(movedOnly("no"));
   if (error instanceof CollectError) return new ContractError(error.code, error.details());
-  if (error instanceof NoRoomError) return new ContractError("COLLECT_FAILED", noRoom(error));
-  if (error instanceof RpcError) return toOutage("COLLECT_FAILED", error);
-  return new ContractError("COLLECT_FAILED", { cause: error });
+  // Once a transaction is sent, neither of these ends a collect.
+  if (error instanceof NoRoomError)
+    return new ContractError("COLLECT_FAILED", noRoom(error)).with(movedOnly("no"));
+  if (error instanceof RpcError)
+    return toOutage("COLLECT_FAILED", error, {
+      ...{ retryAfterSeconds: RETRY_SECONDS, extensions: movedOnly("no") },
+    });
+  return new ContractError("COLLECT_FAILED", { cause: error, extensions: movedOnly("unknown") });
 }
+
+const movedOnly = (moved: Moved) => ({ moved });
 
 const noRoom = ({ shortage }: NoRoomError) => refusalDetails(shortage, "calls to the chain");
 
-function toOutage(code: "LOOKUP_FAILED" | "COLLECT_FAILED", cause: RpcError): ContractError {
+function toOutage(
+  code: "LOOKUP_FAILED" | "COLLECT_FAILED",
+  cause: RpcError,
+  details?: ErrorDetails,
+): ContractError {
   const operatorHint =
     "the chain does not answer as expected: check the endpoints in SOLANA_RPC_URL";
-  return new ContractError(code, { cause, operatorHint });
+  return new ContractError(code, { ...details, cause, operatorHint });
 }

@@ -1,4 +1,6 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
+import type { UncollectableReason } from "../launchpad/coin-fees.ts";
 import type { Balances, CollectedWallet, UncollectedFees } from "../balances/balances.ts";
 import {
   chooseSweeps,
@@ -51,6 +53,40 @@ export interface ReadUnits {
   readonly error: CollectError | undefined;
   /** When the read began. */
   readonly at: MonotonicTime;
+  /** Returns what the read saw, and a collect left behind. */
+  readonly leftAfter: (attempt: Attempt) => LeftFees[];
+}
+
+/** Why a collect left fees behind, each with a sentence for callers; or a coin's reason. */
+export const LEFT = {
+  BELOW_MINIMUM:
+    "A transaction would move less than the collect's `minimum`, the service's minimum, or the rent-exempt minimum of an empty address.",
+  BACKING_OFF:
+    "The last transaction with these fees failed or moved nothing, so none is sent for a while.",
+  NO_ROOM: "The transaction had no room for them, or they need one of their own: collect again.",
+  FAILED: "They failed the simulation, or the collect failed.",
+} as const;
+
+export type LeftReason = keyof typeof LEFT | UncollectableReason;
+
+/** Fees that a collect has left behind. */
+export interface LeftFees {
+  /** Undefined for the fees in the account's vaults. */
+  readonly mint: string | undefined;
+  /** Undefined for a coin that does not exist, or trades in another currency than SOL. */
+  readonly amount: Lamports | undefined;
+  readonly reason: LeftReason;
+}
+
+/** What a collect has tried. */
+export interface Attempt {
+  readonly minimum: Lamports;
+  /** The transaction that has moved something for it. */
+  readonly transaction?: { readonly key: string; readonly moved: readonly MovedCoin[] } | undefined;
+  /** Why a unit was not collected at its turn, by key. Null: others had collected it. */
+  readonly reasons: ReadonlyMap<string, LeftReason | null>;
+  /** Why all else was left. */
+  readonly otherwise: LeftReason;
 }
 
 export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
@@ -59,7 +95,7 @@ export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
 export function createReadUnits(needs: {
   balances: Pick<Balances, "getUncollectedFees">;
   composer: Pick<Composer, "choosePart">;
-  findings: Pick<CoinFindings, "backsOffMs">;
+  findings: Pick<CoinFindings, "backsOffMs" | "reasonOf">;
   failedSimulations: Pick<FailedSimulations, "errorOf">;
   failingBlocks: Pick<FailingBlocks, "leftMs">;
 }) {
@@ -104,8 +140,77 @@ export function createReadUnits(needs: {
       return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
     });
     const error = [...errors, ofAmm, ofVaults].find((each) => each !== undefined);
-    return { fees, units, error, at };
+    const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, blockMs);
+    return { fees, units, error, at, leftAfter };
   };
+
+  /** Asks again what has failed: the collect itself may have found out. */
+  function leftBy(
+    { minimum, transaction, reasons, otherwise }: Attempt,
+    { account, fees, units }: Pick<ReadUnits, "fees" | "units"> & { account: AccountAddresses },
+    blockMs: number,
+  ): LeftFees[] {
+    const { vaults, sweeps, coins } = fees;
+    const hasAmmFailed = failedSimulations.errorOf(account.ammVault, vaults.ammVault) !== undefined;
+
+    /** Returns undefined if somebody else has collected the unit. */
+    function reasonOfUnit(key: string): LeftReason | undefined {
+      // A transaction has none of its unit's coins only if these fail together.
+      if (key === transaction?.key) return transaction.moved.length > 0 ? "NO_ROOM" : "FAILED";
+      const reason = reasons.get(key);
+      if (reason !== undefined) return reason ?? undefined;
+      const unit = units.find((each) => each.key === key);
+      return !unit || unit.gain < minimum ? "BELOW_MINIMUM" : otherwise;
+    }
+
+    /** Returns undefined if the sweep's fees are not left. */
+    function reasonOfSweep(sweep: Sweep): LeftReason | undefined {
+      const { coin, stage } = sweep;
+      const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
+        mint === coin.mint && place === stage;
+      if (transaction?.moved.some(isMoved)) return undefined;
+      const error = errorOf(sweep, blockMs);
+      if (error?.failure.kind === "coins-backing-off") return "BACKING_OFF";
+      if (sweep.stage === "SHARED") {
+        const reason = findings.reasonOf(coin.mint, sweep.distributable);
+        if (reason) return reason;
+      }
+      if (error || (stage === "POOL" && hasAmmFailed)) return "FAILED";
+      return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
+    }
+
+    function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
+      const inVaults = collectableWith([], vaults);
+      const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
+      const haveFailed = failedSimulations.errorOf(account.address, inOthers) !== undefined;
+      const reason = haveFailed ? "FAILED" : reasonOfUnit(account.address);
+      if (reason && transaction?.key !== account.address)
+        yield { mint: undefined, amount: inOthers, reason };
+      if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
+
+      const isCollectable = (sweep: Sweep) =>
+        coins.some((each) => each.sweep === sweep && each.reason === null);
+      for (const { mint, amount, quoteMint, reason, sweep } of coins) {
+        const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
+        // Collects try what they can sweep, whatever a lookup says.
+        const isTried = sweep && sweeps.includes(sweep) && !isCollectable(sweep);
+        if (reason && !(isTried && !reasonOfSweep(sweep))) yield { mint, amount: inSol, reason };
+      }
+      for (const sweep of sweeps.filter(isCollectable)) {
+        const reason = reasonOfSweep(sweep);
+        if (reason) yield { mint: sweep.coin.mint, amount: sweep.amount, reason };
+      }
+    }
+
+    const sums = new Map<string, LeftFees>();
+    for (const { mint, amount, reason } of findAll()) {
+      if (reason === "NOTHING_WAITING" || amount === 0n) continue;
+      const id = `${mint} ${reason}`;
+      const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
+      sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
+    }
+    return [...sums.values()];
+  }
 }
 
 /** Orders distributions by gain, and equal ones by key: shareholders then meet at the same one. */

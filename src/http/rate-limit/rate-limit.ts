@@ -1,6 +1,7 @@
 import type { GraphQLResolveInfo } from "graphql";
 import { getGraphQLRateLimiter } from "graphql-rate-limit";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../../contract/contract-error.ts";
+import type { BudgetScope } from "../../fairness/budget.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
@@ -45,7 +46,10 @@ export function rateLimited(
   retryAfterSeconds: number,
 ): ContractError {
   const what = `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address.`;
-  return new ContractError("RATE_LIMITED", retryIn(retryAfterSeconds, what, BATCHING));
+  return new ContractError("RATE_LIMITED", {
+    ...retryIn(retryAfterSeconds, what, BATCHING),
+    extensions: { scope: "CALLER" satisfies BudgetScope },
+  });
 }
 
 /** A time in every window. */

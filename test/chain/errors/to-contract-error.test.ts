@@ -1,5 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { CollectError, type CollectFailure } from "../../../src/chain/errors/collect-error.ts";
+import {
+  CollectError,
+  mayHaveMoved,
+  type CollectFailure,
+} from "../../../src/chain/errors/collect-error.ts";
 import { NoRoomError } from "../../../src/chain/errors/no-room-error.ts";
 import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import {
@@ -134,12 +138,25 @@ const CASES: {
   ],
 };
 
-/** In seconds; the others have none. */
-const RETRY_AFTER: Record<string, number> = {
-  "timed-out": 60,
-  "budget-spent": 312,
-  "backing-off": 42,
-  "coins-backing-off": 42,
+/** What each kind moved, and in how many seconds a retry helps, if one does. */
+const MOVED: Record<CollectFailure["kind"], ["yes" | "no" | "unknown", number | undefined]> = {
+  "not-started": ["no", 1],
+  "lease-not-acquired": ["no", 60],
+  "distribution-in-flight": ["no", 1],
+  "stored-transaction-unreadable": ["unknown", 60],
+  "simulation-failed": ["no", 60],
+  "backing-off": ["no", 42],
+  "coins-backing-off": ["no", 42],
+  "budget-spent": ["no", 312],
+  "others-first": ["no", 1],
+  "timed-out": ["no", 60],
+  "fee-payer-short": ["no", undefined],
+  "still-running": ["unknown", 1],
+  unknown: ["unknown", 60],
+  expired: ["no", 1],
+  "failed-on-chain": ["no", 60],
+  "nothing-received": ["no", 60],
+  "landed-unreadable": ["yes", 60],
 };
 
 describe("a CollectError", () => {
@@ -164,8 +181,15 @@ describe("a CollectError", () => {
       expect(converted.cause).toBe(hint === undefined ? undefined : error);
       if (hint === undefined) expect(converted.operatorHint).toBeUndefined();
       else expect(converted.operatorHint).toContain(hint);
-      expect(converted.retryAfterSeconds).toBe(RETRY_AFTER[kind]);
+      const [moved, seconds] = MOVED[error.failure.kind];
+      expect(converted.retryAfterSeconds).toBe(seconds);
+      expect(converted.extensions).toEqual({
+        moved,
+        ...("signature" in rest && { txSignature: "sig" }),
+        ...(kind === "budget-spent" && { scope: "SERVICE" }),
+      });
       expect(error.result).toBe(result);
+      expect(mayHaveMoved(error)).toBe("signature" in rest && moved !== "no");
     },
   );
 
@@ -205,7 +229,9 @@ describe("a CollectError", () => {
 
   it("of kind still-running says so when no transaction is in flight", () => {
     const error = new CollectError({ kind: "still-running", signature: undefined });
-    expect(toCollectContractError(error).message).toBe(
+    const { message, extensions } = toCollectContractError(error);
+    expect(extensions).toEqual({ moved: "unknown" });
+    expect(message).toBe(
       "The collect is still running; it has no transaction in flight yet. Collect again to wait for its result.",
     );
   });
@@ -230,6 +256,7 @@ describe("an RpcError", () => {
       message: rowOf(code).message,
       cause: error,
       operatorHint: expect.stringContaining("SOLANA_RPC_URL"),
+      ...(code === "COLLECT_FAILED" && { retryAfterSeconds: 60, extensions: { moved: "no" } }),
     });
   });
 });
@@ -243,6 +270,7 @@ describe("any other error", () => {
       message: COLLECT_FAILED,
       cause: bug,
       operatorHint: undefined,
+      extensions: { moved: "unknown" },
     });
   });
 
@@ -252,9 +280,15 @@ describe("any other error", () => {
     expect(toLookupContractError(bug)).toBe(bug);
   });
 
-  it("that is already a ContractError is returned unchanged", () => {
-    const error = new ContractError("INVALID_SOCIAL_ID");
-    expect(toCollectContractError(error)).toBe(error);
+  it("that is a ContractError says that nothing moved", () => {
+    const error = new ContractError("INVALID_SOCIAL_ID", { status: 413, message: "why" });
+    const { code, status, message, extensions } = toCollectContractError(error);
+    expect([code, status, message, extensions]).toEqual([
+      "INVALID_SOCIAL_ID",
+      413,
+      "why",
+      { moved: "no" },
+    ]);
   });
 });
 
@@ -272,6 +306,6 @@ it("names the same seconds in text and Retry-After for calls that the plan has n
     code: "COLLECT_FAILED",
     message: "The service has used its calls to the chain for now. Try again in 6 seconds.",
     retryAfterSeconds: 6,
-    extensions: { scope: "SERVICE" },
+    extensions: { moved: "no", scope: "SERVICE" },
   });
 });

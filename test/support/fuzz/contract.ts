@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import type { AddressesOf } from "../../../src/chain/launchpad/account-addresses.ts";
+import { MOVED } from "../../../src/contract/contract-error.ts";
 import { ERROR_CODES, type ErrorCode } from "../../../src/contract/error-codes.ts";
 
 interface ParsedResponse {
@@ -33,22 +34,38 @@ const SOL_PATTERN = /^[0-9]+\.[0-9]{4}$/;
 export function expectError(
   { status, headers, body }: ParsedResponse,
   allowed: readonly ErrorCode[],
-  members = {},
+  members: { readonly success?: false } = {},
 ): void {
   expect(headers.get("content-type")).toMatch(/^application\/json\b/);
   expect(allowed).toContain(body.error);
   const code = body.error as ErrorCode;
   expect([ERROR_CODES[code].status, OTHER_STATUS[code]]).toContain(status);
-  expect({ ...body, lastCollect: undefined }).toEqual({
+  const { lastCollect, lastCollects, left, scope, retryAfterSeconds, txSignature, moved, ...rest } =
+    body;
+  if ("success" in members) expect(MOVED).toContain(moved);
+  else
+    for (const each of [
+      lastCollect,
+      lastCollects,
+      left,
+      scope,
+      retryAfterSeconds,
+      txSignature,
+      moved,
+    ])
+      expect(each).toBeUndefined();
+  expect(rest).toEqual({
     ...members,
     error: code,
     message: expect.stringMatching(/./),
     ...(code === "NOTHING_TO_COLLECT" ? { collected: "0.0000" } : {}),
   });
   const retryAfter = headers.get("retry-after") ?? "";
+  if (moved !== undefined) expect(retryAfter).toBe(String(retryAfterSeconds ?? ""));
   if (WITH_RETRY_AFTER.includes(code)) expect(retryAfter).toMatch(/^[1-9]\d{0,2}$/);
   // Only while the circuit breaker is open.
-  else expect(retryAfter).toMatch(code === "SOCIAL_API_UNAVAILABLE" ? /^([1-9]\d?)?$/ : /^$/);
+  else if (moved === undefined)
+    expect(retryAfter).toMatch(code === "SOCIAL_API_UNAVAILABLE" ? /^([1-9]\d?)?$/ : /^$/);
 }
 
 /**
@@ -88,6 +105,8 @@ export function expectCollect(answer: ParsedResponse, allowed: readonly ErrorCod
     collected: sol,
     newBalance: sol,
     txSignature: expect.stringMatching(/^[1-9A-HJ-NP-Za-km-z]{64,88}$/),
+    left: expect.any(Array),
+    lastCollects: expect.any(Array),
   });
 }
 
