@@ -18,7 +18,7 @@ const MAY_IMPORT = {
   "chain/rpc": ["chain/primitives", ...BASE],
   "chain/errors": ["chain/rpc", ...BASE],
   "chain/launchpad": ["chain/primitives", "chain/rpc", ...BASE],
-  "chain/balances": [...READING, ...BASE],
+  "chain/balances": ["chain/errors", ...READING, ...BASE],
   "chain/history": ["chain/balances", ...READING, ...BASE],
   "chain/live": ["chain/balances", "chain/launchpad", "chain/rpc", ...BASE],
   "chain/units": ["chain/balances", "chain/errors", ...READING, ...BASE],

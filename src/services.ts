@@ -1,7 +1,7 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/balances/wallets.ts";
 import { createAddresses } from "./chain/launchpad/account-addresses.ts";
-import { createCoinFindings } from "./chain/balances/coin-findings.ts";
+import { createFailures } from "./chain/balances/failures.ts";
 import { createDeployWatch, type DeployWaits } from "./chain/launchpad/deploys.ts";
 import { createBalances } from "./chain/balances/balances.ts";
 import { createClaims } from "./chain/collect/claims.ts";
@@ -14,10 +14,8 @@ import { createFlights } from "./chain/collect/flights.ts";
 import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createSettleTransaction } from "./chain/collect/settle-landed-or-expired.ts";
 import { createTransactions } from "./chain/collect/prepare-and-sign.ts";
-import { createFailedSimulations } from "./chain/units/failed-simulations.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
-import { createFailingBlocks } from "./chain/units/failing-blocks.ts";
 import { createFloors } from "./chain/balances/floors.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
@@ -124,11 +122,11 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     ...overrides,
   });
   const floors = createFloors();
-  const findings = createCoinFindings({ feePayer, redis });
+  const failures = createFailures({ feePayer, redis });
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const balances = createBalances({
     readWallets,
-    findings,
+    failures,
     escrowProgramId,
     feePayer,
     minCollectLamports,
@@ -163,30 +161,22 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
   });
 
   const composer = createComposer({ feePayer, minCollectLamports, maxRentLamports });
-  const failedSimulations = createFailedSimulations();
-  const failingBlocks = createFailingBlocks();
   const claims = createClaims({ feePayer, redis });
   const simulations = createSimulations({
     rpc,
     composer,
-    findings,
+    failures,
     feePayer,
     minCollectLamports,
     maxRentLamports,
   });
-  const readUnits = createReadUnits({
-    balances,
-    composer,
-    findings,
-    failedSimulations,
-    failingBlocks,
-  });
+  const readUnits = createReadUnits({ rpc, balances, composer, failures });
   const transactions = createTransactions({
     rpc,
     composer,
     simulations,
     feePayer: signer,
-    failedSimulations,
+    failures,
     maxPriorityFeeLamports,
     ownCalls,
     pollMs: overrides.pollMs,
@@ -197,8 +187,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     balances,
     transactions,
     claims,
-    findings,
-    failingBlocks,
+    failures,
     floors,
     announceLanded: landedSlots.announce,
     readLanded: confirmation.readLanded,
@@ -209,7 +198,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     log,
   });
   const flights = createFlights({
-    rpc,
     readUnits,
     transactions,
     claims,
@@ -226,7 +214,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     readUnits,
     claims,
     metrics,
-    failedSimulations,
+    failures,
     maxRentLamports,
     ownCalls,
     collectTimeoutMs,

@@ -415,7 +415,7 @@ describe("a body", () => {
       body: new Uint8Array(bytes),
     });
     expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
-    expect(Object.keys(body).sort()).toEqual(["error", "message", "success"]);
+    expect(Object.keys(body).sort()).toEqual(["error", "message", "moved", "success"]);
   });
 
   it.each([

@@ -75,7 +75,6 @@ function createSimulation() {
       for (let i = 0; i < simulations; i++)
         await rpc.simulateTransaction("", { addresses: [], minSlot: 0 });
       await readPrice(rpc, []);
-      await rpc.getSlot();
       for (let i = 0; i < 2; i++) {
         await rpc.sendTransaction("");
         await rpc.getStatuses(["a"]);

@@ -94,7 +94,7 @@ describe("a collect says what it left behind, and why:", () => {
     expect(body.errors[0].extensions).toMatchObject({ code: "COLLECT_FAILED", moved: "no", left });
   });
 
-  it("FAILED, if its transaction failed on the chain; then BACKING_OFF", async () => {
+  it("BACKING_OFF, once its transaction has failed on the chain", async () => {
     const { address, creatorVault } = world.account("creator");
     const account = chain.account(address)!;
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000n);
@@ -105,7 +105,7 @@ describe("a collect says what it left behind, and why:", () => {
     const [landed] = world.sandbox.landedCollects();
     expect(failed).toMatchObject({
       ...{ moved: "no", txSignature: landed!.signature, retryAfterSeconds: 60 },
-      left: [entry(null, "0.0005", 500_000n, "FAILED")],
+      left: [entry(null, "0.0005", 500_000n, "BACKING_OFF")],
     });
     chain.setAccount(address, account);
     const again = await collect("creator");
@@ -131,7 +131,7 @@ describe("a collect says what it left behind, and why:", () => {
     });
     const lamports = (SOL / 10_000n) * 9_999n;
     expect((await collect("newcomer", [mint])).left).toEqual([
-      entry(mint, "0.9999", lamports, "FAILED"),
+      entry(mint, "0.9999", lamports, "BACKING_OFF"),
     ]);
     chain.setBalance(holder, SOL);
     expect((await collect("newcomer", [mint])).left).toEqual([

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
+import { createSkipTime } from "../support/skip-time.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { monotonicNow } from "../../src/time/monotonic.ts";
 
@@ -16,7 +17,8 @@ afterEach(() => sandbox.close());
 describe("after a transaction with a coin expired", () => {
   const vaultFees = 200_000n;
 
-  it("the next one has the coin again, if the address cannot receive the vault's fees alone", async () => {
+  it("the coin waits for a minute, also if the address cannot receive the vault's fees alone", async () => {
+    const skipTime = createSkipTime();
     const { address, creatorVault } = sandbox.account("creator");
     const mint = newMint();
     sandbox.chain.setBalance(address, 0n);
@@ -37,6 +39,8 @@ describe("after a transaction with a coin expired", () => {
     sandbox.chain.advanceSlots(200);
     await expect(dropped).rejects.toMatchObject({ failure: { kind: "expired" } });
     lift();
+    await expect(collect()).rejects.toMatchObject({ failure: { kind: "coins-backing-off" } });
+    skipTime(61_000);
     expect(await collect()).toMatchObject({ kind: "collected", collected: SOL + vaultFees });
   });
 });

@@ -223,7 +223,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     const base64 = legacy.serialize().toString("base64");
     const signature = getBase58Decoder().decode(legacy.signature!);
     const claim = await createClaims({ feePayer, redis }).take(account.address, NEVER);
-    await claim.store({ base64, signature, lastValidBlockHeight }, blockhash);
+    await claim.store({ base64, signature, lastValidBlockHeight });
 
     expect(await living.collect("creator")).toMatchObject({ kind: "collected", signature });
     expect(chain.landed(signature)!.message.version).toBe("legacy");

@@ -323,7 +323,7 @@ it("a service that has streams switched off says so, and not when to try again",
           message: "This service has streams switched off.",
           path: ["walletById"],
           locations: expect.any(Array),
-          extensions: { code: "BAD_REQUEST" },
+          extensions: { code: "BAD_REQUEST", moved: "no" },
         },
       ]);
     });

@@ -138,6 +138,12 @@ export const isAccountsRead = ({
   params: readonly unknown[];
 }) => method === "getMultipleAccounts" && (params as [string[]])[0].length > 1;
 
+/** A read of this account. */
+export const isReadOf =
+  (address: string) =>
+  ({ method, params }: { readonly method: string; readonly params: readonly unknown[] }) =>
+    method === "getMultipleAccounts" && (params as [string[]])[0].includes(address);
+
 /** A call for a request, rather than for an endpoint's state. */
 export const isOwnCall = (call: { method: string; params: readonly unknown[] }) =>
   call.method === "getMultipleAccounts" ? isAccountsRead(call) : call.method !== "getGenesisHash";

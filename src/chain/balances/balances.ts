@@ -1,6 +1,6 @@
 import type { Caller } from "../../fairness/caller.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { CoinFindings } from "./coin-findings.ts";
+import type { Failures } from "./failures.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import {
@@ -71,14 +71,14 @@ export function createBalances(needs: {
    * Why earlier collects could not move fees. Balances show these reasons; collects ignore them and
    * try again.
    */
-  findings: Pick<CoinFindings, "reasonOf">;
+  failures: Pick<Failures, "reasonOf">;
   escrowProgramId: string;
   feePayer: string;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { readWallets, findings, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } =
+  const { readWallets, failures, escrowProgramId, feePayer, minCollectLamports, maxRentLamports } =
     needs;
 
   /** The fees on a wallet's coins, in the coins' order. */
@@ -94,7 +94,7 @@ export function createBalances(needs: {
         ...(own.length > 0 ? toCoinFees({ ...coin, places: own }, address) : []),
         ...toSharedFees({ ...coin, places: others }, sharing, {
           ...{ address, feePayer, minCollectLamports },
-          reasonFound: (distributable) => findings.reasonOf(coin.addresses.mint, distributable),
+          reasonFound: (distributable) => failures.reasonOf(coin.addresses.mint, distributable),
         }),
       ];
     });

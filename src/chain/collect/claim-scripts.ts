@@ -1,9 +1,10 @@
 /**
  * The scripts of a claim. `claim` holds the token and the transaction of the collect that has the
- * claim, and the token of the replica that is next; `known` holds the address's last slot, collect
- * and backoff, and what its next transaction must leave out.
+ * claim, and the token of the replica that is next; `known` holds the address's last slot and
+ * collect, and how many transactions it has had.
  */
 import { z } from "zod";
+import { parseJson } from "../../contract/parse-json.ts";
 import { script } from "../../store/script.ts";
 
 /**
@@ -21,10 +22,7 @@ export const SIGNED_MS = 7 * 24 * 3_600_000;
  * transaction yet.
  */
 const LANDED_MS = 60_000;
-/**
- * A collect is kept this long after its block's time, and a backoff this long after its end, to
- * double the next.
- */
+/** A collect is kept this long after its block's time. */
 export const REMEMBERED_MS = 3_600_000;
 /** For how long a replica that waits for a claim is next, after it last asked. */
 const WAIT_MS = 1_000;
@@ -32,14 +30,18 @@ const WAIT_MS = 1_000;
 export const MAX_LISTED = 20;
 /** How many collects of an account are kept: an answer does not list its own. */
 export const MAX_COLLECTS = MAX_LISTED + 1;
-/** For how long an account's coins go one at a time. */
-export const SINGLY_MS = 3_600_000;
 /** Stands for the slot of a transaction that did not land. */
 export const NOT_LANDED = -1;
-/** Stands for the backoff after a success. */
-export const NO_BACKOFF = 0;
-/** Stands for a backoff that stays as it is. */
-export const KEEP_BACKOFF = "";
+
+const TAKEN = z.object({
+  token: z.string(),
+  transaction: z.string(),
+  slot: z.int(),
+  count: z.int(),
+  collect: z.string(),
+  pending: z.string(),
+});
+export type Taken = z.output<typeof TAKEN>;
 
 const NOW = `
 local time = redis.call('TIME')
@@ -54,15 +56,13 @@ end`;
 
 /**
  * `newToken`: of the collect that takes the claim, or "" to look only. `awaitedToken`: of the
- * collect that this one waits for, or "". Returns the holder's token, or "" if there is none; the
- * holder's transaction, or ""; then what is known: the last slot, or 0; the last collect, or "";
- * the last backoff in ms; the ms until it ends; "1" if the next transaction has no coins, or "";
- * for how many ms coins go one at a time; the last transaction's blockhash, or ""; the last
- * distribution that was signed for the account and has no outcome, or "".
+ * collect that this one waits for, or "". Returns the holder's `token` and `transaction`, if any;
+ * and what is known: the `slot` of the last landing, how many transactions (`count`) were stored,
+ * the last `collect`, and the distribution that was signed for the account and has no outcome
+ * (`pending`).
  *
- * A time further ahead than its longest life was written while Redis's clock was ahead: it is
- * shortened to that life. A claim without a transaction lives for LEASE_MS, a backoff for its
- * duration.
+ * A claim without a transaction whose time is further ahead than LEASE_MS was written while Redis's
+ * clock was ahead: it is shortened.
  *
  * A claim that is `done` is free, but a replica that was waiting for its holder still receives the
  * transaction. Of the replicas that wait, the one noted in `waiting` is next. Each branch that
@@ -72,32 +72,14 @@ end`;
 export const TAKE = script({
   keys: ["claim", "known"],
   args: ["newToken", "awaitedToken"],
-  answer: z.tuple([
-    z.string(),
-    z.string(),
-    z.int(),
-    z.string(),
-    z.int(),
-    z.int(),
-    z.string(),
-    z.int(),
-    z.string(),
-    z.string(),
-  ]),
+  answer: z.string().transform(parseJson).pipe(TAKEN),
   text: `${NOW}
-local slot, collect, backoff, ends, plain, singly, blockhash, pending =
-  unpack(redis.call('HMGET', known, 'slot', 'collect', 'backoff', 'ends',
-    'plain', 'singly', 'blockhash', 'pending'))
-backoff = tonumber(backoff) or 0
-local left = math.max(0, (tonumber(ends) or 0) - now)
-if left > backoff then
-  left = backoff
-  redis.call('HSET', known, 'ends', now + left)
-end
-local singlyLeft = math.min(${SINGLY_MS}, math.max(0, (tonumber(singly) or 0) - now))
+local slot, count, collect, pending =
+  unpack(redis.call('HMGET', known, 'slot', 'count', 'collect', 'pending'))
 local function answer(token, transaction)
-  return {token or '', transaction or '', tonumber(slot) or 0, collect or '', backoff, left,
-    plain or '', singlyLeft, blockhash or '', pending or ''}
+  return cjson.encode({token = token or '', transaction = transaction or '',
+    slot = tonumber(slot) or 0, count = tonumber(count) or 0, collect = collect or '',
+    pending = pending or ''})
 end
 local token, transaction, done, waiting, waits =
   unpack(redis.call('HMGET', claim, 'token', 'transaction', 'done', 'waiting', 'waits'))
@@ -127,19 +109,22 @@ return answer(newToken)
 });
 
 /**
- * Stores a transaction and its blockhash; with the transaction "", renews a claim that has none.
+ * Stores a transaction, and counts it; with the transaction "", renews a claim that has none.
  * Returns 0 if another token is in the claim, else 1.
  */
 export const STORE = script({
   keys: ["claim", "known"],
-  args: ["token", "transaction", "ttlMs", "blockhash"],
+  args: ["token", "transaction", "ttlMs"],
   answer: z.int(),
   text: `${REMEMBER}
 local holder, stored = unpack(redis.call('HMGET', claim, 'token', 'transaction'))
 if holder and holder ~= token then return 0 end
 if transaction ~= '' then
   redis.call('HSET', claim, 'token', token, 'transaction', transaction)
-  remember(${LANDED_MS}, 'blockhash', blockhash)
+  if transaction ~= stored then
+    local count = tonumber(redis.call('HGET', known, 'count')) or 0
+    remember(${REMEMBERED_MS}, 'count', count + 1)
+  end
 end
 if transaction ~= '' or not stored then redis.call('PEXPIRE', claim, ttlMs) end
 return 1
@@ -158,31 +143,16 @@ return 1
 });
 
 /**
- * `slot`: or NOT_LANDED. `backoffMs`: how long the next backoff lasts, NO_BACKOFF or KEEP_BACKOFF.
- * `plain`: "1" if the next transaction has no coins, "0" if it may have some, or "" to keep what
- * is known. `singlyMs`: for how long coins go one at a time from now on, or 0 to keep what is
- * known. Leaves a claim with another token unchanged, and a newer slot too.
- *
- * The rule of a backoff (time/backoff.ts): a failure while it lasts changes nothing, and a success
- * ends it. Twice the last wait is computed by the replica, from what it read with the claim.
+ * Frees the claim. `slot`: or NOT_LANDED. Leaves a claim with another token unchanged, and a newer
+ * slot too.
  */
 export const SETTLE = script({
   keys: ["claim", "known"],
-  args: ["token", "slot", "backoffMs", "plain", "singlyMs"],
+  args: ["token", "slot"],
   answer: z.unknown(),
-  text: `${NOW}${REMEMBER}
-local lastSlot, ends = unpack(redis.call('HMGET', known, 'slot', 'ends'))
-lastSlot, ends = tonumber(lastSlot) or 0, tonumber(ends) or 0
+  text: `${REMEMBER}
+local lastSlot = tonumber(redis.call('HGET', known, 'slot')) or 0
 if tonumber(slot) > lastSlot then remember(${LANDED_MS}, 'slot', slot) end
-local isOlder = tonumber(slot) > 0 and tonumber(slot) < lastSlot
-if isOlder or backoffMs == '${KEEP_BACKOFF}' then
-elseif backoffMs == '${NO_BACKOFF}' then redis.call('HDEL', known, 'backoff', 'ends')
-elseif ends <= now then
-  remember(backoffMs + ${REMEMBERED_MS}, 'backoff', backoffMs, 'ends', now + backoffMs)
-end
-if plain == '1' then remember(${REMEMBERED_MS}, 'plain', '1')
-elseif plain == '0' then redis.call('HDEL', known, 'plain') end
-if tonumber(singlyMs) > 0 then remember(singlyMs, 'singly', now + singlyMs) end
 local holder, waiting, waits =
   unpack(redis.call('HMGET', claim, 'token', 'waiting', 'waits'))
 if holder ~= token then return 1 end

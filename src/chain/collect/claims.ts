@@ -1,29 +1,26 @@
 import { createLruCache } from "../../store/lru-cache.ts";
-import { randomUUID } from "node:crypto";
+import { randomInt, randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
-import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
-import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../../time/monotonic.ts";
+import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
-  KEEP_BACKOFF,
   KEEP_COLLECT,
   KEEP_PENDING,
   LEASE_MS,
   MAX_COLLECTS,
-  NO_BACKOFF,
   NOT_LANDED,
   READ_COLLECTS,
   REMEMBERED_MS,
   SETTLE,
   SIGNED_MS,
-  SINGLY_MS,
   STORE,
   TAKE,
+  type Taken,
 } from "./claim-scripts.ts";
 
 const STORED_TRANSACTION = z.object({
@@ -56,35 +53,14 @@ const LAST_COLLECT = z.object({
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
 
-/** What later collects of an address need to know about a transaction's end. */
-export interface Landing {
-  /** 0 if unknown; undefined if the transaction did not land. */
-  readonly slot?: number | undefined;
-  /**
-   * True starts or doubles the address's backoff. False ends the backoff. Undefined changes
-   * nothing.
-   */
-  readonly hasFailed?: boolean | undefined;
-  /** For how long nothing is signed. Undefined changes nothing. */
-  readonly holdMs?: number | undefined;
-  /** Whether the next transaction has no coins. Undefined changes nothing. */
-  readonly isNextPlain?: boolean | undefined;
-  /** Whether coins go one at a time from now on, for an hour. */
-  readonly isSingly?: boolean | undefined;
-}
-
 /** What is known about an address. */
 interface Known {
   /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
+  /** How many transactions the unit has had; random while Redis is down. The next one's differs. */
+  readonly count: number;
   /** The account's last known collect; undefined if there was none in the last hour. */
   readonly lastCollect: LastCollect | undefined;
-  /** Whether the next transaction has no coins, because the last one with coins did not land. */
-  readonly isNextPlain: boolean;
-  /** Whether coins go one at a time, because an unknown one failed on the chain. */
-  readonly isSingly: boolean;
-  /** Of the address's last transaction: the next one needs another blockhash. */
-  readonly lastBlockhash: string | undefined;
   /**
    * A distribution that was signed for this account and has no outcome, because its replica died.
    */
@@ -96,44 +72,26 @@ export interface Claim extends Known {
   /** Set if another collect has signed: follow this transaction, and settle the claim. */
   readonly openTransaction: StoredTransaction | undefined;
   /**
-   * Whether the first read returned the claim: `openTransaction`, if set, is then certainly older
-   * than this claim. False proves nothing, because a slow Redis can store a transaction late.
-   */
-  readonly isEarlier: boolean;
-  /**
-   * Returns for how many more ms the address backs off after failures on the chain; 0 without a
-   * backoff.
-   */
-  backsOffMs(): number;
-  /**
    * Call before sending. Returns false if another replica has taken the claim: do not send then.
    */
-  store(transaction: StoredTransaction, blockhash: string): Promise<boolean>;
+  store(transaction: StoredTransaction): Promise<boolean>;
   /**
-   * Frees the claim. Call when nothing was signed, or after any outcome, also `unknown`.
+   * Frees the claim. Call when nothing was signed, or after any outcome, also `unknown`. `slot`: of
+   * the landing, 0 if unknown.
    */
-  settle(landing?: Landing): void;
+  settle(landing?: { readonly slot: number }): void;
 }
 
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 const POLL_MS = 100;
-const BACKOFF = { firstMs: 60_000, longestMs: 3_600_000 };
+/** Two replicas that sign while Redis is down hardly count alike. */
+const MAX_RANDOM_COUNT = 1_000;
 /**
  * A collect takes about 500 bytes. With Redis, they matter only for collects that ended while Redis
  * was down.
  */
 const MAX_LOCAL_COLLECTS = 10_000;
-/** Evicting an entry takes this many failed transactions, and each uses up fee budget. */
-const MAX_NOTES = 50_000;
-
-/** What this process knows about an address, for when Redis is down. */
-interface Notes {
-  readonly backoff?: Backoff | undefined;
-  readonly isNextPlain?: boolean | undefined;
-  readonly singlyUntil?: MonotonicTime | undefined;
-  readonly lastBlockhash?: string | undefined;
-}
 
 const toText = ({ collected: collectedAmount, newBalance, signature, at }: LastCollect): string =>
   JSON.stringify({
@@ -166,8 +124,7 @@ export type Claims = ReturnType<typeof createClaims>;
  * Lets one collect at a time sign a transaction for a unit. A unit's address is an account's, or a
  * sharing config's, because one distribution pays all its shareholders. Within this process, a unit
  * has one collect at a time; claims keep other replicas out. No collect takes a claim while it
- * holds another. Also remembers the address's last slot, last collect, backoff, and what the next
- * transaction must leave out.
+ * holds another. Also remembers the address's last slot and last collect.
  *
  * A collect takes the claim with a random token, signs, and stores the transaction in the claim
  * before the first send. A replica that finds the claim held waits for the transaction, then sends
@@ -186,64 +143,39 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   const collects = createLruCache<string, readonly LastCollect[]>(MAX_LOCAL_COLLECTS, {
     sizeCalculation: ({ length }) => length,
   });
-  const notes = createLruCache<string, Notes>(MAX_NOTES, { ttl: 2 * REMEMBERED_MS });
   const keysOf = (address: string) => ({
     claim: redisKeys.claim(feePayer, address),
     known: redisKeys.known(feePayer, address),
   });
-
-  function note(address: string, news: Notes): void {
-    notes.set(address, { ...notes.get(address), ...news });
-  }
 
   function newestCollect(address: string, text: string): LastCollect | undefined {
     const last = LAST_COLLECT.safeParse(parseJson(text)).data;
     return newestOf([last, ...(collects.get(address) ?? [])])[0];
   }
 
-  /** `token`: of the collect that takes the claim; "" to look only. */
-  function toClaim(
-    address: string,
-    token: string,
-    answer: Awaited<ReturnType<typeof askRedis>>,
-    { awaitedToken }: { awaitedToken: string },
-  ): Claim {
+  /**
+   * `token`: of the collect that takes the claim; "" to look only. `answer`: undefined without
+   * Redis.
+   */
+  function toClaim(address: string, token: string, answer: Taken | undefined): Claim {
     const keys = keysOf(address);
-    const local = notes.get(address);
-    const claimState = answer ?? ([token, "", 0, "", 0, 0, "", 0, "", ""] as const);
-    const [holder, transaction, landedSlot, collect, waitMs, leftMs] = claimState;
-    const [, , , , , , plain, singlyMs, blockhash, pending] = claimState;
-    const sharedBackoff =
-      waitMs > 0 ? { waitMs, endsAt: addMs(monotonicNow(), leftMs) } : undefined;
-    const backoff = answer ? sharedBackoff : local?.backoff;
+    const holder = answer?.token ?? token;
     const isHolder = token !== "" && holder === token;
     const renew = () =>
-      void redis?.run(STORE, {
-        ...{ ...keys, token, transaction: "", ttlMs: LEASE_MS, blockhash: "" },
-      });
+      void redis?.run(STORE, { ...keys, token, transaction: "", ttlMs: LEASE_MS });
     const renewal = isHolder ? setInterval(renew, RENEW_MS).unref() : undefined;
+    const transaction = answer?.transaction ?? "";
     const open = STORED_TRANSACTION.safeParse(parseJson(transaction));
     let hasTransaction = !isHolder;
 
-    function settle({ slot = NOT_LANDED, ...landing }: Landing = {}): void {
-      const { hasFailed, holdMs, isNextPlain, isSingly } = landing;
+    function settle({ slot }: { readonly slot: number } = { slot: NOT_LANDED }): void {
       clearInterval(renewal);
-      // Computed from the backoff that was read with the claim: all replicas that see the same
-      // failure then write the same backoff.
-      const hold = holdMs && { waitMs: holdMs, endsAt: addMs(monotonicNow(), holdMs) };
-      const next = hold || (hasFailed ? afterFailure(backoff, BACKOFF) : undefined);
-      const changes = hold || hasFailed !== undefined;
-      if (changes) note(address, { backoff: next });
-      if (isNextPlain !== undefined) note(address, { isNextPlain });
-      if (isSingly) note(address, { singlyUntil: addMs(monotonicNow(), SINGLY_MS) });
-      const call = {
-        ...{ ...keys, token: holder, slot },
-        backoffMs: changes ? (next?.waitMs ?? NO_BACKOFF) : KEEP_BACKOFF,
-        plain: isNextPlain === undefined ? "" : Number(isNextPlain),
-        singlyMs: isSingly ? SINGLY_MS : 0,
-      };
       // Without a transaction, the script is needed only until the claim expires.
-      redis?.runLater(SETTLE, call, hasTransaction ? Infinity : LEASE_MS);
+      redis?.runLater(
+        SETTLE,
+        { ...keys, token: holder, slot },
+        hasTransaction ? Infinity : LEASE_MS,
+      );
     }
 
     if (transaction !== "" && !open.success) {
@@ -252,32 +184,20 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     }
     return {
       openTransaction: open.data,
-      isEarlier: awaitedToken === "",
-      landedSlot,
-      lastCollect: newestCollect(address, collect),
-      isNextPlain: answer ? plain === "1" : local?.isNextPlain === true,
-      isSingly: answer
-        ? singlyMs > 0
-        : local?.singlyUntil !== undefined && msUntil(local.singlyUntil) > 0,
-      lastBlockhash: blockhash === "" ? local?.lastBlockhash : blockhash,
-      pending: STORED_TRANSACTION.safeParse(parseJson(pending)).data,
-      backsOffMs: () => backoffLeftMs(backoff),
-      async store(signedTransaction, lastBlockhash) {
+      landedSlot: answer?.slot ?? 0,
+      count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
+      lastCollect: newestCollect(address, answer?.collect ?? ""),
+      pending: STORED_TRANSACTION.safeParse(parseJson(answer?.pending ?? "")).data,
+      async store(signedTransaction) {
         clearInterval(renewal);
         hasTransaction = true;
-        const call = {
-          ...keys,
-          token,
-          transaction: JSON.stringify(signedTransaction),
-          ttlMs: SIGNED_MS,
-        };
-        const storedAnswer = await redis?.run(STORE, { ...call, blockhash: lastBlockhash });
+        const text = JSON.stringify(signedTransaction);
+        const call = { ...keys, token, transaction: text, ttlMs: SIGNED_MS };
+        const isStored = await redis?.run(STORE, call);
         // Redis is down: collects go on without Redis, and the transaction is stored once Redis
         // is back.
-        if (storedAnswer === undefined)
-          redis?.runLater(STORE, { ...call, blockhash: lastBlockhash });
-        if (storedAnswer !== 0) note(address, { lastBlockhash });
-        return storedAnswer !== 0;
+        if (isStored === undefined) redis?.runLater(STORE, call);
+        return isStored !== 0;
       },
       settle,
     };
@@ -292,7 +212,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      * claim. Throws {@link CollectError} `stored-transaction-unreadable`.
      */
     look: async (address: string): Promise<Claim> =>
-      toClaim(address, "", await askRedis(address, "", ""), { awaitedToken: "" }),
+      toClaim(address, "", await askRedis(address, "", "")),
 
     /**
      * Takes the claim of this address. If another replica must sign first, calls `onWait`, then
@@ -308,9 +228,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       let awaitedToken = "";
       for (;;) {
         const answer = await askRedis(address, token, awaitedToken);
-        const [holder, transaction] = answer ?? [token, ""];
-        if (holder === token || transaction !== "")
-          return toClaim(address, token, answer, { awaitedToken });
+        const { token: holder, transaction } = answer ?? { token, transaction: "" };
+        if (holder === token || transaction !== "") return toClaim(address, token, answer);
         if (monotonicNow() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
         if (awaitedToken === "") onWait();
         awaitedToken = holder;

@@ -1,4 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
+import { toError } from "../../observability/thrown.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
@@ -12,9 +13,8 @@ import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights, Result } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
-import { isLaterThan } from "./landing-proofs.ts";
 import { lateError, openSignature, type FlightState } from "./flight-state.ts";
-import type { FailedSimulations } from "../units/failed-simulations.ts";
+import type { Failures } from "../balances/failures.ts";
 import {
   hasNamedCoin,
   remainingIn,
@@ -27,7 +27,7 @@ import {
 } from "../units/units.ts";
 
 /** What every answer says of the account. */
-export interface AccountHistory {
+interface AccountHistory {
   /** The newest other collects of the last hour, the newest first. */
   readonly lastCollects: readonly LastCollect[];
 }
@@ -92,6 +92,8 @@ const isTimedOut = (error: unknown): boolean =>
 const isOutOfCalls = (error: unknown, isOfBlock: boolean): boolean =>
   error instanceof NoRoomError && (error.shortage.scope === "CALLER" || !isOfBlock);
 
+const isOthersFirst = (error: unknown): boolean =>
+  error instanceof CollectError && error.failure.kind === "others-first";
 const BACKING_OFF = ["backing-off", "coins-backing-off"];
 
 /** Why a collect that failed left its fees. */
@@ -135,7 +137,7 @@ export function createCollector(needs: {
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
   metrics: CollectMetrics;
-  failedSimulations: FailedSimulations;
+  failures: Pick<Failures, "leftMs">;
   maxRentLamports: Lamports;
   /** Runs a request's reads, which belong to its address block. */
   ownCalls: ChainCallPlan["own"];
@@ -159,25 +161,30 @@ export function createCollector(needs: {
     let unknown: CollectError | undefined;
     /** The keys of the units whose transactions moved nothing, one for each transaction. */
     const vainUnits: string[] = [];
-    /** The keys of the units that were empty at their turn. */
-    const emptiedUnits: string[] = [];
+    /** The keys of the units that were empty at their turn: the account was read again. */
+    const emptyUnits = new Set<string>();
     /** The signatures of the distributions that this request has followed: each once. */
     const followedSignatures = new Set<string>();
 
+    const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
     const readNow = async () => (progress.read = await readUnits(request, caller.visitorBlock));
+    /** The state of an open transaction, if any. */
+    const openState = (): FlightState =>
+      keys
+        .flatMap((key) => flights.flightOf(key)?.state() ?? [])
+        .find((state) => openSignature(state) !== undefined) ?? PREPARING;
 
-    /** Counts that others came first: all other errors are a flight's, which counts them. */
-    function othersFirst(): CollectError {
-      metrics.ended("COLLECT_FAILED");
-      return new CollectError({ kind: "others-first" });
-    }
-
-    /** Returns the flights whose transactions are open; if there are none, reads the account. */
-    async function look(): Promise<{ read?: ReadUnits; open: readonly Flight[] }> {
-      const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
-      const flightsOfKeys = await Promise.all(keys.map((key) => flights.findOpen(key, request)));
+    /** Reads the account, and finds the flights whose transactions are open. */
+    async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
+      const [read, ...flightsOfKeys] = await Promise.all([
+        readNow().catch(toError),
+        ...keys.map((key) => flights.findOpen(key, request)),
+      ]);
       const open = flightsOfKeys.flatMap((flight) => flight ?? []);
-      return open.length > 0 ? { open } : { open, read: await readNow() };
+      if (!(read instanceof Error)) return { read, open };
+      // What is open may have moved something, whether or not the account can be read.
+      if (open.length === 0) throw read;
+      return { read: undefined, open };
     }
 
     /** Reads what waits after a transaction that has moved something. */
@@ -211,13 +218,16 @@ export function createCollector(needs: {
         mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
       switch (end.kind) {
         case "landed": {
-          // It may have joined after the transaction was signed.
-          const isSignedLater = isLaterThan(askedAt, end, []);
-          const isOwn = isMember && isSignedLater;
-          const isLater =
-            isSignedLater || isLaterThan(askedAt, end, await untilAborted(flight.proofs(), signal));
+          // Signed after the request, or landed after its read. With a false success, callers
+          // would count one collect twice.
+          const isOwn = isMember && end.signedAt !== undefined && end.signedAt >= askedAt;
+          const isLater = isOwn || (read !== undefined && end.slot > read.newestSlot);
           // Also an earlier transaction is the account's last collect.
-          if (!isLater) await end.collectedBy(account).catch(() => undefined);
+          if (!isLater)
+            await untilAborted(
+              end.collectedBy(account).catch(() => undefined),
+              signal,
+            );
           const success = isLater ? await toSuccess(end, read) : undefined;
           if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
           if (isOwn && !success) vainUnits.push(end.key);
@@ -230,10 +240,9 @@ export function createCollector(needs: {
           if (!isNamed(end.failedMints)) return undefined;
           if (end.error) return end.error;
           if (end.readAt < askedAt || !isMember) return undefined;
-          if (coins.length === 0 || !end.isEmptied) return "nothing";
-          if (emptiedUnits.includes(flight.key)) return othersFirst();
-          // Another unit may have filled since it was empty.
-          emptiedUnits.push(flight.key);
+          if (coins.length === 0 || emptyUnits.has(flight.key)) return "nothing";
+          // Fees may have arrived elsewhere, while somebody else collected these.
+          emptyUnits.add(flight.key);
           return undefined;
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
@@ -266,14 +275,15 @@ export function createCollector(needs: {
     async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
       const errors: CollectError[] = [];
       progress.reasons.clear();
+      const { fees } = read;
+      const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const small = read.units.filter(({ gain }) => gain < request.minimum);
-      // New units first: what others race for, or endpoints overstate, must not keep them waiting.
-      const tries = [...vainUnits, ...emptiedUnits];
-      const units = read.units.toSorted((a, b) => tries.indexOf(a.key) - tries.indexOf(b.key));
+      const triesOf = ({ key }: Unit) => vainUnits.filter((each) => each === key).length;
+      const units = read.units.toSorted((a, b) => triesOf(a) - triesOf(b));
       for (const unit of units) {
         if (small.includes(unit)) continue;
         if (vainUnits.length >= MAX_VAIN_TRANSACTIONS) {
-          errors.push(othersFirst());
+          errors.push(new CollectError({ kind: "others-first" }));
           break;
         }
         const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
@@ -285,20 +295,17 @@ export function createCollector(needs: {
         if (!next) return undefined;
         if (next instanceof CollectError) errors.push(next);
         else if (next !== "nothing") return next;
-        const isEmptied = unitResult.end.kind === "nothing" && unitResult.end.isEmptied;
-        const whyNothing = isEmptied ? null : "BELOW_MINIMUM";
+        // Unless an empty address would stay below its minimum, others have collected it.
+        const whyNothing = missing > 0n ? "BELOW_MINIMUM" : null;
         progress.reasons.set(unit.key, next === "nothing" ? whyNothing : reasonOf(next));
       }
       const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
       if (reason) throw reason;
       if (earlier) return earlier;
-      const { fees } = read;
-      const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const { lastCollect, pending } = await claims.look(account.address);
       if (pending && !followedSignatures.has(pending.signature)) {
         followedSignatures.add(pending.signature);
         const flight = flights.followPending(pending, request);
-        flight?.readSlot();
         return flight && waitFor(flight, false, read);
       }
       return {
@@ -312,16 +319,15 @@ export function createCollector(needs: {
 
     /** Follows what is open, or works through the units. Returns undefined to look again. */
     async function lookAndCollect(): Promise<CollectOutcome | undefined> {
-      onWait(() => PREPARING);
+      onWait(openState);
       const { open, read } = await flights.expecting(coins.length > 0, () =>
         untilAborted(look(), signal),
       );
       for (const flight of open) {
-        flight.readSlot();
-        const success = await waitFor(flight, false);
+        const success = await waitFor(flight, false, read);
         if (success) return success;
       }
-      return read && workThrough(read);
+      return read && open.length === 0 ? workThrough(read) : undefined;
     }
 
     const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
@@ -355,7 +361,9 @@ export function createCollector(needs: {
         if (outcome.kind === "nothing") metrics.ended("nothing");
         return outcome;
       } catch (error) {
+        // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
+        if (isOthersFirst(error)) metrics.ended("COLLECT_FAILED");
         const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
         throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
       }

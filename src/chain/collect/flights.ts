@@ -2,14 +2,11 @@ import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
-import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import { untilAborted } from "../../upstream/deadline.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import type { Floors } from "../balances/floors.ts";
-import { createSlotReader, isLaterThan, type LandingProof } from "./landing-proofs.ts";
 import { hasNamedCoin, type ReadUnits, type ReadUnitsOf, type Unit } from "../units/units.ts";
 import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -33,14 +30,8 @@ import {
 /** How a unit's transaction, or the attempt to sign one, ended. */
 export type End =
   | TransactionEnd
-  /**
-   * `readAt`: when the read began that showed it. It says nothing to who asked later. `isEmptied`:
-   * whether an earlier read showed enough.
-   */
-  | (Extract<Prepared, { readonly kind: "nothing" }> & {
-      readonly readAt: MonotonicTime;
-      readonly isEmptied?: boolean;
-    })
+  /** `readAt`: when the read began that showed it. It says nothing to who asked later. */
+  | (Extract<Prepared, { readonly kind: "nothing" }> & { readonly readAt: MonotonicTime })
   /** The fee budget refuses the payers, each for its own reason. */
   | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
 
@@ -62,10 +53,6 @@ export interface Flight {
   readonly end: Promise<End>;
   /** The address blocks that had the turn when it began. */
   readonly blocks: ReadonlySet<string>;
-  /** Call when a caller asks who may have asked before the transaction landed. */
-  readSlot(): void;
-  /** Resolves when no read of a slot runs. */
-  proofs(): Promise<readonly LandingProof[]>;
 }
 
 /** The requests that wait for a unit, and the unit's flight. */
@@ -94,7 +81,6 @@ export type Flights = ReturnType<typeof createFlights>;
  * coins can fail another block's collect, or keep the vaults waiting for longer than a turn.
  */
 export function createFlights(needs: {
-  rpc: Rpc;
   readUnits: ReadUnitsOf;
   transactions: Transactions;
   claims: Claims;
@@ -108,7 +94,7 @@ export function createFlights(needs: {
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {
-  const { rpc, readUnits, transactions, claims, floors, settleTransaction } = needs;
+  const { readUnits, transactions, claims, floors, settleTransaction } = needs;
   const { minCollectLamports, metrics, ownCalls, collectTimeoutMs } = needs;
   const { confirm, findLanded } = needs.confirmation;
   const queues = new Map<string, Queue>();
@@ -127,7 +113,7 @@ export function createFlights(needs: {
     turn: Turn | undefined,
     run: (flight: OpenFlight) => Promise<End>,
   ): Queue["flight"] & object {
-    const open = openFlight(createSlotReader(rpc));
+    const open = openFlight();
     const end = run(open).catch((error: unknown): End => ({
       kind: "failed",
       error,
@@ -177,7 +163,7 @@ export function createFlights(needs: {
   function followOpen(
     key: string,
     { account, caller }: Request,
-    claim: Pick<Claim, "isEarlier" | "settle">,
+    claim: Pick<Claim, "settle">,
     transaction: StoredTransaction,
   ): Flight {
     const queue = queueOf(key);
@@ -206,13 +192,11 @@ export function createFlights(needs: {
     const changedAddress = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
     const claim = await claims.take(key, endsAt, () => {
       flight.setState({ kind: "following", signature: undefined });
-      flight.readSlot();
     });
     floors.require(changedAddress, claim.landedSlot);
     const common = { flight, key, account, claim, turn };
     if (claim.openTransaction) {
       arrive();
-      if (claim.isEarlier) flight.readSlot();
       return follow({ ...common, transaction: claim.openTransaction });
     }
     flight.setState({ kind: "preparing" });
@@ -249,54 +233,34 @@ export function createFlights(needs: {
     const { account, caller } = request;
     const coins =
       unit.kind === "own" ? [...turn.coins.values()] : unit.sweeps.map(({ coin }) => coin);
-    const isStale = !claim.isEarlier || turn.isLater || claim.landedSlot > read.fees.slot;
+    const isStale = turn.isLater || claim.landedSlot > read.fees.slot;
     const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
     const current =
       isStale || isPart ? await readUnits({ account, coins }, caller.visitorBlock) : read;
     const currentUnit = current === read ? unit : current.units.find(({ key }) => key === unit.key);
-    const leftMs = claim.backsOffMs();
     const isTooLittle = (movedAmount: Lamports) =>
       movedAmount < minCollectLamports ||
       [...turn.members].every((member) => movedAmount < member.request.minimum);
-    if (!currentUnit || leftMs > 0 || isTooLittle(currentUnit.gain)) {
-      const kind = unit.kind === "own" ? "backing-off" : "coins-backing-off";
-      const backingOff = leftMs > 0 ? new CollectError({ kind, leftMs }) : undefined;
-      const error = currentUnit ? backingOff : current.error;
-      const isEmptied = current !== read;
-      return { kind: "nothing", error, failedMints: [], readAt: current.at, isEmptied };
+    if (!currentUnit || isTooLittle(currentUnit.gain)) {
+      const error = currentUnit ? undefined : current.error;
+      return { kind: "nothing", error, failedMints: [], readAt: current.at };
     }
-    const { vaults, sweeps } = currentUnit;
-    const isPlain =
-      claim.isNextPlain && sweeps.length > 0 && !isTooLittle(collectableWith([], vaults));
-    const largest = sweeps.toSorted((a, b) => (a.amount < b.amount ? 1 : -1));
-    const some = isPlain ? [] : largest.slice(0, claim.isSingly ? 1 : Infinity);
     arrive();
     const preparation = await transactions.prepare({
-      unit: unit.kind === "own" ? { ...currentUnit, sweeps: some } : currentUnit,
+      unit: currentUnit,
       ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
     });
-    if (preparation.kind !== "nothing") return preparation;
-    if (!isPlain) return { ...preparation, readAt: current.at };
-    // The vaults alone move nothing, so the next transaction has coins. `fly` settles once more,
-    // which changes nothing.
-    claim.settle({ isNextPlain: false });
-    return { kind: "again" };
+    return preparation.kind === "nothing" ? { ...preparation, readAt: current.at } : preparation;
   }
 
   /** Follows another collect's transaction to its outcome. */
-  async function follow(
-    openTransaction: Omit<Ended, "outcome" | "claim"> & {
-      claim: Pick<Claim, "isEarlier" | "settle">;
-    },
-  ): Promise<End> {
-    const { flight, transaction, claim } = openTransaction;
+  async function follow(openTransaction: Omit<Ended, "outcome">): Promise<End> {
+    const { flight, transaction } = openTransaction;
     const { signature } = transaction;
     flight.setState({ kind: "following", signature });
-    const earlierLanding = claim.isEarlier
-      ? await findLanded(transaction).catch((cause: unknown) => {
-          throw new CollectError({ kind: "still-running", signature }, cause);
-        })
-      : undefined;
+    const earlierLanding = await findLanded(transaction).catch((cause: unknown) => {
+      throw new CollectError({ kind: "still-running", signature }, cause);
+    });
     const outcome = earlierLanding ?? (await confirm(transaction, { maybeSent: true }));
     return settleTransaction({ ...openTransaction, outcome, isOld: earlierLanding !== undefined });
   }
@@ -322,14 +286,14 @@ export function createFlights(needs: {
       const [mint] = transaction.sweptMints ?? [];
       if (mint === undefined) return undefined;
       const { address } = coinAddressesOf(mint).sharingConfig;
-      const claim = { isEarlier: true, settle: () => undefined };
+      const claim = { settle: () => undefined };
       return followOpen(address, asker, claim, transaction);
     },
 
-    /** Returns the flight of an account's turn without coins that has signed nothing yet. */
+    /** Joins the flight of an account's turn without coins that has signed nothing yet, if any. */
     join(request: Request): Flight | undefined {
       const { flight } = queues.get(request.account.address) ?? {};
-      const turn = flight && openTurnOf(flight);
+      const turn = flight?.state().kind === "preparing" ? flight.turn : undefined;
       if (!turn || !mayJoin(turn, [], "")) return undefined;
       addTo(turn, { request });
       return flight;
@@ -375,16 +339,13 @@ export function createFlights(needs: {
 }
 
 /** A flight that has just begun. */
-function openFlight(readNewestSlot: () => Promise<LandingProof>) {
+function openFlight() {
   let state: FlightState = { kind: "preparing" };
-  const reads: Promise<LandingProof>[] = [];
   return {
     state: () => state,
     setState(next: FlightState): void {
       state = next;
     },
-    readSlot: (): void => void reads.push(readNewestSlot()),
-    proofs: () => Promise.all(reads),
   };
 }
 
@@ -394,8 +355,8 @@ function openTurnOf({ state, turn }: NonNullable<Queue["flight"]>): Turn | undef
 }
 
 /** Whether another turn's transaction serves a waiting request. */
-function isServed({ request }: Waiter, end: End): boolean {
-  if (end.kind !== "landed" || !isLaterThan(request.askedAt, end, [])) return false;
+function isServed({ request, read }: Waiter, end: End): boolean {
+  if (end.kind !== "landed" || end.slot <= read.newestSlot) return false;
   return hasNamedCoin(request.coins, end.moved);
 }
 

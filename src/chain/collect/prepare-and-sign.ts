@@ -1,14 +1,11 @@
-import { randomInt } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
 import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { UncollectedFees } from "../balances/balances.ts";
 import {
-  collectableWith,
   distributionsOf,
   rentOf,
   withoutAmm,
@@ -27,11 +24,11 @@ import {
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Composer } from "../units/composer.ts";
 import { blamedIn, writableOf, type CollectPart, type PlannedPart } from "../units/part.ts";
-import type { FailedSimulations } from "../units/failed-simulations.ts";
+import type { Failures } from "../balances/failures.ts";
 import type { MessageBudget } from "../units/message.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
 import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
-import { failureId, type Unit } from "../units/units.ts";
+import { failureKey, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { AccountCost, FeePayer } from "./fee-payer.ts";
@@ -59,8 +56,6 @@ export interface Signed extends AccountCost {
    * counts once.
    */
   readonly fee: Lamports;
-  /** Call when a common transaction failed or expired: its members go on in halves. */
-  split(): void;
 }
 
 export type Prepared =
@@ -71,10 +66,8 @@ export type Prepared =
       readonly error?: CollectError | undefined;
       /** The coins whose simulation failed. */
       readonly failedMints: readonly string[];
-      /** Whether somebody else has collected since the read. */
-      readonly isEmptied?: boolean;
     }
-  /** Nothing is sent: the claim is lost, or the member needs another transaction. */
+  /** Nothing is sent: the claim is lost. */
   | { readonly kind: "again" };
 
 /** After this many, nothing is signed. The last one has no coins. */
@@ -85,25 +78,19 @@ const MAX_MEMBERS = 21;
 const GATHER_MS = 100;
 /** How much longer, while others may soon be ready. */
 const EXPECT_MS = 200;
-/** How long an account is kept apart from others, unless its transaction succeeds. */
-const APART_MS = 600_000;
-const MAX_APART = 10_000;
+/** Of accounts whose common transaction failed. */
+const MAX_ALONE = 10_000;
 /** How long signed transactions share a blockhash, as a multiple of the time between two polls. */
 const BLOCKHASH_MAX_AGE = 3;
-/** How long an honest endpoint may repeat a blockhash: some slots. */
-const REPEATED_MS = 1_000;
 /**
  * An account whose price is more than this many times the lowest price gets its own transaction.
  */
 const MAX_PRICE_RATIO = 4n;
 /**
- * How far the compute-unit limits of equal transactions are spread, at random. Otherwise two
- * replicas that sign while Redis is away could sign the same bytes, and each would report the one
- * landing. One time in a thousand they still do. Costs at most a lamport at the lowest price.
+ * A unit's transactions differ in their compute-unit limit, by how many the unit has had: equal
+ * bytes would be one transaction. Costs at most a lamport at the lowest price.
  */
-const SPREAD_UNITS = 1_000;
-/** The group of an account that shares no transaction. */
-const ALONE = Symbol("alone");
+const MAX_COUNTED_UNITS = 1_000;
 
 type Settle = (member: Member, result: Prepared | Error) => void;
 
@@ -116,15 +103,15 @@ export type Transactions = ReturnType<typeof createTransactions>;
  * Accounts without coins that are ready at the same moment share a transaction. While others may
  * soon be ready, or are in flight, they gather for a moment; a lone one never waits. A transaction
  * is all or nothing, so no account may fail the others: one that fails the simulation, moves too
- * little or needs a far higher price gets its own transaction. After a common transaction failed or
- * expired, its accounts go on in halves, each alone at last, once.
+ * little or needs a far higher price gets its own transaction. So does each account of a common
+ * transaction that failed on the chain, once.
  */
 export function createTransactions(needs: {
   rpc: Rpc;
   composer: Composer;
   simulations: Simulations;
   feePayer: FeePayer;
-  failedSimulations: FailedSimulations;
+  failures: Pick<Failures, "simulationFailed">;
   maxPriorityFeeLamports: Lamports;
   /** Runs a preparation, whose calls to the chain belong to the blocks that pay. */
   ownCalls: ChainCallPlan["own"];
@@ -132,13 +119,12 @@ export function createTransactions(needs: {
   pollMs?: number | undefined;
   log: Logger;
 }) {
-  const { rpc, composer, feePayer, failedSimulations, log } = needs;
+  const { rpc, composer, feePayer, failures, log } = needs;
   const { maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
   const { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
-  /** By an account's address. Only accounts of one group share a transaction. */
-  const groups = createLruCache<string, { readonly id: symbol }>(MAX_APART, { ttl: APART_MS });
-  const groupOf = ({ unit }: Pick<Member, "unit">) => groups.get(unit.key)?.id;
+  /** The addresses of accounts whose next transaction is their own. */
+  const alone = createLruCache<string, true>(MAX_ALONE);
   /** How many accounts may soon be ready to share a transaction. */
   let coming = 0;
   /** The accounts that are ready, and what to do with their results. */
@@ -148,8 +134,7 @@ export function createTransactions(needs: {
   function depart(): void {
     const departing = ready;
     ready = new Map();
-    const same = [...Map.groupBy(departing.keys(), groupOf).values()];
-    void prepareEach(same, (member, result) => {
+    void prepare([...departing.keys()], (member, result) => {
       const waiter = departing.get(member);
       if (result instanceof Error) waiter?.reject(result);
       else waiter?.resolve(result);
@@ -177,17 +162,6 @@ export function createTransactions(needs: {
     return result.promise;
   }
 
-  function setApart(members: readonly Member[], id: symbol): void {
-    for (const { unit } of members) groups.set(unit.key, { id });
-  }
-
-  /** Puts each half of the members into a group of its own. */
-  function split(members: readonly Member[]): void {
-    const half = Math.ceil(members.length / 2);
-    for (const some of [members.slice(0, half), members.slice(half)])
-      setApart(some, some.length > 1 ? Symbol("half") : ALONE);
-  }
-
   /** Simulates the parts on a state at least as new as the one that was read. */
   const simulateParts = (parts: readonly PlannedPart[], members: readonly Member[]) =>
     simulate(parts, {
@@ -199,25 +173,9 @@ export function createTransactions(needs: {
   const toAffordable = (price: bigint, unitLimit: number) =>
     toAffordablePrice(price, unitLimit, maxPriorityFeeLamports);
 
-  /**
-   * Returns a blockhash that none of the units' last transactions has. A proxy may repeat one for
-   * longer than this waits: then the transaction's compute-unit limit is hardly the same.
-   */
-  async function getNewBlockhash(members: readonly Member[]) {
-    const lastBlockhashes = members.map(({ claim }) => claim.lastBlockhash);
-    const startedAt = monotonicNow();
-    for (let read = getBlockhash; ; read = rpc.getLatestBlockhash) {
-      const latest = await read();
-      const isRepeated = lastBlockhashes.includes(latest.blockhash);
-      if (!isRepeated || msSince(startedAt) > REPEATED_MS) return latest;
-      members.forEach(assertInTime);
-      await sleep(pollMs);
-    }
-  }
-
   /** Reads what a transaction needs besides its simulation. */
-  function readTerms(members: readonly Member[], parts: readonly CollectPart[]) {
-    const terms = Promise.all([readPriceOf(parts), getNewBlockhash(members)]);
+  function readTerms(parts: readonly CollectPart[]) {
+    const terms = Promise.all([readPriceOf(parts), getBlockhash()]);
     // The simulation may fail before anything waits for these.
     terms.catch(() => undefined);
     return terms;
@@ -227,19 +185,20 @@ export function createTransactions(needs: {
     members: readonly Member[],
     parts: readonly CollectPart[],
     { unitsConsumed }: Simulated,
-    terms = readTerms(members, parts),
+    terms = readTerms(parts),
   ) {
-    const leastUnits = Math.min(unitLimitOf(parts, unitsConsumed), MAX_UNIT_LIMIT - SPREAD_UNITS);
-    const unitLimit = leastUnits + randomInt(SPREAD_UNITS);
+    const limit = Math.min(unitLimitOf(parts, unitsConsumed), MAX_UNIT_LIMIT - MAX_COUNTED_UNITS);
+    const count = Math.max(...members.map(({ claim }) => claim.count));
+    const unitLimit = limit + (count % MAX_COUNTED_UNITS);
     const [price, latest] = await terms;
     members.forEach(assertInTime);
     return { unitLimit, price: toAffordable(price, unitLimit), latest };
   }
 
   /**
-   * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}. After a failed one,
-   * leaves out the coins or the AMM's transfer that it blames; if it blames none, half of the
-   * coins. After two, leaves out all coins. `first`: the number of the first simulation.
+   * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}, the last one without
+   * coins. After a failed one, leaves out the coins or the AMM's transfer that it blames; if it
+   * blames none, all coins. `first`: the number of the first simulation.
    */
   async function prepareAlone(member: Member, first = 1): Promise<Prepared> {
     const { unit } = member;
@@ -250,39 +209,37 @@ export function createTransactions(needs: {
     let error: CollectError | undefined;
     let earlyTerms: ReturnType<typeof readTerms> | undefined;
     for (let count = first; count <= MAX_SIMULATIONS; count++) {
+      if (count === MAX_SIMULATIONS && first < count && unit.kind === "own") sweeps = [];
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
       assertInTime(member);
       // Other coins have other prices, and what a simulation leaves out must not decide the price.
-      if (part.sweeps.length === 0) earlyTerms ??= readTerms([member], [part]);
+      if (part.sweeps.length === 0) earlyTerms ??= readTerms([part]);
       const simulation = await simulateParts([part], [member]);
       if ("err" in simulation) {
-        const blame = blamedIn(part, simulation.blamed);
         ({ error } = simulation);
-        const failedSweeps = unit.kind === "distribution" ? part.sweeps : blame.sweeps;
+        const blame = blamedIn(part, simulation.blamed);
+        const isAmm = blame.amm || (part.withAmm && part.sweeps.length === 0);
+        const failedSweeps = blame.sweeps.length > 0 || isAmm ? blame.sweeps : part.sweeps;
+        recordBlocked(failedSweeps, simulation);
         for (const sweep of failedSweeps) {
           failedMints.push(sweep.coin.mint);
-          failedSimulations.failed(failureId(sweep), sweep.amount, error);
+          failures.simulationFailed(failureKey(sweep), error);
         }
-        recordBlocked(failedSweeps, simulation);
-        const isAmm = blame.amm || (part.withAmm && part.sweeps.length === 0);
-        if (isAmm) failedSimulations.failed(account.ammVault, vaults.ammVault, error);
-        if (isAmm) [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
-        else if (part.sweeps.length === 0) {
-          const amount = collectableWith([], vaults);
-          if (unit.sweeps.length === 0) failedSimulations.failed(unit.key, amount, error);
+        if (isAmm) {
+          failures.simulationFailed(account.ammVault, error);
+          [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
+        }
+        if (!isAmm && part.sweeps.length === 0) {
+          if (unit.sweeps.length === 0) failures.simulationFailed(unit.key, error);
           break;
-        } else {
-          // Without a culprit, try the half that moves more.
-          const half = part.sweeps.slice(0, part.sweeps.length / 2);
-          sweeps = failedSweeps.length > 0 ? without(sweeps, failedSweeps) : half;
         }
-        if (count + 1 === MAX_SIMULATIONS) sweeps = [];
+        sweeps = without(sweeps, failedSweeps);
         continue;
       }
       const costly = findTooExpensive(part, simulation.rent);
       if (costly.length > 0) {
-        sweeps = count + 1 === MAX_SIMULATIONS ? [] : without(sweeps, costly);
+        sweeps = without(sweeps, costly);
         continue;
       }
       if (simulation.leftInAmm.get(account.ammVault)) {
@@ -292,12 +249,7 @@ export function createTransactions(needs: {
       const movedAmount = movedBy(part, rentMinimum, simulation);
       for (const distribution of distributionsOf(part.sweeps))
         await recordMinimum(distribution, simulation).catch(() => undefined);
-      if (member.isTooLittle(movedAmount)) {
-        // An address that would stay below its rent-exempt minimum receives nothing.
-        const isReceiverShort = part.amount < member.fees.missingRent;
-        const isEmptied = simulation.mostOf(part) < part.amount && !isReceiverShort;
-        return { kind: "nothing", failedMints, isEmptied };
-      }
+      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints };
       const terms = await getTerms([member], [part], simulation, earlyTerms);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
       if (unit.kind === "distribution" && movedAmount < cost + rentOf(part.sweeps))
@@ -343,16 +295,16 @@ export function createTransactions(needs: {
     const members = all.filter((member) => !late.includes(member));
     const [first, ...others] = members;
     if (!first) return;
-    const again = () => {
-      for (const member of members) settle(member, { kind: "again" });
-    };
-    if (attempt > MAX_SIMULATIONS) {
-      setApart(members, ALONE);
-      again();
+    if (others.length === 0) {
+      settle(first, await prepareAlone(first, Math.min(attempt, MAX_SIMULATIONS)));
       return;
     }
-    if (others.length === 0) {
-      settle(first, await prepareAlone(first, attempt));
+    if (attempt > MAX_SIMULATIONS) {
+      await prepareEach(
+        members.map((member) => [member]),
+        settle,
+        MAX_SIMULATIONS,
+      );
       return;
     }
     const plans = members.map((member) => ({
@@ -371,7 +323,6 @@ export function createTransactions(needs: {
     /** Prepares each of `some` members alone, and the other members together again. */
     async function separate(some: readonly { readonly member: Member }[]): Promise<void> {
       const lone = some.map(({ member }) => member);
-      setApart(lone, ALONE);
       const rest = members.filter((member) => !lone.includes(member));
       await prepareEach([...lone.map((member) => [member]), rest], settle, attempt + 1);
     }
@@ -380,10 +331,7 @@ export function createTransactions(needs: {
     const simulation = await simulateParts(parts, members);
     if ("err" in simulation) {
       const culprit = plans.find(({ part }) => blamedIn(part, simulation.blamed).part);
-      if (culprit) return separate([culprit]);
-      split(members);
-      again();
-      return;
+      return separate(culprit ? [culprit] : plans);
     }
     const entries = plans.map(({ member, part }) => ({
       member,
@@ -460,14 +408,9 @@ export function createTransactions(needs: {
       sweptMints: sweeps.length > 0 ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
     };
     const areStored = await Promise.all(
-      entries.map(({ member }) => member.claim.store(transaction, latest.blockhash)),
+      entries.map(({ member }) => member.claim.store(transaction)),
     );
     const firstStored = areStored.indexOf(true);
-    let isSplit = false;
-    const splitOnce = () => {
-      if (!isSplit) split(entries.map(({ member }) => member));
-      isSplit = true;
-    };
     return entries.map(({ part }, i): Prepared => {
       const cost = costs[i]!;
       if (firstStored < 0) {
@@ -477,7 +420,6 @@ export function createTransactions(needs: {
       const signedPart = {
         ...{ ...cost, transaction, part, signedAt },
         fee: i === firstStored ? fee : toLamports(0),
-        split: splitOnce,
       };
       return { kind: "signed", signed: signedPart };
     });
@@ -501,7 +443,7 @@ export function createTransactions(needs: {
      */
     async prepare(member: Member): Promise<Prepared> {
       const { unit } = member;
-      const isAlone = groupOf(member) === ALONE || unit.sweeps.length > 0;
+      const isAlone = alone.delete(unit.key) || unit.sweeps.length > 0;
       return isAlone ? prepareAlone(member) : gather(member);
     },
 
@@ -518,15 +460,8 @@ export function createTransactions(needs: {
       return step(arrive).finally(arrive);
     },
 
-    /** Lets an account share transactions again, after one of its transactions has succeeded. */
-    rejoin: (address: string): void => void groups.delete(address),
-
-    /**
-     * Gives an account its own transaction, after a common one failed that another replica signed.
-     */
-    setAlone(address: string): void {
-      groups.set(address, { id: ALONE });
-    },
+    /** Gives an account's next transaction to it alone, because a common one failed. */
+    setAlone: (address: string): void => void alone.set(address, true),
   };
 }
 

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import { memoizeByKey } from "../../store/memoize.ts";
 import type { Balances } from "../balances/balances.ts";
-import type { CoinFindings } from "../balances/coin-findings.ts";
+import { blockKey, type Failures } from "../balances/failures.ts";
 import { COLLECT_FAILURES, CollectError, type CollectFailure } from "../errors/collect-error.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
@@ -9,11 +9,10 @@ import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { UNKNOWN_AFTER_MS, type TransactionOutcome } from "../rpc/outcome.ts";
 import type { LandedTransaction } from "../rpc/read-transaction.ts";
+import type { MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import type { Floors } from "../balances/floors.ts";
-import type { SeenTransaction } from "./landing-proofs.ts";
-import type { FailingBlocks } from "../units/failing-blocks.ts";
 import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
 import type { MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
@@ -29,16 +28,19 @@ export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefine
 
 /** What a transaction's outcome means for the requests that wait for its unit. */
 export type TransactionEnd =
-  | (SeenTransaction & {
+  | {
       readonly kind: "landed";
       readonly key: string;
+      readonly slot: number;
+      /** When this replica signed it; undefined if another one did. */
+      readonly signedAt: MonotonicTime | undefined;
       readonly moved: readonly MovedCoin[];
       /**
        * Undefined if the transaction moved nothing to the account. Throws {@link CollectError}
        * `landed-unreadable`.
        */
       readonly collectedBy: (account: AccountAddresses) => Promise<Collected | undefined>;
-    })
+    }
   /** `mints`: the coins that the transaction had, or that made it fail. */
   | {
       readonly kind: "failed";
@@ -76,29 +78,23 @@ export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
  * Settles the claim of a transaction whose outcome is known, counts what it cost, and reads what it
  * moved. The outcome decides the unit's next transaction:
  *
- * | Outcome                           | The unit's next transaction                              |
- * | --------------------------------- | -------------------------------------------------------- |
- * | expired or unknown                | an account's has no coins, if this one had any; a        |
- * |                                   | distribution backs off                                   |
- * | unknown, as endpoints contradict  | waits until the blockhash has expired                    |
- * | failed, an account's with coins   | leaves out the coins at fault; if none is known, it has  |
- * |                                   | one coin at a time                                       |
- * | failed, other                     | backs off                                                |
- * | failed, before it was found       | an account's is not restricted; a distribution backs off |
- * | failed, as the fee payer is short | is not restricted                                        |
- * | landed, perhaps with an error     | is not restricted                                        |
- * | landed, moved nothing, fees wait  | backs off                                                |
- * | landed, moved nothing, none wait  | is not restricted: somebody else collected first         |
- * | landed                            | is not restricted, and earlier restrictions end          |
- *
- * After a common transaction failed or expired, its accounts go on in halves.
+ * | Outcome                              | What is not tried again for a while (failures.ts)     |
+ * | ------------------------------------ | ----------------------------------------------------- |
+ * | expired or unknown                   | its coins, or the distribution                        |
+ * | unknown, as endpoints contradict     | the unit, until the blockhash has expired             |
+ * | failed; or moved nothing, fees wait  | the coins at fault, all if none is known; what else   |
+ * |                                      | the block that named them names; a unit without coins |
+ * | failed, with several accounts        | nothing: each account's next transaction is its own   |
+ * | failed, as the fee payer is short    | nothing                                               |
+ * | failed, before it was found          | nothing                                               |
+ * | moved nothing, none wait             | nothing: somebody else collected first                |
+ * | moved something                      | nothing, and earlier waits of its coins end           |
  */
 export function createSettleTransaction(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
-  transactions: Pick<Transactions, "rejoin" | "setAlone">;
+  transactions: Pick<Transactions, "setAlone">;
   claims: Pick<Claims, "keepCollect">;
-  findings: Pick<CoinFindings, "succeeded" | "backOff">;
-  failingBlocks: Pick<FailingBlocks, "failed">;
+  failures: Pick<Failures, "succeeded" | "failedOnChain" | "expired" | "hold">;
   floors: Pick<Floors, "require">;
   /** Tells the other replicas in which slot a transaction changed an account or a coin. */
   announceLanded: (address: string, slot: number) => void;
@@ -110,7 +106,7 @@ export function createSettleTransaction(needs: {
   collectTimeoutMs: number;
   log: Logger;
 }) {
-  const { balances, transactions, claims, findings, failingBlocks, floors } = needs;
+  const { balances, transactions, claims, failures, floors } = needs;
   const { announceLanded, readLanded, feePayer, metrics, collectTimeoutMs } = needs;
   const { minCollectLamports } = needs;
 
@@ -133,10 +129,10 @@ export function createSettleTransaction(needs: {
       );
       const isDistribution = key !== account.address;
       // It may still land until its blockhash has expired.
-      if (isDisputed) claim.settle({ holdMs: UNKNOWN_AFTER_MS });
-      else claim.settle(isDistribution ? { hasFailed: true } : { isNextPlain: mints.length > 0 });
+      if (isDisputed) failures.hold(key, UNKNOWN_AFTER_MS);
+      else failures.expired(isDistribution ? [key] : mints);
+      claim.settle();
       accounts.forEach(forget);
-      signed?.split();
       if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
       return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
     }
@@ -155,8 +151,6 @@ export function createSettleTransaction(needs: {
     if (err !== null) accounts.forEach(forget);
     if (err !== null) return failOnChain(flightEnd, err, slot, log);
     if (signed && landedTransaction) countDifferences(signed, landedTransaction, log);
-    for (const mint of mints) findings.succeeded(mint);
-    transactions.rejoin(key);
     const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
       const collect = await readCollected(flightEnd, landedTransaction, each).catch(
         (error: unknown) => {
@@ -178,9 +172,12 @@ export function createSettleTransaction(needs: {
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     // A replica that follows another's transaction leaves this to the signer.
-    const hasFailed = isVain ? signed && isRefused(flightEnd, signed, landedTransaction) : false;
-    claim.settle({ slot, hasFailed, isNextPlain: false });
-    if (hasFailed) return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);
+    claim.settle({ slot });
+    if (signed && isVain && isRefused(flightEnd, signed, landedTransaction)) {
+      failures.failedOnChain(keysAtFault(flightEnd, mints));
+      return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);
+    }
+    if (!isVain) failures.succeeded([key, ...mints]);
     if (signed && !isVain) metrics.ended("collected");
     const movedCoins = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
@@ -212,13 +209,24 @@ export function createSettleTransaction(needs: {
     return after !== undefined && after >= signed.part.vaults.rentMinimum + minCollectLamports;
   }
 
+  /** What is not tried again for a while. `mints`: of the coins at fault. */
+  function keysAtFault(
+    { key, account: { address }, transaction, block }: Ended,
+    mints: readonly string[],
+  ): string[] {
+    const hasCoins = transaction.sweptMints !== undefined;
+    const ofBlock = hasCoins && block !== undefined ? [blockKey(address, block)] : [];
+    return [...(hasCoins && key === address ? mints : [key]), ...ofBlock];
+  }
+
   /** Settles the claim of a transaction that failed on the chain. */
   function failOnChain(
-    { key, account, claim, transaction, isOld, signed, block }: Ended,
+    flightEnd: Ended,
     err: TransactionError,
     slot: number,
     log: Logger,
   ): TransactionEnd {
+    const { key, account, claim, transaction, isOld, signed } = flightEnd;
     const { address } = account;
     const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
     log.warn({ signature, address, error: err }, "a collect's transaction failed");
@@ -228,27 +236,18 @@ export function createSettleTransaction(needs: {
       const { curve, pool } = coinAddressesOf(mint);
       return mints.length === 1 || blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
     });
+    claim.settle({ slot });
     if (isFeePayerShort(err)) {
-      claim.settle({ slot });
       const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
       return toFailedEnd({ kind: "fee-payer-short", detail, signature }, mints, { signed });
     }
     if (isShared) {
       // Any account may be the reason.
-      if (signed) signed.split();
-      else transactions.setAlone(key);
-      claim.settle({ slot });
+      transactions.setAlone(key);
       return { kind: "again" };
     }
-    if (signed && mints.length > 0) failingBlocks.failed(address, block);
-    if (isOld && key === address) claim.settle({ slot });
-    else if (key === address && mints.length > 0) {
-      for (const mint of culprits) findings.backOff(mint);
-      claim.settle({ slot, isSingly: culprits.length === 0 });
-    } else {
-      claim.settle({ slot, hasFailed: true });
-    }
     const namedMints = culprits.length > 0 ? culprits : mints;
+    if (!isOld) failures.failedOnChain(keysAtFault(flightEnd, namedMints));
     const failedMints = namedMints.length > 0 ? namedMints : undefined;
     const failure = { kind: "failed-on-chain", signature, err, mints: failedMints } as const;
     return toFailedEnd(failure, namedMints, { signed });

@@ -15,12 +15,13 @@ export function toLookupContractError(error: unknown): Error {
 }
 
 /**
- * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED, or a ContractError,
- * which is of a bad input, to one that says what moved. Sets `operatorHint` if the operator may
+ * Converts a failed collect's error to INSUFFICIENT_FUNDS or COLLECT_FAILED. A ContractError that
+ * does not say what moved is of a bad input. Sets `operatorHint` if the operator may
  * have to act. A `cause` without a hint marks a bug.
  */
 export function toCollectContractError(error: unknown): ContractError {
-  if (error instanceof ContractError) return error.with(movedOnly("no"));
+  if (error instanceof ContractError)
+    return error.extensions?.moved ? error : error.with(movedOnly("no"));
   if (error instanceof CollectError) return new ContractError(error.code, error.details());
   // Once a transaction is sent, neither of these ends a collect.
   if (error instanceof NoRoomError)

@@ -34,11 +34,6 @@ export function createBlocks(needs: {
     heights.set(endpoint, block.blockHeight);
     return block;
   };
-  const readSlot: Attempt<number> = (endpoint, signal) =>
-    callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
-
-  const getSlot = () => failover.call("reads", readSlot);
-
   const readBlockhash = async (endpoint: Endpoint, signal: AbortSignal) => {
     const method = "getLatestBlockhash";
     const { context, value } = await callEndpoint(endpoint, method, [FINALIZED], signal);
@@ -86,19 +81,9 @@ export function createBlocks(needs: {
     },
 
     /** The newest finalized slot. */
-    getSlot,
-
-    /**
-     * The newest finalized slot of all endpoints, now or in their last answers. Fails unless each
-     * that works answers.
-     */
-    async getNewestSlot(): Promise<number> {
-      const slots = endpoints.inOrder("reads").map(async (endpoint) => {
-        const fails = endpoints.fails(endpoint, "reads");
-        const slot = failover.callOne(endpoint, "reads", readSlot);
-        return fails ? slot.catch(() => 0) : slot;
-      });
-      return Math.max(endpoints.newestSlot(), ...(await Promise.all(slots))) || getSlot();
-    },
+    getSlot: () =>
+      failover.call("reads", (endpoint, signal) =>
+        callEndpoint(endpoint, "getSlot", [FINALIZED], signal),
+      ),
   };
 }

@@ -39,8 +39,6 @@ const OUTAGE_MS = 60_000;
 const MINUTE_MS = 60_000;
 /** While there are calls, an endpoint that has been silent for this long is read. */
 const SILENT_MS = 2_000;
-/** For how long an endpoint's last answer describes its state. */
-const KNOWN_MS = 10_000;
 /** A node that is further behind than another one is passed over. Slots take 200 ms. */
 const MAX_BEHIND_MS = 15_000;
 const MAX_BEHIND_SLOTS = 75;
@@ -49,7 +47,7 @@ export const SLOTS_PER_SECOND = 5;
 /** A slot this far from where the endpoint can be may be another cluster's. */
 const MAX_JUMP_SLOTS = 1_000;
 const MOST_SLOTS_PER_SECOND = 10;
-/** The methods whose answers must be current. */
+/** The methods that read finalized state, which must be current. Others report the newest slot. */
 const OF_NOW: readonly RpcMethod[] = [
   "getMultipleAccounts",
   "simulateTransaction",
@@ -86,7 +84,7 @@ const newState = (endpoint: Endpoint) => ({
   records: { reads: newRecord(), histories: newRecord(), sends: newRecord() },
   slot: 0,
   heardAt: LONG_AGO,
-  /** How many slots its last answer was below the newest slot of all. */
+  /** How many slots its last answer was below the newest one. */
   lag: 0,
   /** The chain's time minus this machine's in its last answer, in ms; NaN before. */
   clockOffset: NaN,
@@ -134,12 +132,8 @@ export function createEndpoints(needs: {
     !isOnly && genesisHash !== undefined && genesisHash !== rightHash();
   const isUsable = (state: State) =>
     isOnly || (state.verifiedAt !== undefined && !isForeign(state));
-  /** The highest slot of the last answers. */
-  const newestSlot = () =>
-    Math.max(
-      0,
-      ...all.map((each) => (msSince(each.heardAt) < KNOWN_MS && !isForeign(each) ? each.slot : 0)),
-    );
+  /** The newest slot that the endpoints have shown; 0 before. */
+  let shownSlot = 0;
   /** Whether a better endpoint works. While nobody asks that one, its clock stays as it was. */
   const isBehindOthers = (state: State) =>
     all.some((each) => isUsable(each) && !fails(each, "reads") && isLater(each, state));
@@ -170,17 +164,18 @@ export function createEndpoints(needs: {
     if (!isUsable(state)) throw new RpcError("cluster", "getGenesisHash", state.endpoint.host);
   }
 
-  /** Records the slot of an answer, and its clock. */
-  async function hear(state: State, slot: number, clock: number | undefined, signal: AbortSignal) {
+  /** Records the slot of an answer. */
+  async function hear(state: State, slot: number, isFinal: boolean, signal: AbortSignal) {
     const most = state.slot + (msSince(state.heardAt) / 1_000) * MOST_SLOTS_PER_SECOND;
     const isJump = slot < state.slot - MAX_JUMP_SLOTS || slot > most + MAX_JUMP_SLOTS;
     if (isJump && state.slot > 0) {
       state.verifiedAt = undefined;
       await assertUsable(state, signal);
     }
-    state.lag = Math.max(0, newestSlot() - slot);
-    if (clock !== undefined) state.clockOffset = clock - Date.now();
     Object.assign(state, { slot, heardAt: monotonicNow() });
+    if (!isFinal) return;
+    shownSlot = Math.max(shownSlot, slot);
+    state.lag = shownSlot - slot;
     if (isBehindOthers(state)) report(state, IS_BEHIND);
   }
 
@@ -223,15 +218,18 @@ export function createEndpoints(needs: {
       if (!context) return result;
       const [keys] = params;
       const hasClock = Array.isArray(keys) && keys[0] === CLOCK_SYSVAR;
-      const [clock] = hasClock ? (value as ({ data: Buffer } | null)[]) : [];
-      await hear(state, context.slot, decodeClock(clock?.data), signal);
+      const [account] = hasClock ? (value as ({ data: Buffer } | null)[]) : [];
+      const clock = decodeClock(account?.data);
+      if (clock !== undefined) state.clockOffset = clock - Date.now();
+      const isOfNow = OF_NOW.includes(method);
+      await hear(state, context.slot, isOfNow, signal);
       const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
-      const isOld = OF_NOW.includes(method) && isBehindOthers(state);
+      const isOld = isOfNow && isBehindOthers(state);
       if (context.slot >= minContextSlot && !isOld) return result;
     } catch (cause) {
       const error = toRpcError(cause, method, endpoint.host);
       // A node that has not reached the required slot reports its own slot.
-      if (error.slot !== undefined) await hear(state, error.slot, undefined, signal);
+      if (error.slot !== undefined) await hear(state, error.slot, true, signal);
       throw error;
     }
     throw new RpcError("slot", method, endpoint.host);
@@ -262,13 +260,14 @@ export function createEndpoints(needs: {
     if (!isUsable(state)) return 4;
     if (fails(state, kind)) return 3;
     if (isBehindOthers(state)) return 2;
-    return newestSlot() - state.lag < minSlot - SLOTS_PER_SECOND ? 1 : 0;
+    return shownSlot - state.lag < minSlot - SLOTS_PER_SECOND ? 1 : 0;
   }
 
   return {
     /** An endpoint that takes longer is slow. */
     slowMs: rpcTimeoutMs / 10,
-    newestSlot,
+    /** The newest slot that the endpoints have shown; 0 before. */
+    newestSlot: () => shownSlot,
     succeeded,
     failed,
     fails: (endpoint: Endpoint, kind: Kind) => fails(of(endpoint), kind),

@@ -35,7 +35,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, readClusters, genesisHash, problems } = endpoints;
+  const { callEndpoint, readClusters, genesisHash, newestSlot, problems } = endpoints;
   const takeTurn = chainCallPlan?.turn;
   const failover = createFailover({ ...needs, endpoints, takeTurn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
@@ -51,6 +51,7 @@ export function createRpc(
     callEndpoint,
     readClusters,
     genesisHash,
+    newestSlot,
     problems,
     readAccounts,
 

@@ -1,4 +1,4 @@
-import type { CoinFindings } from "../balances/coin-findings.ts";
+import type { Failures } from "../balances/failures.ts";
 import {
   distributionsOf,
   isRentAcceptable,
@@ -57,14 +57,14 @@ export type Simulations = ReturnType<typeof createSimulations>;
 export function createSimulations(needs: {
   rpc: Pick<Rpc, "simulateTransaction" | "getAccounts">;
   composer: Pick<Composer, "compose">;
-  findings: Pick<CoinFindings, "found">;
+  failures: Pick<Failures, "found">;
   /** In base58. */
   feePayer: string;
   minCollectLamports: Lamports;
   /** The most rent that one collect may pay. */
   maxRentLamports: Lamports;
 }) {
-  const { rpc, composer, findings, feePayer, minCollectLamports, maxRentLamports } = needs;
+  const { rpc, composer, failures, feePayer, minCollectLamports, maxRentLamports } = needs;
 
   /**
    * Simulates a transaction of one or several parts, in a slot at or after `minSlot`, which that of
@@ -189,7 +189,7 @@ export function createSimulations(needs: {
   ): Promise<void> {
     const leftAmount = undistributedIn(coin, rentMinimum, simulation);
     if (leftAmount < minCollectLamports) {
-      findings.found(coin.mint, undefined);
+      failures.found(coin.mint, undefined);
       return;
     }
     const [accounts = []] = await rpc.getAccounts([shareholders.map(({ address }) => address)]);
@@ -198,7 +198,7 @@ export function createSimulations(needs: {
       return { bps, lamports, bytes: space };
     });
     const least = leastDistribution(states, rent);
-    if (leftAmount < least) findings.found(coin.mint, "BELOW_SHARING_MINIMUM", least - 1n);
+    if (leftAmount < least) failures.found(coin.mint, "BELOW_SHARING_MINIMUM", least - 1n);
   }
 
   /**
@@ -216,7 +216,7 @@ export function createSimulations(needs: {
   function recordBlocked(failedSweeps: readonly Sweep[], { err }: FailedSimulation): void {
     if (!isOfShareholders(err)) return;
     for (const { coin } of distributionsOf(failedSweeps))
-      findings.found(coin.mint, "SHAREHOLDER_BLOCKED");
+      failures.found(coin.mint, "SHAREHOLDER_BLOCKED");
   }
 
   return { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked };

@@ -14,14 +14,13 @@ import {
   type Vaults,
   type WaitingFees,
 } from "../launchpad/choose-sweeps.ts";
-import type { CoinFindings } from "../balances/coin-findings.ts";
+import { blockKey, type Failures } from "../balances/failures.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { Composer } from "./composer.ts";
-import type { FailedSimulations } from "./failed-simulations.ts";
-import type { FailingBlocks } from "./failing-blocks.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 
 /**
  * What one transaction empties. `own`: the account's vaults and the named coins that only it
@@ -53,6 +52,8 @@ export interface ReadUnits {
   readonly error: CollectError | undefined;
   /** When the read began. */
   readonly at: MonotonicTime;
+  /** The newest slot that any endpoint had shown by the end of the read. */
+  readonly newestSlot: number;
   /** Returns what the read saw, and a collect left behind. */
   readonly leftAfter: (attempt: Attempt) => LeftFees[];
 }
@@ -93,36 +94,40 @@ export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
 
 /** Returns a function that reads what an account can collect. Rejects with an {@link RpcError}. */
 export function createReadUnits(needs: {
+  rpc: Pick<Rpc, "newestSlot">;
   balances: Pick<Balances, "getUncollectedFees">;
   composer: Pick<Composer, "choosePart">;
-  findings: Pick<CoinFindings, "backsOffMs" | "reasonOf">;
-  failedSimulations: Pick<FailedSimulations, "errorOf">;
-  failingBlocks: Pick<FailingBlocks, "leftMs">;
+  failures: Pick<Failures, "leftMs" | "errorOf" | "reasonOf">;
 }) {
-  const { balances, composer, findings, failedSimulations, failingBlocks } = needs;
+  const { rpc, balances, composer, failures } = needs;
 
-  /** Returns why a sweep is left out, if it is. */
-  function errorOf(sweep: Sweep, blockMs: number): CollectError | undefined {
-    const ofCoin = sweep.stage === "SHARED" ? 0 : findings.backsOffMs(sweep.coin.mint);
-    const leftMs = Math.max(blockMs, ofCoin);
-    if (leftMs > 0) return new CollectError({ kind: "coins-backing-off", leftMs });
-    return failedSimulations.errorOf(failureId(sweep), sweep.amount);
+  /** Returns why any of these is not tried, if so. */
+  function errorOf(
+    kind: "backing-off" | "coins-backing-off",
+    ...keys: string[]
+  ): CollectError | undefined {
+    const leftMs = Math.max(...keys.map(failures.leftMs));
+    if (leftMs === 0) return undefined;
+    const [error] = keys.flatMap((key) => failures.errorOf(key) ?? []);
+    return error ?? new CollectError({ kind, leftMs });
   }
 
   return async (wallet: CollectedWallet, block: string | undefined): Promise<ReadUnits> => {
     const { account } = wallet;
     const at = monotonicNow();
     const fees = await balances.getUncollectedFees(wallet);
-    const blockMs = failingBlocks.leftMs(account.address, block);
-    const errors = fees.sweeps.map((sweep) => errorOf(sweep, blockMs));
+    const ofBlock = blockKey(account.address, block);
+    const errors = fees.sweeps.map((sweep) =>
+      errorOf("coins-backing-off", failureKey(sweep), ofBlock),
+    );
     const sweeps = fees.sweeps.filter((_, i) => !errors[i]);
     const { vaults } = fees;
     const none = { ...vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
-    const ofAmm = failedSimulations.errorOf(account.ammVault, vaults.ammVault);
+    const ofAmm = errorOf("backing-off", account.ammVault);
     const own = ofAmm
       ? { vaults: withoutAmm(vaults), sweeps: withoutPools(sweeps) }
       : { vaults, sweeps };
-    const ofVaults = failedSimulations.errorOf(account.address, collectableWith([], own.vaults));
+    const ofVaults = errorOf("backing-off", account.address);
     const distributions = distributionsOf(sweeps)
       .toSorted(byGain)
       .map((sweep) => ({
@@ -133,25 +138,25 @@ export function createReadUnits(needs: {
       ...{ kind: "own" as const, key: account.address, account, vaults: own.vaults },
       sweeps: own.sweeps.filter(isPlaceSweep),
     };
-    const hasFailed = ofVaults !== undefined && ownUnit.sweeps.length === 0;
-    const all = [...(hasFailed ? [] : [ownUnit]), ...distributions];
-    const units = all.flatMap((unit): Unit | [] => {
+    const filled = [ownUnit, ...distributions].flatMap((unit): Unit | [] => {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
       return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
     });
-    const error = [...errors, ofAmm, ofVaults].find((each) => each !== undefined);
-    const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, blockMs);
-    return { fees, units, error, at, leftAfter };
+    const units = ofVaults ? filled.filter(({ kind }) => kind !== "own") : filled;
+    const ofOwn = units.length < filled.length ? ofVaults : undefined;
+    const error = [...errors, ofAmm, ofOwn].find((each) => each !== undefined);
+    const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, ofBlock);
+    return { fees, units, error, at, newestSlot: rpc.newestSlot(), leftAfter };
   };
 
   /** Asks again what has failed: the collect itself may have found out. */
   function leftBy(
     { minimum, transaction, reasons, otherwise }: Attempt,
     { account, fees, units }: Pick<ReadUnits, "fees" | "units"> & { account: AccountAddresses },
-    blockMs: number,
+    ofBlock: string,
   ): LeftFees[] {
     const { vaults, sweeps, coins } = fees;
-    const hasAmmFailed = failedSimulations.errorOf(account.ammVault, vaults.ammVault) !== undefined;
+    const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
     /** Returns undefined if somebody else has collected the unit. */
     function reasonOfUnit(key: string): LeftReason | undefined {
@@ -169,10 +174,10 @@ export function createReadUnits(needs: {
       const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
         mint === coin.mint && place === stage;
       if (transaction?.moved.some(isMoved)) return undefined;
-      const error = errorOf(sweep, blockMs);
+      const error = errorOf("coins-backing-off", failureKey(sweep), ofBlock);
       if (error?.failure.kind === "coins-backing-off") return "BACKING_OFF";
       if (sweep.stage === "SHARED") {
-        const reason = findings.reasonOf(coin.mint, sweep.distributable);
+        const reason = failures.reasonOf(coin.mint, sweep.distributable);
         if (reason) return reason;
       }
       if (error || (stage === "POOL" && hasAmmFailed)) return "FAILED";
@@ -182,8 +187,9 @@ export function createReadUnits(needs: {
     function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
       const inVaults = collectableWith([], vaults);
       const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-      const haveFailed = failedSimulations.errorOf(account.address, inOthers) !== undefined;
-      const reason = haveFailed ? "FAILED" : reasonOfUnit(account.address);
+      const error = errorOf("backing-off", account.address);
+      const ofFailure = error?.failure.kind === "backing-off" ? "BACKING_OFF" : "FAILED";
+      const reason = error ? ofFailure : reasonOfUnit(account.address);
       if (reason && transaction?.key !== account.address)
         yield { mint: undefined, amount: inOthers, reason };
       if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
@@ -219,8 +225,9 @@ function byGain(a: Distribution, b: Distribution): number {
   return a.coin.sharingConfig.address < b.coin.sharingConfig.address ? -1 : 1;
 }
 
-/** The id of a sweep in {@link FailedSimulations}. */
-export const failureId = ({ coin, stage }: Sweep): string => `${coin.mint} ${stage}`;
+/** The key of a sweep in {@link Failures}: a distribution's is its unit's. */
+export const failureKey = ({ coin, stage }: Sweep): string =>
+  stage === "SHARED" ? coin.sharingConfig.address : coin.mint;
 
 /** A coin whose fees a transaction moves; without `stage`, from all places. */
 export type MovedCoin = Pick<Partial<Sweep>, "stage"> & { readonly mint: string };
@@ -228,25 +235,25 @@ export type MovedCoin = Pick<Partial<Sweep>, "stage"> & { readonly mint: string 
 interface RemainingNeeds {
   /** The most rent that one collect may pay. */
   readonly maxRentLamports: Lamports;
-  readonly failedSimulations: Pick<FailedSimulations, "errorOf">;
+  readonly failures: Pick<Failures, "leftMs">;
 }
 
 /**
  * Returns what waits in `units` after a transaction for the unit `key`, and what another collect
  * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves
- * out coins whose simulation failed just now.
+ * out coins that have failed.
  */
 export function remainingIn(
   units: readonly Unit[],
   { key, moved }: { key: string; moved: readonly MovedCoin[] },
-  { maxRentLamports, failedSimulations }: RemainingNeeds,
+  { maxRentLamports, failures }: RemainingNeeds,
 ): WaitingFees[] {
   return units.flatMap(({ kind, key: other, vaults, sweeps }): WaitingFees[] => {
     if (kind === "distribution" && other === key) return [];
     const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports);
     const otherSweeps = chosenSweeps.filter(
       (sweep) =>
-        !failedSimulations.errorOf(failureId(sweep), sweep.amount) &&
+        failures.leftMs(failureKey(sweep)) === 0 &&
         !moved.some(
           ({ mint, stage = sweep.stage }) => mint === sweep.coin.mint && stage === sweep.stage,
         ),

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createClaims, type Landing, type LastCollect } from "../../../src/chain/collect/claims.ts";
+import { createClaims, type LastCollect } from "../../../src/chain/collect/claims.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
@@ -44,50 +44,6 @@ describe("a claim without Redis", () => {
   });
 });
 
-describe("the backoff of an account whose transactions fail", () => {
-  beforeEach(() => {
-    vi.useFakeTimers({ toFake: ["performance"] });
-  });
-  afterEach(() => {
-    vi.useRealTimers();
-  });
-  const { take } = createClaims({ feePayer: "payer", redis: undefined });
-  async function settle(address: string, hasFailed: boolean): Promise<void> {
-    (await take(address, NEVER)).settle({ slot: 1, hasFailed });
-  }
-  async function secondsOf(address: string): Promise<number> {
-    const claim = await take(address, NEVER);
-    claim.settle();
-    return claim.backsOffMs() / 1_000;
-  }
-
-  it("doubles with each failure in a row, up to an hour, and counts down", async () => {
-    const durations = [];
-    for (let i = 0; i < 8; i++) {
-      await settle("a", true);
-      const seconds = await secondsOf("a");
-      durations.push(seconds);
-      vi.advanceTimersByTime(1_000 * seconds - 500);
-      expect(await secondsOf("a")).toBe(0.5);
-      vi.advanceTimersByTime(500);
-      expect(await secondsOf("a")).toBe(0);
-    }
-    expect(durations).toEqual([60, 120, 240, 480, 960, 1_920, 3_600, 3_600]);
-    expect(await secondsOf("b")).toBe(0);
-  });
-
-  it("ends with a success; the next failure starts at one minute", async () => {
-    await settle("c", true);
-    vi.advanceTimersByTime(60_000);
-    await settle("c", true);
-    expect(await secondsOf("c")).toBe(120);
-    await settle("c", false);
-    expect(await secondsOf("c")).toBe(0);
-    await settle("c", true);
-    expect(await secondsOf("c")).toBe(60);
-  });
-});
-
 let server: RedisServer;
 let redis: Redis;
 
@@ -122,7 +78,7 @@ describeWithRedis("a claim in Redis", () => {
     expect((await look("address")).openTransaction).toBeUndefined();
     const first = await take();
     expect((await look("address")).openTransaction).toBeUndefined();
-    await first.store({ ...transaction, isShared: true }, "blockhash");
+    await first.store({ ...transaction, isShared: true });
     expect((await look("address")).openTransaction).toEqual({ ...transaction, isShared: true });
     first.settle();
     expect((await look("address")).openTransaction).toBeUndefined();
@@ -144,7 +100,7 @@ describeWithRedis("a claim in Redis", () => {
 
   it("is free a second after the last replica that waited for it has died", async () => {
     await server.command("HSET", KEY, "waiting", "dead", "waits", Date.now() + 600_000);
-    expect((await take()).isEarlier).toBe(true);
+    await take(monotonicNow());
   });
 
   it("is waited for only until the deadline", async () => {
@@ -177,7 +133,7 @@ describeWithRedis("a claim in Redis", () => {
 
     it("no longer once it stores a transaction, is released, or has another holder", async () => {
       const first = await take();
-      await first.store(transaction, "blockhash");
+      await first.store(transaction);
       expect(await isRenewed()).toBe(false);
       first.settle();
 
@@ -198,7 +154,7 @@ describeWithRedis("a claim in Redis", () => {
     const ttl = await server.command("PTTL", KEY);
     expect(ttl).toBeGreaterThan(0);
     expect(ttl).toBeLessThanOrEqual(15_000);
-    await first.store(transaction, "blockhash");
+    await first.store(transaction);
     expect(await server.command("PTTL", KEY)).toBeGreaterThan(6 * 24 * 3_600_000);
   });
 
@@ -213,9 +169,9 @@ describeWithRedis("a claim in Redis", () => {
 
   it("gives its signed transaction to every replica that acquires it later", async () => {
     const first = await take();
-    expect(await first.store(transaction, "blockhash")).toBe(true);
+    expect(await first.store(transaction)).toBe(true);
     for (let i = 0; i < 2; i++)
-      expect(await take()).toMatchObject({ openTransaction: transaction, isEarlier: true });
+      expect(await take()).toMatchObject({ openTransaction: transaction });
   });
 
   it.each([
@@ -227,28 +183,27 @@ describeWithRedis("a claim in Redis", () => {
       const first = await take();
       const second = take();
       await secondReplicaWaits();
-      await first.store(transaction, "blockhash");
+      await first.store(transaction);
       first.settle({ slot });
-      expect(await second).toMatchObject({ openTransaction: transaction, isEarlier: false });
+      expect(await second).toMatchObject({ openTransaction: transaction });
     },
   );
 
   it("is free once the outcome is known, and the next holder knows the slot", async () => {
     const first = await take();
-    await first.store(transaction, "blockhash");
+    await first.store(transaction);
     first.settle({ slot: 42 });
     const second = await take();
     expect([second.openTransaction, second.landedSlot]).toEqual([undefined, 42]);
     second.settle();
     const third = await take();
-    await third.store(transaction, "blockhash");
+    await third.store(transaction);
     third.settle({ slot: 41 }); // An older slot, as a slow replica reports it.
     expect((await take()).landedSlot).toBe(42);
-    expect(await server.command("PTTL", KNOWN)).toBeLessThanOrEqual(60_000);
   });
 
   it("can be released by any replica that knows the outcome of its transaction", async () => {
-    await (await take()).store(transaction, "blockhash");
+    await (await take()).store(transaction);
     (await take()).settle();
     expect((await take()).openTransaction).toBeUndefined();
   });
@@ -257,16 +212,16 @@ describeWithRedis("a claim in Redis", () => {
     const slow = await take();
     await expire();
     const next = await take();
-    expect(await slow.store(transaction, "blockhash")).toBe(false);
+    expect(await slow.store(transaction)).toBe(false);
     slow.settle();
-    expect(await next.store({ ...transaction, signature: "next" }, "blockhash")).toBe(true);
+    expect(await next.store({ ...transaction, signature: "next" })).toBe(true);
     expect((await take()).openTransaction?.signature).toBe("next");
   });
 
   it("that has expired still stores a transaction while no other replica has acquired it", async () => {
     const slow = await take();
     await expire();
-    expect(await slow.store(transaction, "blockhash")).toBe(true);
+    expect(await slow.store(transaction)).toBe(true);
     expect((await take()).openTransaction).toEqual(transaction);
   });
 
@@ -279,41 +234,6 @@ describeWithRedis("a claim in Redis", () => {
   });
 
   describe("keeps for all replicas", () => {
-    async function settle(landing: Landing): Promise<void> {
-      (await take()).settle(landing);
-    }
-    async function read() {
-      const claim = await take();
-      claim.settle();
-      return claim;
-    }
-
-    const endBackoff = () => server.command("HSET", KNOWN, "ends", 0);
-
-    it("the backoff, which doubles, whichever replica fails, and ends with a success", async () => {
-      for (const seconds of [60, 120]) {
-        await endBackoff();
-        await settle({ slot: 1, hasFailed: true });
-        const leftMs = (await read()).backsOffMs();
-        expect(leftMs).toBeGreaterThan(0);
-        expect(leftMs).toBeLessThanOrEqual(1_000 * seconds);
-        expect(await server.command("HGET", KNOWN, "backoff")).toBe(String(1_000 * seconds));
-      }
-      expect(await server.command("PTTL", KNOWN)).toBeGreaterThan(3_600_000);
-      await settle({ slot: 2, hasFailed: false });
-      expect((await read()).backsOffMs()).toBe(0);
-      await settle({ slot: 3, hasFailed: true });
-      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
-    });
-
-    it("the backoff for its duration, also if Redis's clock was ahead when it began", async () => {
-      await settle({ slot: 1, hasFailed: true });
-      const ends = Number(await server.command("HGET", KNOWN, "ends"));
-      await server.command("HSET", KNOWN, "ends", ends + 7_200_000);
-      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
-      expect(Number(await server.command("HGET", KNOWN, "ends"))).toBeLessThan(ends + 600_000);
-    });
-
     const { keepCollect, keepPending, look } = {
       keepCollect: (collect: LastCollect) => {
         createClaims({ feePayer: "payer", redis }).keepCollect(
@@ -343,42 +263,18 @@ describeWithRedis("a claim in Redis", () => {
       expect((await look()).pending).toBeUndefined();
     });
 
-    it("what the next transaction leaves out, and the last blockhash", async () => {
+    it("how many transactions the unit has had, each once", async () => {
+      const countOf = async () => (await look()).count;
+      expect(await countOf()).toBe(0);
       const first = await take();
-      await first.store(transaction, "blockhash");
-      first.settle({ isNextPlain: true });
-      expect(await read()).toMatchObject({
-        ...{ isNextPlain: true, isSingly: false, lastBlockhash: "blockhash" },
-      });
-      await settle({ slot: 1, isNextPlain: false, isSingly: true });
-      expect(await read()).toMatchObject({ isNextPlain: false, isSingly: true });
-    });
-
-    it("the backoff of the newest transaction, also if an older one becomes known late", async () => {
-      await settle({ slot: 20, hasFailed: false });
-      await settle({ slot: 10, hasFailed: true });
-      expect((await read()).backsOffMs()).toBe(0);
-    });
-
-    it("a failure once, although all who followed the transaction settle it", async () => {
-      const first = await take();
-      const second = take();
-      await secondReplicaWaits();
-      await first.store(transaction, "blockhash");
-      for (const claim of [first, await second]) claim.settle({ slot: 1, hasFailed: true });
-      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
-    });
-
-    it("a failure once, although a replica that waited settles it only after the backoff has begun", async () => {
-      const first = await take();
-      const second = take();
-      await secondReplicaWaits();
-      await first.store(transaction, "blockhash");
-      first.settle({ slot: 1, hasFailed: true });
-      const ends = await server.command("HGET", KNOWN, "ends");
-      (await second).settle({ slot: 1, hasFailed: true });
-      expect((await read()).backsOffMs()).toBeLessThanOrEqual(60_000);
-      expect(await server.command("HMGET", KNOWN, "backoff", "ends")).toEqual(["60000", ends]);
+      for (let i = 0; i < 2; i++) await first.store(transaction);
+      first.settle({ slot: 1 });
+      expect(await countOf()).toBe(1);
+      const second = await take();
+      await second.store({ ...transaction, signature: "other" });
+      second.settle();
+      expect(await countOf()).toBe(2);
+      expect(await server.command("PTTL", KNOWN)).toBeGreaterThan(3_500_000);
     });
 
     it("the newest collect for an hour, also if an older one becomes known late", async () => {
@@ -403,7 +299,7 @@ describeWithRedis("a claim in Redis", () => {
     const first = await take();
     server.freeze();
     await expect.poll(() => redis.run(PING, {})).toBeUndefined();
-    expect(await first.store(transaction, "blockhash")).toBe(true);
+    expect(await first.store(transaction)).toBe(true);
     server.thaw();
     await redisIsUp();
     expect((await take()).openTransaction).toEqual(transaction);
@@ -411,7 +307,7 @@ describeWithRedis("a claim in Redis", () => {
 
   it("is released even when 10,000 other releases are queued while Redis is down", async () => {
     const first = await take();
-    await first.store(transaction, "blockhash");
+    await first.store(transaction);
     server.freeze();
     first.settle({ slot: 42 });
     const others = createClaims({ feePayer: "payer", redis });
@@ -424,10 +320,7 @@ describeWithRedis("a claim in Redis", () => {
   it("is acquired while Redis is down, and released when Redis is up again", async () => {
     server.freeze();
     const first = await take();
-    expect([first.openTransaction, await first.store(transaction, "blockhash")]).toEqual([
-      undefined,
-      true,
-    ]);
+    expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
     first.settle();
     server.thaw();
     await redisIsUp();

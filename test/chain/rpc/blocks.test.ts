@@ -89,28 +89,3 @@ describe("the latest blockhash", () => {
     expect(await readBlockhash()).toEqual({ blockhash: HASH, calls: ["0 getLatestBlockhash"] });
   });
 });
-
-describe("the newest slot", () => {
-  it("is the highest of all endpoints", async () => {
-    second.state.slot += 3;
-    expect(await client.getNewestSlot()).toBe(second.state.slot);
-    first.state.slot += 5;
-    expect(await client.getNewestSlot()).toBe(first.state.slot);
-  });
-
-  it("is unknown when an endpoint begins to fail, and then the others'", async () => {
-    first.faults.add({ then: "reset" });
-    await expect(client.getNewestSlot()).rejects.toMatchObject({ name: "RpcError" });
-    expect(await client.getNewestSlot()).toBe(second.state.slot);
-    second.faults.add({ then: "reset" });
-    await expect(client.getNewestSlot()).rejects.toMatchObject({ name: "RpcError" });
-    await expect(client.getNewestSlot()).rejects.toMatchObject({ name: "RpcError" });
-  });
-
-  it("is the only endpoint's", async () => {
-    client = started.createClient({ urls: [first.url] });
-    expect(await client.getNewestSlot()).toBe(first.state.slot);
-    first.faults.add({ then: "reset" });
-    await expect(client.getNewestSlot()).rejects.toMatchObject({ name: "RpcError" });
-  });
-});

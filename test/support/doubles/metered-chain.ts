@@ -40,8 +40,6 @@ export function createMeteredChain() {
         return "";
       case "getTransaction":
         return null;
-      case "getSlot":
-        return context.slot;
       default:
         return "";
     }
