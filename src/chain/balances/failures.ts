@@ -64,11 +64,11 @@ export type Failures = ReturnType<typeof createFailures>;
 /**
  * Remembers what failed, and until when it is not tried again:
  *
- * | What failed                | For how long                | Where           |
- * | -------------------------- | --------------------------- | --------------- |
- * | a simulation               | 10 s                        | in this process |
+ * | What failed                | For how long                  | Where           |
+ * | -------------------------- | ----------------------------- | --------------- |
+ * | a simulation               | 10 s                          | in this process |
  * | a transaction on the chain | a minute, doubling to an hour | at all replicas |
- * | a transaction that expired | a minute                    | at all replicas |
+ * | a transaction that expired | a minute                      | at all replicas |
  *
  * A key is a coin's mint, a unit's key, an account's AMM vault, or {@link blockKey}. A success ends
  * the wait.
@@ -131,9 +131,9 @@ export function createFailures({
       for (const id of keys) if (leftMs(id) < MINUTE_MS) learn({ id, backoffMs: MINUTE_MS });
     },
 
-    /** For a unit whose transaction may still land: in this process, nothing is signed for so long. */
-    hold(key: string, forMs: number): void {
-      failures.set(key, { until: addMs(monotonicNow(), forMs), waitMs: 0 });
+    /** For a unit whose transaction may still land: nothing is signed for so long. */
+    hold(id: string, backoffMs: number): void {
+      learn({ id, backoffMs });
     },
 
     succeeded(keys: readonly string[]): void {

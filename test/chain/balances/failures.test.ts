@@ -108,5 +108,7 @@ describeWithRedis("replicas that share a Redis", () => {
     one.succeeded(["coin"]);
     await expect.poll(() => two.leftMs("coin")).toBe(0);
     expect(two.leftMs("unit")).toBe(0);
+    one.hold("disputed", 150_000);
+    await expect.poll(() => two.leftMs("disputed")).toBeGreaterThan(149_000);
   });
 });
