@@ -6,9 +6,9 @@ const TRANSFERS = 20;
 
 /** An error of the API with its code, or UNREACHABLE. */
 export class ApiError extends Error {
-  constructor({ message = "", code = "UNREACHABLE", retryAfterSeconds, requestId, path = [] }) {
+  constructor({ message = "", code = "UNREACHABLE", path = [], ...details }) {
     super(message);
-    Object.assign(this, { code, retryAfterSeconds, requestId, path });
+    Object.assign(this, { code, path, ...details });
   }
 }
 
@@ -137,9 +137,9 @@ async function toError(response) {
 }
 
 function toApiError({ message, path, extensions }, { headers }) {
-  const { code, retryAfterSeconds } = extensions ?? {};
+  const { code, retryAfterSeconds, txSignature } = extensions ?? {};
   const requestId = headers.get("x-request-id") ?? undefined;
-  return new ApiError({ message, path, code, retryAfterSeconds, requestId });
+  return new ApiError({ message, path, code, retryAfterSeconds, txSignature, requestId });
 }
 
 async function send(body, accept, signal) {

@@ -80,7 +80,7 @@ const AGAIN = "Collect again to see how it ended. The same fees never move twice
  * How to show an error of a collect: `refused` if the service declined, `failed` if something
  * broke.
  */
-export function describeCollect({ code, message, retryAfterSeconds, requestId }) {
+export function describeCollect({ code, message, retryAfterSeconds, requestId, txSignature }) {
   if (code === "NOTHING_TO_COLLECT")
     return {
       kind: "refused",
@@ -100,9 +100,10 @@ export function describeCollect({ code, message, retryAfterSeconds, requestId })
       text: "The service cannot pay for a transaction at the moment. Nothing was moved. Try again later.",
     };
   if (code === "UNREACHABLE") return { kind: "failed", title: "The connection broke", text: AGAIN };
-  if (retryAfterSeconds !== undefined) return { kind: "refused", title: "Not now", text: message };
   // The service's general message is for programs.
   const isGeneral = !message || message.includes("X-Request-Id");
+  if (retryAfterSeconds !== undefined && !isGeneral && !txSignature)
+    return { kind: "refused", title: "Not now", text: message };
   const report = requestId
     ? ` If it fails again, tell the operator the request: ${requestId}.`
     : "";
