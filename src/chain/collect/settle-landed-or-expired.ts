@@ -133,7 +133,6 @@ export function createSettleTransaction(needs: {
       else failures.expired(isDistribution ? [key] : mints);
       claim.settle();
       accounts.forEach(forget);
-      if (transaction.isShared && outcome.kind === "expired") return { kind: "again" };
       return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
     }
     const { slot } = outcome;
