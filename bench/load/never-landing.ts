@@ -46,8 +46,7 @@ export async function runNeverLanding(seed: number, transactions = TRANSACTIONS)
   const heaps: number[][] = [];
 
   /**
-   * Collects for every account once. Each transaction is sent twice before it expires. After a common
-   * one, the accounts go on in halves, at last each alone.
+   * Collects for every account once. Each transaction is sent twice before it expires.
    */
   async function collectAll(): Promise<void> {
     let [sentBefore, sendsBefore] = [sent.size, activity.sends];

@@ -31,6 +31,15 @@ const reads = () => endpoints.map(({ calls }) => calls.filter(isAccountsRead).le
 function forgetCalls(): void {
   for (const { calls } of endpoints) calls.length = 0;
 }
+/** Resolves once a lookup reads the first endpoint, and no other. */
+const untilFirstIsRead = () =>
+  expect
+    .poll(async () => {
+      forgetCalls();
+      expect(await vaultOf()).toBe("3.1000");
+      return reads();
+    })
+    .toEqual([1, 0]);
 /** Adds a SOL to the account's fees. Returns what a node returns that does not know of it yet. */
 function addFees() {
   const { chain } = world.sandbox;
@@ -70,13 +79,7 @@ describe("a preferred endpoint that is behind", () => {
     first.stopLying();
     // An endpoint that has been silent for 2 s is asked for its state.
     skip(2_000);
-    await expect
-      .poll(async () => {
-        forgetCalls();
-        expect(await vaultOf()).toBe("3.1000");
-        return reads();
-      })
-      .toEqual([1, 0]);
+    await untilFirstIsRead();
   });
 });
 
@@ -89,13 +92,7 @@ describe("while this machine's clock is a minute wrong", () => {
       vi.spyOn(Date, "now").mockImplementation(() => now() + ms);
       onTestFinished(() => void vi.restoreAllMocks());
       await vaultOf();
-      await expect
-        .poll(async () => {
-          forgetCalls();
-          expect(await vaultOf()).toBe("3.1000");
-          return reads();
-        })
-        .toEqual([1, 0]);
+      await untilFirstIsRead();
       for (let i = 0; i < 5; i++) expect(await vaultOf()).toBe("3.1000");
       expect(reads()).toEqual([6, 0]);
       expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });

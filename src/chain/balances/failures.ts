@@ -4,6 +4,7 @@ import { createLruCache } from "../../store/lru-cache.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis } from "../../store/redis.ts";
 import { script } from "../../store/script.ts";
+import { nextWaitMs } from "../../time/backoff.ts";
 import {
   addMs,
   LONG_AGO,
@@ -17,6 +18,7 @@ import { UNCOLLECTABLE, type UncollectableReason } from "../launchpad/coin-fees.
 const SIMULATION_MS = 10_000;
 const MINUTE_MS = 60_000;
 const HOUR_MS = 3_600_000;
+const BACKOFF = { firstMs: MINUTE_MS, longestMs: HOUR_MS };
 /** An entry takes some 500 bytes. Adding one takes a simulation or a transaction. */
 const MAX_FAILURES = 50_000;
 /** An entry takes some 200 bytes. Adding one takes a simulation. */
@@ -123,7 +125,7 @@ export function createFailures({
       for (const id of keys) {
         const { waitMs = 0, error } = failures.get(id) ?? {};
         if (leftMs(id) > 0 && !error) continue;
-        learn({ id, backoffMs: Math.min(Math.max(MINUTE_MS, 2 * waitMs), HOUR_MS) });
+        learn({ id, backoffMs: nextWaitMs(waitMs || undefined, BACKOFF) });
       }
     },
 

@@ -193,11 +193,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         hasTransaction = true;
         const text = JSON.stringify(signedTransaction);
         const call = { ...keys, token, transaction: text, ttlMs: SIGNED_MS };
-        const isStored = await redis?.run(STORE, call);
+        const result = await redis?.run(STORE, call);
         // Redis is down: collects go on without Redis, and the transaction is stored once Redis
         // is back.
-        if (isStored === undefined) redis?.runLater(STORE, call);
-        return isStored !== 0;
+        if (result === undefined) redis?.runLater(STORE, call);
+        return result !== 0;
       },
       settle,
     };

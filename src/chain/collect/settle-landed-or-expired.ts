@@ -170,8 +170,8 @@ export function createSettleTransaction(needs: {
     });
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
-    // A replica that follows another's transaction leaves this to the signer.
     claim.settle({ slot });
+    // A replica that follows another's transaction leaves this to the signer.
     if (signed && isVain && isRefused(flightEnd, signed, landedTransaction)) {
       failures.failedOnChain(keysAtFault(flightEnd, mints));
       return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);

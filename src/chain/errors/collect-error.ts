@@ -125,7 +125,7 @@ export const COLLECT_FAILURES = {
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
     result: "refused",
   }),
-  /** A unit was empty at its turn twice, or two of the request's transactions moved nothing. */
+  /** Two of the request's transactions moved nothing, and fees wait. */
   "others-first": failure({
     moved: "no",
     retryAfterSeconds: AT_ONCE,

@@ -1,5 +1,5 @@
-import { CLOCK_SYSVAR } from "../primitives/clock.ts";
 import { FINALIZED } from "../rpc/commitment.ts";
+import { READ_CLOCK } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 
@@ -9,8 +9,6 @@ export interface ListedTransaction {
   readonly slot: number;
   readonly hasFailed: boolean;
 }
-
-const CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
 
 interface ListWanted {
   /** The list starts after this transaction. */
@@ -52,7 +50,8 @@ export async function listTransactions(
           throw error;
         });
       // On another cluster all histories are empty. The clock shows whether it may be one.
-      if (list.length === 0) await rpc.callEndpoint(endpoint, "getMultipleAccounts", CLOCK, signal);
+      if (list.length === 0)
+        await rpc.callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, signal);
       lists++;
       for (const { signature, slot, err } of list)
         bySignature.set(signature, { signature, slot, hasFailed: err !== null });

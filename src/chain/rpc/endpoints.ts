@@ -1,4 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
+import { nextWaitMs } from "../../time/backoff.ts";
 import {
   addMs,
   LONG_AGO,
@@ -30,8 +31,7 @@ export interface Cluster {
 type State = ReturnType<typeof newState>;
 
 /** After a first failure, and at most. A success shortens the next wait only after a while. */
-const FIRST_WAIT_MS = 1_000;
-const LONGEST_WAIT_MS = 30_000;
+const BACKOFF = { firstMs: 1_000, longestMs: 30_000 };
 const FORGIVEN_AFTER_MS = 10_000;
 /** When all reads have failed for so long, another node may answer next. */
 const OUTAGE_MS = 60_000;
@@ -53,6 +53,9 @@ const OF_NOW: readonly RpcMethod[] = [
   "simulateTransaction",
   "getLatestBlockhash",
 ];
+
+/** The parameters of a call whose answer shows the slot and the time of an endpoint's state. */
+export const READ_CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
 
 const FAILS =
   "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits";
@@ -201,11 +204,11 @@ export function createEndpoints(needs: {
     const now = monotonicNow();
     record.failsSince ??= now;
     if (msUntil(record.retryAt) <= 0) {
-      record.waitMs = Math.min(Math.max(FIRST_WAIT_MS, 2 * record.waitMs), LONGEST_WAIT_MS);
+      record.waitMs = nextWaitMs(record.waitMs || undefined, BACKOFF);
       record.retryAt = addMs(now, record.waitMs);
     }
     if (retryAfterMs > 0 && kind !== "sends")
-      record.notBefore = addMs(now, Math.min(retryAfterMs, LONGEST_WAIT_MS));
+      record.notBefore = addMs(now, Math.min(retryAfterMs, BACKOFF.longestMs));
     if (kind === "reads" && msSince(record.failsSince) > OUTAGE_MS) state.verifiedAt = undefined;
   }
 
@@ -240,9 +243,8 @@ export function createEndpoints(needs: {
     const { endpoint } = state;
     if (state.isReading) return;
     state.isReading = true;
-    const params = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
     await withDeadline(rpcTimeoutMs / 10, (deadline) =>
-      callEndpoint(endpoint, "getMultipleAccounts", params, deadline),
+      callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
     )
       .then(
         () => {
