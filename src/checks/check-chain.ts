@@ -111,17 +111,16 @@ export async function checkChain(needs: {
         : poor(variable, `${text}, after the last check: run ${CHECK_PLATFORM}`);
     }
     const isPublic = CLUSTERS.has(genesisHash);
+    // The preferred endpoint may be on another cluster, and return.
+    const isFatal = isPublic && !endpoints[0]?.error;
     const problem = `there is no program ${id} on ${cluster}`;
     if (!isEscrow)
       return bad(variable, `${problem}, so the launch platform is not there: use another cluster`, {
-        isFatal: isPublic,
+        isFatal,
       });
     // On a public cluster the id is wrong. On a private cluster the program may be deployed later.
-    return isPublic
-      ? bad(variable, `${problem}: check the id, and the cluster of SOLANA_RPC_URL`, {
-          isFatal: true,
-        })
-      : bad(variable, `${problem}: check the id, or deploy it`);
+    const fix = isPublic ? "and the cluster of SOLANA_RPC_URL" : "or deploy it";
+    return bad(variable, `${problem}: check the id, ${fix}`, { isFatal });
   }
 
   function checkFeePayer(lamports: Lamports): Finding[] {

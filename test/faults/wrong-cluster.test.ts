@@ -60,6 +60,18 @@ it("the preferred endpoint's cluster is right, although the other one answers fi
   expect(errorsAbout(first)).toEqual([]);
 });
 
+it("a start does not fail because the spare is on another public cluster while the preferred one is down", async () => {
+  await start();
+  second.lie(OTHER_CLUSTER);
+  const lift = first.faults.add({ then: "reset" });
+  await world.gateway.start();
+  expect(world.logLines.join("")).toMatch(/"level":40[^\n]*there is no program \w+ on devnet/);
+  const skip = createSkipTime();
+  lift();
+  skip(30_000);
+  await expect.poll(() => vaultOf()).toBe("3.1000");
+});
+
 it("an endpoint on another cluster is asked for its cluster again each minute, and used once it is right", async () => {
   await start();
   second.lie(OTHER_CLUSTER);
