@@ -54,6 +54,8 @@ interface Effect {
   readonly coins: SweptCoins;
 }
 
+const NO_EFFECT: Effect = { transfer: undefined, coins: { mints: [], pools: [] } };
+
 export type History = ReturnType<typeof createHistory>;
 
 /**
@@ -65,10 +67,8 @@ export function createHistory(needs: {
   floors: Pick<Floors, "landedSlotOf">;
   /** Runs code whose calls to the chain belong to an owner. */
   ownCalls: ChainCallPlan["own"];
-  /** Tests pass a shorter wait. */
-  rereadMs?: number | undefined;
 }) {
-  const { rpc, floors, ownCalls, rereadMs = REREAD_MS } = needs;
+  const { rpc, floors, ownCalls } = needs;
   /** By signature and address. */
   const cache = createLruCache<string, Effect>(MAX_CACHED, {
     sizeCalculation: ({ coins: { mints, pools } }) =>
@@ -85,36 +85,30 @@ export function createHistory(needs: {
   const listTransactions = (
     account: AccountAddresses,
     address: string,
-    { after, limit }: { after?: string | undefined; limit: number },
-    reader: Caller,
+    limit: number,
+    after?: string,
   ): Promise<readonly ListedTransaction[] | undefined> =>
-    own(reader, () =>
-      listAll(rpc, address, {
-        before: after,
-        limit,
-        minSlot: floors.landedSlotOf(account.address),
-      }),
-    );
+    listAll(rpc, address, { before: after, limit, minSlot: floors.landedSlotOf(account.address) });
 
   /**
    * Reads what a listed transaction did to the account. `address`: an address of the account that
-   * the transaction names. Undefined for one that failed.
+   * the transaction names.
    */
   async function readEffect(
     account: AccountAddresses,
     address: string,
     listing: ListedTransaction,
-    reader: Caller,
-  ): Promise<Effect | undefined> {
+    { signal }: Caller,
+  ): Promise<Effect> {
     const { signature, hasFailed } = listing;
-    if (hasFailed) return undefined;
+    if (hasFailed) return NO_EFFECT;
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
     const isRight = (keys: readonly string[]) => keys.includes(address);
-    for (let [reads, waitMs] = [1, rereadMs]; ; reads++, waitMs *= 2) {
-      reader.signal.throwIfAborted();
-      const transaction = await own(reader, () => rpc.readTransaction(signature, isRight));
+    for (let [reads, waitMs] = [1, REREAD_MS]; ; reads++, waitMs *= 2) {
+      signal.throwIfAborted();
+      const transaction = await rpc.readTransaction(signature, isRight);
       if (transaction) {
         const effect = {
           transfer: toTransfer(transaction, signature, account),
@@ -129,13 +123,8 @@ export function createHistory(needs: {
   }
 
   /** Returns a function that returns the mints of one of these lists of coins, each once. */
-  async function readMints(
-    coins: readonly SweptCoins[],
-    reader: Caller,
-  ): Promise<(coins: SweptCoins) => string[]> {
-    const mintOf = await findPoolMints(new Set(coins.flatMap(({ pools }) => pools)), (read) =>
-      own(reader, read),
-    );
+  async function readMints(coins: readonly SweptCoins[]): Promise<(coins: SweptCoins) => string[]> {
+    const mintOf = await findPoolMints(new Set(coins.flatMap(({ pools }) => pools)));
     return ({ mints, pools }) => [
       ...new Set([...mints, ...pools.flatMap((pool) => mintOf(pool) ?? [])]),
     ];
@@ -148,74 +137,65 @@ export function createHistory(needs: {
      * transfers, or none, without being the last. Returns undefined if no endpoint knows `after`.
      * Throws {@link RpcError}.
      */
-    async readPage(
+    readPage: (
       account: AccountAddresses,
       { first, after }: { first: number; after: string | undefined },
       reader: Caller,
-    ): Promise<HistoryPage | undefined> {
-      const { address } = account;
-      const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
-      // List one transaction more than the page looks at, to learn whether there are older ones.
-      const list = await listTransactions(
-        account,
-        address,
-        { after, limit: maxLookedAt + 1 },
-        reader,
-      );
-      if (!list) return undefined;
-      const shownEffects: (Effect & { readonly transfer: Transfer })[] = [];
-      let lookedAtCount = 0;
-      const end = Math.min(list.length, maxLookedAt);
-      while (shownEffects.length < first && lookedAtCount < end) {
-        const effects = await Promise.all(
-          list
-            .slice(lookedAtCount, Math.min(lookedAtCount + READ_AT_ONCE, end))
-            .map((listing) => readEffect(account, address, listing, reader)),
-        );
-        for (const effect of effects) {
-          if (shownEffects.length === first) break;
-          if (effect?.transfer)
-            shownEffects.push({ transfer: effect.transfer, coins: effect.coins });
-          lookedAtCount++;
+    ): Promise<HistoryPage | undefined> =>
+      own(reader, async () => {
+        const { address } = account;
+        const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
+        // List one transaction more than the page looks at, to learn whether there are older ones.
+        const list = await listTransactions(account, address, maxLookedAt + 1, after);
+        if (!list) return undefined;
+        const shown: { transfer: Transfer; coins: SweptCoins }[] = [];
+        let lookedAtCount = 0;
+        const end = Math.min(list.length, maxLookedAt);
+        while (shown.length < first && lookedAtCount < end) {
+          const effects = await Promise.all(
+            list
+              .slice(lookedAtCount, Math.min(lookedAtCount + READ_AT_ONCE, end))
+              .map((listing) => readEffect(account, address, listing, reader)),
+          );
+          for (const { transfer, coins } of effects) {
+            if (shown.length === first) break;
+            if (transfer) shown.push({ transfer, coins });
+            lookedAtCount++;
+          }
         }
-      }
-      const mintsOf = await readMints(
-        shownEffects.map(({ coins }) => coins),
-        reader,
-      );
-      return {
-        transfers: shownEffects.map(({ transfer, coins }) => ({
-          ...transfer,
-          mints: mintsOf(coins),
-        })),
-        endCursor: list[lookedAtCount - 1]?.signature ?? after,
-        hasNextPage: lookedAtCount < list.length,
-      };
-    },
+        const mintsOf = await readMints(shown.map(({ coins }) => coins));
+        return {
+          transfers: shown.map(({ transfer, coins }) => ({ ...transfer, mints: mintsOf(coins) })),
+          endCursor: list[lookedAtCount - 1]?.signature ?? after,
+          hasNextPage: lookedAtCount < list.length,
+        };
+      }),
 
     /**
      * Returns the mints of the coins that the last {@link MIN_LOOKED_AT} transactions of the
      * account's creator vault and of its address swept or distributed, the last ones first.
      * Throws as `readPage`.
      */
-    async readCoinsSeen(account: AccountAddresses, reader: Caller): Promise<string[]> {
-      const addresses = [account.creatorVault, account.address];
-      const lists = await Promise.all(
-        addresses.map(async (address) => {
-          const limit = { limit: MIN_LOOKED_AT };
-          const list = await listTransactions(account, address, limit, reader);
-          return (list ?? []).map((listing) => ({ listing, address }));
-        }),
-      );
-      // A collect names both addresses.
-      const bySignature = new Map(lists.flat().map((each) => [each.listing.signature, each]));
-      const newestFirst = [...bySignature.values()].sort((a, b) => b.listing.slot - a.listing.slot);
-      const effects = await Promise.all(
-        newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),
-      );
-      const coins = effects.flatMap((effect) => effect?.coins ?? []);
-      const mintsOf = await readMints(coins, reader);
-      return [...new Set(coins.flatMap(mintsOf))].slice(0, MAX_COINS_SEEN);
-    },
+    readCoinsSeen: (account: AccountAddresses, reader: Caller): Promise<string[]> =>
+      own(reader, async () => {
+        const addresses = [account.creatorVault, account.address];
+        const lists = await Promise.all(
+          addresses.map(async (address) => {
+            const list = await listTransactions(account, address, MIN_LOOKED_AT);
+            return (list ?? []).map((listing) => ({ listing, address }));
+          }),
+        );
+        // A collect names both addresses.
+        const bySignature = new Map(lists.flat().map((each) => [each.listing.signature, each]));
+        const newestFirst = [...bySignature.values()].sort(
+          (a, b) => b.listing.slot - a.listing.slot,
+        );
+        const effects = await Promise.all(
+          newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),
+        );
+        const coins = effects.map((effect) => effect.coins);
+        const mintsOf = await readMints(coins);
+        return [...new Set(coins.flatMap(mintsOf))].slice(0, MAX_COINS_SEEN);
+      }),
   };
 }

@@ -12,31 +12,24 @@ export function createPoolMints({ rpc }: { rpc: Pick<Rpc, "readAccounts"> }) {
   /** By pool. */
   const cache = createLruCache<string, string>(MAX_CACHED);
 
-  async function readPools(pools: readonly string[]): Promise<void> {
-    await rpc.readAccounts({
-      groups: pools.map((pool) => [pool]),
-      bytes: POOL_MINTS_BYTES,
-      take(i, { accounts: [account] }) {
-        const pool = pools[i]!;
-        const mints = decodePoolMints(account);
-        // The derivation proves the coin, whatever an endpoint says.
-        if (mints && isPoolOf(pool, mints.mint, mints.quoteMint)) cache.set(pool, mints.mint);
-        return "taken";
-      },
-    });
-  }
-
   /**
-   * Returns a function that returns the mint of one of these pools, undefined if unknown. Passes
-   * the read of pools that are not cached to `read`, unless there are none. Reads as many as fit
-   * into one call, the first ones: only someone who makes many pools needs more.
+   * Returns a function that returns the mint of one of these pools, undefined if unknown. Reads as
+   * many as fit into one call, the first ones: only someone who makes many pools needs more.
    */
-  return async (
-    pools: ReadonlySet<string>,
-    read: (run: () => Promise<void>) => Promise<unknown>,
-  ): Promise<(pool: string) => string | undefined> => {
+  return async (pools: ReadonlySet<string>): Promise<(pool: string) => string | undefined> => {
     const unknown = [...pools].filter((pool) => !cache.has(pool)).slice(0, MAX_KEYS_PER_CALL);
-    if (unknown.length > 0) await read(() => readPools(unknown));
+    if (unknown.length > 0)
+      await rpc.readAccounts({
+        groups: unknown.map((pool) => [pool]),
+        bytes: POOL_MINTS_BYTES,
+        take(i, { accounts: [account] }) {
+          const pool = unknown[i]!;
+          const mints = decodePoolMints(account);
+          // The derivation proves the coin, whatever the account says.
+          if (mints && isPoolOf(pool, mints.mint, mints.quoteMint)) cache.set(pool, mints.mint);
+          return "taken";
+        },
+      });
     return (pool) => cache.get(pool);
   };
 }

@@ -1,5 +1,6 @@
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { SystemProgram } from "@solana/web3.js";
+import { isBase58 } from "../../contract/base58.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
@@ -26,8 +27,6 @@ export interface Transfer {
 const MIN_ARRIVED = toLamports(100_000);
 const NO_CHANGE = { before: toLamports(0), after: toLamports(0) };
 const TRANSFER_BYTES = 12;
-/** 12 bytes take at most this many characters in base58. */
-const MAX_TRANSFER_LENGTH = 17;
 const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
 
 /**
@@ -87,8 +86,7 @@ function movedByCollects(
  * solana-system-interface: the variant's index (u32, 2), then the lamports (u64).
  */
 function decodeTransfer(data: string): bigint {
-  if (data.length > MAX_TRANSFER_LENGTH || !/^[1-9A-HJ-NP-Za-km-z]+$/.test(data)) return 0n;
+  if (!isBase58(data, TRANSFER_BYTES)) return 0n;
   const bytes = Buffer.from(getBase58Encoder().encode(data));
-  const isTransfer = bytes.length === TRANSFER_BYTES && bytes.readUInt32LE(0) === 2;
-  return isTransfer ? bytes.readBigUInt64LE(4) : 0n;
+  return bytes.readUInt32LE(0) === 2 ? bytes.readBigUInt64LE(4) : 0n;
 }
