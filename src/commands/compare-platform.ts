@@ -29,7 +29,7 @@ import { rentMinimumOf, type Rent } from "../chain/primitives/rent.ts";
 import type { Accounts } from "../chain/rpc/read-accounts.ts";
 import type { Simulation } from "../chain/rpc/simulate-transaction.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
-import { MAX_UNIT_LIMIT } from "../chain/units/instruction-costs.ts";
+import { COSTS, MAX_UNIT_LIMIT } from "../chain/units/instruction-costs.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
@@ -40,7 +40,8 @@ const PLATFORM = "--platform";
 
 /** A trade between the read and the simulation looks like a difference, so it must repeat. */
 const MAX_READS = 3;
-const DISTRIBUTION_DERIVATIONS = 3;
+/** Programs use more units than these on average, with unlucky addresses. */
+const UNITS_MARGIN = 1.5;
 
 /** An instruction, and what the model says of it. */
 interface Step {
@@ -48,8 +49,8 @@ interface Step {
   readonly programs: readonly ProgramName[];
   readonly instruction: Instruction;
   readonly run: (state: model.PlatformState) => model.PlatformState;
-  /** The most compute units without failed bumps. */
-  readonly cost: { readonly units: number; readonly derivations: number };
+  /** The compute units that a collect requests for it at least. */
+  readonly units: number;
 }
 
 /** What a transaction would do, by the model. */
@@ -290,17 +291,15 @@ const sweepStep = (
   creator: Creator,
   coin: CoinAddresses,
 ): Step => ({
-  ...{
-    name: `sweep of the ${stage.toLowerCase()}`,
-    instruction: SWEEPS[stage](feePayer, creator, coin),
-  },
+  name: `sweep of the ${stage.toLowerCase()}`,
+  instruction: SWEEPS[stage](feePayer, creator, coin),
   ...(stage === "CURVE"
-    ? {
-        programs: ["LAUNCHPAD"],
-        run: model.sweepCurve,
-        cost: model.LEAST_UNITS.grownCurveToMissingVault,
-      }
-    : { programs: ["AMM"], run: model.sweepPool, cost: model.LEAST_UNITS.poolToMissingVault }),
+    ? { programs: ["LAUNCHPAD"], run: model.sweepCurve, units: COSTS.CURVE.units }
+    : {
+        programs: ["AMM"],
+        run: model.sweepPool,
+        units: COSTS.POOL.units + COSTS.ammVault.units,
+      }),
 });
 
 const transferStep = (creator: Creator): Step => ({
@@ -308,7 +307,7 @@ const transferStep = (creator: Creator): Step => ({
   programs: ["AMM"],
   instruction: transferCreatorFeesToPump(creator),
   run: model.transferCreatorFeesToPump,
-  cost: model.LEAST_UNITS.transfer,
+  units: COSTS.amm.units,
 });
 
 const collectStep = (creator: Creator): Step => ({
@@ -316,7 +315,7 @@ const collectStep = (creator: Creator): Step => ({
   programs: ["LAUNCHPAD"],
   instruction: collectCreatorFee(creator),
   run: model.collectCreatorFee,
-  cost: model.LEAST_UNITS.collect,
+  units: COSTS.collect.units,
 });
 
 /** Its program reads the sharing config of the program FEES, and checks the shareholders with it. */
@@ -325,10 +324,7 @@ const distributeStep = (coin: CoinAddresses, shareholders: readonly string[]): S
   programs: ["LAUNCHPAD", "FEES"],
   instruction: distributeCreatorFees(coin, shareholders),
   run: model.distributeCreatorFees,
-  cost: {
-    units: model.LEAST_DISTRIBUTION_UNITS[shareholders.length - 1] ?? 0,
-    derivations: DISTRIBUTION_DERIVATIONS,
-  },
+  units: COSTS.distribution.units + shareholders.length * COSTS.payout.units,
 });
 
 function toVaultsOf(address: string): Target {
@@ -383,10 +379,7 @@ function toOutcome(
       programs: [],
     };
   }
-  const mostUnits = steps.reduce((sum, step) => sum + step.cost.units, 0);
-  const derivations = steps.reduce((sum, step) => sum + step.cost.derivations, 0);
-  // On average one bump fails for each derivation; hardly ever so many do.
-  const unitLimit = mostUnits + model.UNITS_PER_BUMP * (20 + 2 * derivations);
+  const unitLimit = UNITS_MARGIN * (COSTS.spread.units + sumOf(steps.map(({ units }) => units)));
   return {
     kind: "compared",
     differences: [

@@ -102,34 +102,6 @@ export const TRACE = {
   ammVaultWithLamports: 1,
 } as const;
 
-/** Each failed bump of an address derivation costs this many compute units. */
-export const UNITS_PER_BUMP = 1_500;
-
-/**
- * The compute units of each instruction if the first bump of all its derivations is the right one.
- */
-export const LEAST_UNITS = {
-  collect: { units: 13_150, derivations: 1 },
-  collectNothing: { units: 5_862, derivations: 1 },
-  curve: { units: 25_495, derivations: 4 },
-  curveToMissingVault: { units: 27_445, derivations: 4 },
-  grownCurveToMissingVault: { units: 29_390, derivations: 4 },
-  curveWithoutFee: { units: 19_395, derivations: 4 },
-  pool: { units: 21_961, derivations: 2 },
-  poolToMissingVault: { units: 39_966, derivations: 4 },
-  poolWithoutFee: { units: 13_629, derivations: 2 },
-  transfer: { units: 34_580, derivations: 5 },
-  transferSkipped: { units: 13_114, derivations: 5 },
-} as const;
-
-/**
- * Likewise of a distribution to 1, 2, … 10 shareholders, which has three derivations. Some states
- * cost 21 more.
- */
-export const LEAST_DISTRIBUTION_UNITS = [
-  21_052, 24_305, 27_869, 31_125, 34_377, 37_629, 40_881, 44_133, 47_386, 50_948,
-] as const;
-
 /** The rent-exempt minimum of an account of the System program. */
 const walletMinimum = (rent: Rent): bigint => rentMinimumOf(rent, 0);
 const tokenMinimum = (rent: Rent): bigint => rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);

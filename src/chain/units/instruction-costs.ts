@@ -28,10 +28,10 @@ interface Cost {
 }
 
 /**
- * Measured on the launch platform's own programs (platform-model.ts). Units: with the average
+ * Measured on the launch platform's own programs. Units: with the average
  * number of bump seeds, and a margin.
  */
-const COSTS = {
+export const COSTS = {
   collect: { units: 15_500, laterUnits: 0, trace: TRACE.collect },
   /** The AMM's transfer. */
   amm: { units: 45_000, laterUnits: 40_000, trace: TRACE.transfer },
