@@ -2,11 +2,9 @@ import { toError } from "../../observability/thrown.ts";
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import { partsOf, type Batches } from "../../fairness/chain-call-plan.ts";
-import { afterFailure, backoffLeftMs, type Backoff } from "../../time/backoff.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Balances, BalanceWith } from "../balances/balances.ts";
 import { untilAborted } from "../../upstream/deadline.ts";
-import { isOfAccount } from "../rpc/rpc-error.ts";
 import { identityOf, partOfCall, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
 import {
   addMs,
@@ -20,8 +18,6 @@ import {
 } from "../../time/monotonic.ts";
 
 const PERIOD_MS = 2_000;
-/** The wait after a failed read. Each further failure doubles it. */
-const BACKOFF = { firstMs: 2_000, longestMs: 15_000 };
 
 /** Tests pass shorter waits. The defaults are for production. */
 export interface LiveWaits {
@@ -53,7 +49,7 @@ export type LiveBalances = ReturnType<typeof createLiveBalances>;
  * Watches balances for the whole process. The watchers of a wallet share all its reads except their
  * first. One read covers up to 32 wallets, fewer with coins. Each wallet is read every 2 s, or less
  * often if there are more than the plan of calls allows. Then address blocks take turns, as for
- * lookups. During an outage nothing is shown, and one read at a time probes the chain.
+ * lookups. During an outage nothing is shown.
  */
 export function createLiveBalances(
   needs: LiveWaits & {
@@ -67,7 +63,6 @@ export function createLiveBalances(
   const wallets = new Map<string, Watched>();
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
-  let backoff: Backoff | undefined;
 
   function join(requestedWallet: WalletWithCoins, { addressBlock }: Caller): Watched {
     const id = identityOf(requestedWallet);
@@ -103,10 +98,10 @@ export function createLiveBalances(
   }
 
   /**
-   * Returns whether the chain answered. A read for a watcher changes nothing for the others if it
-   * fails: the watcher may have left at once, or used its share of the plan.
+   * A read for a watcher changes nothing for the others if it fails: the watcher may have left at
+   * once, or used its share of the plan.
    */
-  async function read(batch: readonly Watched[], watcher?: Caller): Promise<boolean> {
+  async function read(batch: readonly Watched[], watcher?: Caller): Promise<void> {
     const startedAt = monotonicNow();
     const results = await balances
       .getBalances(batch, watcher)
@@ -116,7 +111,6 @@ export function createLiveBalances(
       if (result && !(result instanceof Error)) show(wallet, result, startedAt);
       else if (!watcher) wallet.isStale = true;
     });
-    return !results.every((result) => result instanceof Error && !isOfAccount(result));
   }
 
   function show(wallet: Watched, balance: BalanceWith, startedAt: MonotonicTime): void {
@@ -145,10 +139,7 @@ export function createLiveBalances(
       wallet.wasEarly = wallet.dueAt === LONG_AGO;
       wallet.dueAt = addMs(monotonicNow(), livePeriodMs);
     }
-    const hasAnswered = await batches.run(partsOf(batch, blocksOf, partOfCall), () =>
-      batch.length === 0 ? true : read(batch),
-    );
-    backoff = hasAnswered ? undefined : afterFailure(backoff, BACKOFF);
+    await batches.run(partsOf(batch, blocksOf, partOfCall), () => read(batch));
     isReading = false;
     schedule();
   }
@@ -157,8 +148,7 @@ export function createLiveBalances(
     clearTimeout(timer);
     if (isReading || wallets.size === 0) return;
     const dueAt = wallets.values().reduce((at, wallet) => earliest(at, wallet.dueAt), NEVER);
-    const waitMs = Math.max(msUntil(dueAt), backoffLeftMs(backoff));
-    timer = setTimeout(() => void withoutParent(readNext), waitMs).unref();
+    timer = setTimeout(() => void withoutParent(readNext), Math.max(msUntil(dueAt), 0)).unref();
   }
 
   return {

@@ -97,8 +97,6 @@ export const isUnsupported = about(
     (failure === "error" && (code === METHOD_NOT_FOUND || code === NO_HISTORY)),
 );
 
-export const isOfAccount = about(({ failure }) => failure === "account");
-
 /** Whether a JSON-RPC error of `method` means that the node refuses the call's transaction. */
 export function isRefusalCode(method: RpcMethod, code: number): boolean {
   return REFUSAL_CODES[method]?.includes(code) ?? false;
