@@ -154,8 +154,8 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     feePayer,
     maxPriorityFeeLamports,
     readBalance: async () => {
-      const [group] = await rpc.getAccounts([[feePayer]]);
-      return group?.[0]?.lamports ?? toLamports(0);
+      const [account] = await rpc.getAccounts([feePayer]);
+      return account?.lamports ?? toLamports(0);
     },
     ...overrides,
   });

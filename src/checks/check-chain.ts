@@ -60,7 +60,7 @@ export async function checkChain(needs: {
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const [endpoints, accounts, checkedSlots] = await Promise.all([
     rpc.readClusters(),
-    Promise.all([readPrograms(rpc, programs), rpc.getAccounts([[feePayer]])]).catch(toError),
+    Promise.all([readPrograms(rpc, programs), rpc.getAccounts([feePayer])]).catch(toError),
     needs.checkedSlots,
   ]);
   const genesisHash = rpc.genesisHash();
@@ -144,10 +144,7 @@ export async function checkChain(needs: {
       return [bad("SOLANA_RPC_URL", text)];
     }
     const [foundPrograms, [payer]] = accounts;
-    return [
-      ...foundPrograms.map(checkProgram),
-      ...checkFeePayer(payer?.[0]?.lamports ?? toLamports(0)),
-    ];
+    return [...foundPrograms.map(checkProgram), ...checkFeePayer(payer?.lamports ?? toLamports(0))];
   }
 
   checkAccounts().forEach(report);

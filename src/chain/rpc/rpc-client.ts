@@ -64,15 +64,15 @@ export function createRpc(
         isEnough: (transaction) => transaction !== undefined,
       }),
 
-    /** The accounts of each group of addresses, in order, without their data. */
-    async getAccounts(groups: readonly (readonly string[])[]): Promise<Accounts[]> {
-      const read: Accounts[] = [];
+    /** The accounts at these addresses, in order, without their data. */
+    async getAccounts(addresses: readonly string[]): Promise<Accounts> {
+      let read: Accounts = [];
       await readAccounts({
-        groups,
+        groups: [addresses],
         bytes: 0,
-        take(i, { accounts }) {
+        take(_i, { accounts }) {
           if (accounts.some((account) => account?.isRounded)) return "unusable";
-          read[i] = accounts;
+          read = accounts;
           return "taken";
         },
       });

@@ -142,8 +142,8 @@ export function createSimulations(needs: {
   }
 
   async function readPayer(): Promise<Lamports> {
-    const [group] = await rpc.getAccounts([[feePayer]]);
-    return group?.[0]?.lamports ?? toLamports(0);
+    const [account] = await rpc.getAccounts([feePayer]);
+    return account?.lamports ?? toLamports(0);
   }
 
   /** Returns the lamports that a simulated part moves for the account. */
@@ -192,7 +192,7 @@ export function createSimulations(needs: {
       failures.found(coin.mint, undefined);
       return;
     }
-    const [accounts = []] = await rpc.getAccounts([shareholders.map(({ address }) => address)]);
+    const accounts = await rpc.getAccounts(shareholders.map(({ address }) => address));
     const states = shareholders.map(({ bps }, i) => {
       const { lamports = 0n, space = 0 } = accounts[i] ?? {};
       return { bps, lamports, bytes: space };

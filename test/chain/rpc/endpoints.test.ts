@@ -24,7 +24,7 @@ async function readClusters(): Promise<void> {
 }
 /** Reads an account, and returns the calls, also those in the background. */
 async function read(): Promise<string[]> {
-  await client.getAccounts([["x"]]);
+  await client.getAccounts(["x"]);
   return started.takeCalls();
 }
 /** Reads once a second for this long, and returns the calls. */

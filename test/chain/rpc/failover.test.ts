@@ -29,11 +29,11 @@ async function createClient(options: Parameters<typeof started.createClient>[0] 
 }
 /** Reads an account, and returns the calls, also those in the background. */
 async function read(): Promise<string[]> {
-  await client.getAccounts([["x"]]);
+  await client.getAccounts(["x"]);
   return started.takeCalls();
 }
 async function fail(): Promise<string[]> {
-  await expect(client.getAccounts([["x"]])).rejects.toThrow();
+  await expect(client.getAccounts(["x"])).rejects.toThrow();
   return started.takeCalls();
 }
 const readAt = (minSlot: number) =>
@@ -87,7 +87,7 @@ describe("a failing endpoint", () => {
 
   it("fails once if many calls fail at a time", async () => {
     first.faults.add({ then: "reset", times: 20 });
-    await Promise.all(Array.from({ length: 20 }, () => client.getAccounts([["x"]])));
+    await Promise.all(Array.from({ length: 20 }, () => client.getAccounts(["x"])));
     await started.takeCalls();
     started.later(1_000);
     expect(await read()).toEqual([SECOND, "0 state"]);
@@ -173,7 +173,7 @@ describe("an endpoint that is slow", () => {
 
   it("is passed over, and gets no callers until it is fast", async () => {
     const release = hold(first);
-    const answer = client.getAccounts([["x"]]);
+    const answer = client.getAccounts(["x"]);
     await isCalled(FIRST);
     started.later(SLOW_MS - 1);
     await isCalled(FIRST);
@@ -183,7 +183,7 @@ describe("an endpoint that is slow", () => {
     expect(await read()).toEqual([SECOND]);
 
     started.later(1_000);
-    await client.getAccounts([["x"]]);
+    await client.getAccounts(["x"]);
     await isCalled(SECOND, "0 state");
     started.later(SLOW_MS);
     expect(await started.takeCalls()).toEqual([SECOND, "0 state"]);
@@ -197,7 +197,7 @@ describe("an endpoint that is slow", () => {
 
   it("answers calls nevertheless if the other one is slower", async () => {
     const [, releaseOther] = [hold(first), hold(second)];
-    const answer = client.getAccounts([["x"]]);
+    const answer = client.getAccounts(["x"]);
     await isCalled(FIRST);
     started.later(SLOW_MS);
     await isCalled(FIRST, SECOND);
@@ -208,7 +208,7 @@ describe("an endpoint that is slow", () => {
 
   it("ends calls at the timeout", async () => {
     const releases = [hold(first), hold(second)];
-    const answer = expect(client.getAccounts([["x"]])).rejects.toMatchObject({
+    const answer = expect(client.getAccounts(["x"])).rejects.toMatchObject({
       failure: "timeout",
     });
     await isCalled(FIRST);
@@ -258,7 +258,7 @@ describe("Retry-After", () => {
   it("is waited for by calls that have the time", async () => {
     await createClient({ urls: [first.url] });
     limit(1);
-    const answer = client.getAccounts([["x"]]);
+    const answer = client.getAccounts(["x"]);
     await eventually(() => {
       expect(started.calls).toEqual([FIRST]);
     });

@@ -177,15 +177,15 @@ describe("a call to the chain", () => {
     ["one account instead of three", rpcResult({ context: { slot: 4 }, value: [account] })],
   ])("rejects %s as unreadable", async (_name, then) => {
     for (const node of nodes) node.faults.add({ when: isCall, then });
-    await expect(client.getAccounts([["x"]])).rejects.toThrow("unreadable");
+    await expect(client.getAccounts(["x"])).rejects.toThrow("unreadable");
   });
 
   it("does not use lamports that have lost digits, and blames no endpoint for them", async () => {
     for (const node of nodes)
       node.faults.add({ when: isCall, then: rpcAccounts(4, { ...account, lamports: 2 ** 53 }) });
-    await expect(client.getAccounts([["x"]])).rejects.toMatchObject({ failure: "account" });
+    await expect(client.getAccounts(["x"])).rejects.toMatchObject({ failure: "account" });
     expect(calls()).toEqual([1, 1]);
-    await client.getAccounts([["x"]]).catch(() => undefined);
+    await client.getAccounts(["x"]).catch(() => undefined);
     // The first one does not back off.
     expect(calls()).toEqual([2, 2]);
   });
@@ -205,7 +205,7 @@ describe("a call to the chain", () => {
     ["an executable that is not a boolean", { ...account, executable: 1 }],
   ])("rejects an account with %s as unreadable", async (_name, value) => {
     for (const node of nodes) node.faults.add({ when: isCall, then: rpcAccounts(4, value) });
-    await expect(client.getAccounts([["x"]])).rejects.toThrow("unreadable");
+    await expect(client.getAccounts(["x"])).rejects.toThrow("unreadable");
   });
 
   it("rejects a response without one status per signature", async () => {
