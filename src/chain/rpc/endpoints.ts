@@ -1,5 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
-import { nextWaitMs } from "../../time/backoff.ts";
+import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
 import {
   addMs,
   LONG_AGO,
@@ -55,7 +55,7 @@ const OF_NOW: readonly RpcMethod[] = [
 ];
 
 /** The parameters of a call whose answer shows the slot and the time of an endpoint's state. */
-export const READ_CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
+const READ_CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
 
 const FAILS =
   "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits";
@@ -70,8 +70,7 @@ const IS_FOREIGN =
 const newRecord = () => ({
   /** The first failure since the last success. */
   failsSince: undefined as MonotonicTime | undefined,
-  waitMs: 0,
-  retryAt: LONG_AGO,
+  backoff: undefined as Backoff | undefined,
   /** The provider wants no calls until then. */
   notBefore: LONG_AGO,
 });
@@ -83,7 +82,7 @@ const newState = (endpoint: Endpoint) => ({
   /** When the genesis hash was read; undefined before, and after an outage. */
   verifiedAt: undefined as MonotonicTime | undefined,
   verifying: undefined as Promise<void> | undefined,
-  isReading: false,
+  reading: undefined as Promise<void> | undefined,
   records: { reads: newRecord(), histories: newRecord(), sends: newRecord() },
   slot: 0,
   heardAt: LONG_AGO,
@@ -91,14 +90,12 @@ const newState = (endpoint: Endpoint) => ({
   lag: 0,
   /** The chain's time minus this machine's in its last answer, in ms; NaN before. */
   clockOffset: NaN,
-  /** When each problem was last seen. */
-  problems: new Map<string, MonotonicTime>(),
 });
 
 /** Whether reads work is found out without callers. Of histories, the next one must show it. */
 function fails({ records }: State, kind: Kind): boolean {
-  const { failsSince, retryAt } = records[kind];
-  return failsSince !== undefined && (kind !== "histories" || msUntil(retryAt) > 0);
+  const { failsSince, backoff } = records[kind];
+  return failsSince !== undefined && (kind !== "histories" || isBackingOff(backoff));
 }
 const isLater = (a: State, b: State) =>
   b.lag - a.lag > MAX_BEHIND_SLOTS || a.clockOffset - b.clockOffset > MAX_BEHIND_MS;
@@ -135,17 +132,20 @@ export function createEndpoints(needs: {
     !isOnly && genesisHash !== undefined && genesisHash !== rightHash();
   const isUsable = (state: State) =>
     isOnly || (state.verifiedAt !== undefined && !isForeign(state));
+  /** When each endpoint's problem was last seen. */
+  const problems = new Map<string, MonotonicTime>();
   /** The newest slot that the endpoints have shown; 0 before. */
   let shownSlot = 0;
   /** Whether a better endpoint works. While nobody asks that one, its clock stays as it was. */
   const isBehindOthers = (state: State) =>
     all.some((each) => isUsable(each) && !fails(each, "reads") && isLater(each, state));
 
-  function report({ endpoint, problems }: State, problem: string): void {
+  function report({ endpoint: { host } }: State, problem: string): void {
     if (isOnly) return;
-    const isNew = msSince(problems.get(problem) ?? LONG_AGO) > MINUTE_MS;
-    if (isNew) log[problem === IS_FOREIGN ? "error" : "warn"]({ host: endpoint.host }, problem);
-    problems.set(problem, monotonicNow());
+    const id = `${host}: ${problem}`;
+    const isNew = msSince(problems.get(id) ?? LONG_AGO) > MINUTE_MS;
+    if (isNew) log[problem === IS_FOREIGN ? "error" : "warn"]({ host }, problem);
+    problems.set(id, monotonicNow());
   }
 
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
@@ -184,8 +184,10 @@ export function createEndpoints(needs: {
 
   function succeeded(endpoint: Endpoint, kind: Kind): void {
     const record = of(endpoint).records[kind];
+    const { backoff } = record;
     record.failsSince = undefined;
-    if (msSince(record.retryAt) > Math.max(record.waitMs, FORGIVEN_AFTER_MS)) record.waitMs = 0;
+    if (backoff && msSince(backoff.endsAt) > Math.max(backoff.waitMs, FORGIVEN_AFTER_MS))
+      record.backoff = undefined;
   }
 
   /** `error`: what the call threw, or "slow". */
@@ -201,14 +203,10 @@ export function createEndpoints(needs: {
     if (kind === "reads" && isUnsupported(error)) return;
     report(state, FAILS);
     const record = state.records[kind];
-    const now = monotonicNow();
-    record.failsSince ??= now;
-    if (msUntil(record.retryAt) <= 0) {
-      record.waitMs = nextWaitMs(record.waitMs || undefined, BACKOFF);
-      record.retryAt = addMs(now, record.waitMs);
-    }
+    record.failsSince ??= monotonicNow();
+    record.backoff = afterFailure(record.backoff, BACKOFF);
     if (retryAfterMs > 0 && kind !== "sends")
-      record.notBefore = addMs(now, Math.min(retryAfterMs, BACKOFF.longestMs));
+      record.notBefore = addMs(monotonicNow(), Math.min(retryAfterMs, BACKOFF.longestMs));
     if (kind === "reads" && msSince(record.failsSince) > OUTAGE_MS) state.verifiedAt = undefined;
   }
 
@@ -238,12 +236,10 @@ export function createEndpoints(needs: {
     throw new RpcError("slot", method, endpoint.host);
   };
 
-  /** Reads the endpoint's state, as a sign that it works. */
-  async function readState(state: State): Promise<void> {
+  /** Reads the endpoint's state, as a sign that it works. All callers share one read. */
+  function readState(state: State): Promise<void> {
     const { endpoint } = state;
-    if (state.isReading) return;
-    state.isReading = true;
-    await withDeadline(rpcTimeoutMs / 10, (deadline) =>
+    state.reading ??= withDeadline(rpcTimeoutMs / 10, (deadline) =>
       callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
     )
       .then(
@@ -254,7 +250,8 @@ export function createEndpoints(needs: {
           failed(endpoint, "reads", error);
         },
       )
-      .finally(() => (state.isReading = false));
+      .finally(() => (state.reading = undefined));
+    return state.reading;
   }
 
   /** The lower, the earlier is the endpoint used. */
@@ -306,8 +303,8 @@ export function createEndpoints(needs: {
         const isDue = isForeign(state)
           ? msSince(verifiedAt ?? LONG_AGO) > MINUTE_MS
           : fails(state, "reads") || msSince(state.heardAt) > SILENT_MS;
-        const { retryAt, notBefore } = records.reads;
-        if (!isDue || msUntil(retryAt) > 0 || msUntil(notBefore) > 0) continue;
+        const { backoff, notBefore } = records.reads;
+        if (!isDue || isBackingOff(backoff) || msUntil(notBefore) > 0) continue;
         if (isForeign(state)) state.verifiedAt = undefined;
         void readState(state);
       }
@@ -331,11 +328,7 @@ export function createEndpoints(needs: {
 
     /** What has been wrong with an endpoint within the last minute, for the operator. */
     problems: (): string[] =>
-      all.flatMap(({ endpoint, problems }) =>
-        [...problems].flatMap(([text, seenAt]) =>
-          msSince(seenAt) <= MINUTE_MS ? `${endpoint.host}: ${text}` : [],
-        ),
-      ),
+      [...problems].flatMap(([text, seenAt]) => (msSince(seenAt) <= MINUTE_MS ? text : [])),
 
     /** The cluster's genesis hash; undefined until an endpoint has answered. */
     genesisHash: rightHash,

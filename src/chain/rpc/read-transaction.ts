@@ -8,8 +8,6 @@ import type { RpcResult, TransactionError } from "./rpc-results.ts";
 export interface LandedTransaction {
   readonly err: TransactionError | null;
   readonly fee: Lamports;
-  /** The compute units that it used; 0 if the node omits them. */
-  readonly unitsConsumed: number;
   /** The slot in which the transaction was executed. */
   readonly slot: number;
   /**
@@ -78,7 +76,6 @@ function toLanded(
   return {
     err: meta.err,
     fee: meta.fee,
-    unitsConsumed: meta.computeUnitsConsumed ?? 0,
     slot,
     blockTime: blockTime ?? undefined,
     balances: new Map(balances),

@@ -1,24 +1,19 @@
 import { z } from "zod";
 import { isBase58 } from "../../contract/base58.ts";
-import { isObject } from "../../contract/parse-json.ts";
-import { toLamports, type Lamports } from "../primitives/lamports.ts";
+import { toLamports } from "../primitives/lamports.ts";
 
+/** Also of 2^53 or more. */
+const integer = z.number().nonnegative().refine(Number.isInteger);
 const lamports = z.int().nonnegative().transform(toLamports);
 /**
  * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts
  * of exchanges: one such balance must not make the transaction unreadable.
  */
-const balance = z
-  .number()
-  .nonnegative()
-  .refine(Number.isInteger)
-  .transform((amount) => (Number.isSafeInteger(amount) ? toLamports(amount) : undefined));
+const balance = integer.transform((amount) =>
+  Number.isSafeInteger(amount) ? toLamports(amount) : undefined,
+);
 /** A price has no limit, and anybody can pay one that is too large for a number: it saturates. */
-const price = z
-  .number()
-  .nonnegative()
-  .refine(Number.isInteger)
-  .transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
+const price = integer.transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
 /**
  * A transaction's error in the form of JSON-RPC: a name, or an object with one name and its
  * details.
@@ -26,72 +21,31 @@ const price = z
 export type TransactionError = string | Readonly<Record<string, unknown>>;
 const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]).nullable();
 
-/** An account's lamports and the first bytes of its data. */
-export interface Account {
-  readonly lamports: Lamports;
-  /**
-   * Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not be
-   * used.
-   */
-  readonly isRounded: boolean;
-  readonly data: Buffer;
-  /** The program that owns the account, in base58; undefined when the node omits it. */
-  readonly owner?: string | undefined;
-  /** The full size of the account's data, in bytes; undefined when the node omits it. */
-  readonly space?: number | undefined;
-  /** Whether the account is a program; undefined when the node omits it. */
-  readonly executable?: boolean | undefined;
-}
-
-const isCount = (value: unknown): value is number =>
-  typeof value === "number" && Number.isSafeInteger(value) && value >= 0;
-
-/** Returns undefined for a value that is not an account. */
-function toAccount(value: unknown): Account | null | undefined {
-  if (value === null) return null;
-  if (!isObject(value)) return undefined;
-  const { lamports, data, owner, space, executable } = value;
-  const text: unknown = Array.isArray(data) ? data[0] : undefined;
-  const isAccount =
-    typeof lamports === "number" &&
-    Number.isInteger(lamports) &&
-    lamports >= 0 &&
-    Array.isArray(data) &&
-    data.length === 2 &&
-    typeof text === "string" &&
-    data[1] === "base64" &&
-    (owner === undefined || typeof owner === "string") &&
-    (space === undefined || isCount(space)) &&
-    (executable === undefined || typeof executable === "boolean");
-  if (!isAccount) return undefined;
-  return {
+const account = z
+  .object({
+    lamports: integer,
+    /** Its first bytes. */
+    data: z.tuple([z.string(), z.literal("base64")]),
+    /** The program that owns the account, in base58; undefined when the node omits it. */
+    owner: z.string().optional(),
+    /** The full size of the account's data, in bytes; undefined when the node omits it. */
+    space: z.int().nonnegative().optional(),
+    /** Whether the account is a program; undefined when the node omits it. */
+    executable: z.boolean().optional(),
+  })
+  .transform(({ lamports, data: [text], ...others }) => ({
+    ...others,
     lamports: toLamports(BigInt(lamports)),
+    /**
+     * Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not
+     * be used.
+     */
     isRounded: !Number.isSafeInteger(lamports),
     data: Buffer.from(text, "base64"),
-    owner,
-    space,
-    executable,
-  };
-}
-
-/**
- * Decoded by hand: a schema of the account would take a noticeable part of a lookup's time and
- * memory.
- */
-const accounts = z
-  .custom<readonly unknown[]>(Array.isArray)
-  .transform((values, context): readonly (Account | null)[] => {
-    const accounts = values.map(toAccount);
-    if (accounts.every((account) => account !== undefined)) return accounts;
-    context.addIssue("expected accounts");
-    return z.NEVER;
-  });
-
-/** Only needed to see what the AMM leaves in its vault, so unreadable data counts as empty. */
-const simulatedData = z
-  .tuple([z.string(), z.literal("base64")])
-  .transform(([data]) => Buffer.from(data, "base64"))
-  .catch(Buffer.alloc(0));
+  }));
+const accounts = z.array(account.nullable());
+/** An account's lamports and the first bytes of its data. */
+export type Account = Readonly<z.output<typeof account>>;
 
 /** 32 bytes in base58. An invalid blockhash would fail all transactions, because they share it. */
 const blockhash = z.string().refine((text) => isBase58(text, 32));
@@ -107,7 +61,7 @@ const instructions = z
     z.object({
       programIdIndex: z.int().nonnegative(),
       accounts: z.custom<readonly number[]>(
-        (value) => Array.isArray(value) && value.every(isCount),
+        (value) => Array.isArray(value) && value.every(Number.isSafeInteger),
       ),
       data: z.string().catch(""),
     }),
@@ -126,7 +80,7 @@ export const RPC_RESULTS = {
     z.object({
       err: transactionError,
       unitsConsumed: z.int().nullish(),
-      accounts: z.array(z.object({ lamports, data: simulatedData }).nullable()).nullish(),
+      accounts: accounts.nullish(),
       logs: z.array(z.string()).nullish(),
       /** Nodes return it since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
       preBalances: z.array(balance).nullish(),
@@ -170,7 +124,6 @@ export const RPC_RESULTS = {
       meta: z.object({
         err: transactionError,
         fee: lamports,
-        computeUnitsConsumed: z.int().nonnegative().nullish().catch(undefined),
         preBalances: z.array(balance).catch([]),
         postBalances: z.array(balance).catch([]),
         loadedAddresses: z

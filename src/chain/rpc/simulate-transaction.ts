@@ -25,7 +25,7 @@ export interface Simulation {
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
   /** By address, after the transaction; undefined for a missing one. Empty after an error. */
-  readonly accounts: ReadonlyMap<string, Pick<Account, "lamports" | "data"> | undefined>;
+  readonly accounts: ReadonlyMap<string, Account | undefined>;
   /**
    * The lamports of the message's accounts before the transaction, in order. Empty if the node
    * omits them; an amount is undefined if JSON may have rounded it.

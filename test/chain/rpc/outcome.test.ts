@@ -11,7 +11,7 @@ const landed = (changed: Partial<Landed> = {}): Landed => ({
 const read = (changed: Partial<LandedTransaction> = {}): Landed =>
   landed({
     transaction: {
-      ...{ err: null, fee: toLamports(5_000), slot: 100, blockTime: 1, unitsConsumed: 0 },
+      ...{ err: null, fee: toLamports(5_000), slot: 100, blockTime: 1 },
       balances: new Map([["a", { before: toLamports(1), after: toLamports(2) }]]),
       instructions: [],
       ...changed,
