@@ -1,7 +1,7 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { PublicKey, SystemProgram, type TransactionInstruction } from "@solana/web3.js";
 import { afterEach, expect, it } from "vitest";
-import { sweptCoinsOf } from "../../src/chain/history/swept-coins.ts";
+import { effectOf } from "../../src/chain/history/effect.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import {
@@ -117,7 +117,9 @@ it("only the launch platform's instructions count: neither another program's, no
     const [instruction] = toInstructions([listed]);
     const accounts = listed.accounts.map(([address]) => address);
     const text = data ?? base58(instruction!.data);
-    return sweptCoinsOf({ instructions: [{ program, accounts, data: text }] }, creatorAccount);
+    const instructions = [{ program, accounts, data: text }];
+    const transaction = { err: null, blockTime: undefined, balances: new Map(), instructions };
+    return effectOf(transaction, "", creatorAccount).coins;
   };
   const none = { mints: [], pools: [] };
   const curve = sweepCurve(PUMP, mint, creator);

@@ -8,8 +8,7 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import { listTransactions as listAll, type ListedTransaction } from "./list-transactions.ts";
 import { createPoolMints } from "./pool-mints.ts";
-import { sweptCoinsOf, type SweptCoins } from "./swept-coins.ts";
-import { toTransfer, type Transfer } from "./transfer.ts";
+import { effectOf, NO_EFFECT, type Effect, type SweptCoins, type Transfer } from "./effect.ts";
 
 /** A transfer, with the mints of the coins that its transaction swept or distributed. */
 export interface TransferWithMints extends Transfer {
@@ -47,14 +46,6 @@ const MAX_COINS_SEEN = 100;
  */
 const READS = 3;
 const REREAD_MS = 400;
-
-/** What a transaction did to an account. */
-interface Effect {
-  readonly transfer: Transfer | undefined;
-  readonly coins: SweptCoins;
-}
-
-const NO_EFFECT: Effect = { transfer: undefined, coins: { mints: [], pools: [] } };
 
 export type History = ReturnType<typeof createHistory>;
 
@@ -110,10 +101,7 @@ export function createHistory(needs: {
       signal.throwIfAborted();
       const transaction = await rpc.readTransaction(signature, isRight);
       if (transaction) {
-        const effect = {
-          transfer: toTransfer(transaction, signature, account),
-          coins: sweptCoinsOf(transaction, account),
-        };
+        const effect = effectOf(transaction, signature, account);
         cache.set(key, effect);
         return effect;
       }

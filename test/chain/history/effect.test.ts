@@ -1,7 +1,7 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { describe, expect, it } from "vitest";
 import { creatorVaultOf, sharingConfigOf } from "../../support/launchpad-instructions.ts";
-import { toTransfer } from "../../../src/chain/history/transfer.ts";
+import { effectOf } from "../../../src/chain/history/effect.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import type { LandedTransaction } from "../../../src/chain/rpc/read-transaction.ts";
 
@@ -22,7 +22,7 @@ function systemTransfer(from: string, to: string, lamports: number, program = SY
   return { program, accounts: [from, to], data: base58.decode(data) };
 }
 
-const account = { address: "address", creatorVault: "vault" };
+const account = { address: "address", creatorVault: "vault", ammVaultAuthority: "authority" };
 const PLATFORM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const balances = (changes: Record<string, readonly [before: number, after: number]>) =>
   new Map(
@@ -32,11 +32,11 @@ const balances = (changes: Record<string, readonly [before: number, after: numbe
     ]),
   );
 const transfer = (transaction: Partial<LandedTransaction>) =>
-  toTransfer(
+  effectOf(
     { err: null, blockTime: 1_790_000_000, balances: new Map(), instructions: [], ...transaction },
     "sig",
     account,
-  );
+  ).transfer;
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];
 const distribution = (data: string, ...accounts: string[]) => [
