@@ -108,16 +108,9 @@ export function createBalances(needs: {
       unwithdrawableIn(state),
     );
     return (namedCoins) => {
-      if (namedCoins.length === 0) return { vault: collectableWith([], vaults), pda, coins: [] };
       const namedFees = namedCoins.flatMap(({ mint }) => all.filter((fees) => fees.mint === mint));
       const { chosenSweeps, coins } = judge(namedFees, vaults);
-      return {
-        vault: collectableWith(chosenSweeps, vaults),
-        pda,
-        coins: coins.map(({ mint, stage, quoteMint, amount, shareBps, reason }) => ({
-          ...{ mint, stage, quoteMint, amount, shareBps, reason },
-        })),
-      };
+      return { vault: collectableWith(chosenSweeps, vaults), pda, coins };
     };
   }
 

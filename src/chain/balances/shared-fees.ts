@@ -1,8 +1,8 @@
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
+  entriesOf,
   reasonOf,
   type Coin,
-  type CoinFees,
   type SweepableFees,
   type UncollectableReason,
 } from "../launchpad/coin-fees.ts";
@@ -61,11 +61,8 @@ export function toSharedFees(
   },
 ): SweepableFees[] {
   const { address, feePayer, minCollectLamports, reasonFound } = needs;
-  const shareBps = shareholders.reduce(
-    (sum, each) => sum + (each.address === address ? each.bps : 0),
-    0,
-  );
   const share = (amount: bigint) => partOf(amount, shareholders, address);
+  const shareBps = Number(share(BigInt(ALL_BPS)));
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
   const isEnough = ({ amount }: Distribution) => amount >= minCollectLamports;
   const refusal = findReason();
@@ -135,43 +132,27 @@ export function toSharedFees(
     return reason === "NOTHING_WAITING" ? null : reason;
   }
 
-  function toFees(
-    stage: CoinFees["stage"],
-    quoteMint: string,
-    amount: bigint | null,
-    reason: CoinFees["reason"],
-  ): SweepableFees {
-    const reasonNow = reason ?? (amount === 0n ? "NOTHING_WAITING" : finalRefusal);
-    return {
-      mint: coin.mint,
-      stage,
-      quoteMint,
-      amount,
-      shareBps,
-      reason: reasonNow,
-      sweep: distribution,
-    };
-  }
+  const toEntry = (amount: bigint, reason: UncollectableReason | null) => ({
+    ...{ amount, shareBps, sweep: distribution },
+    reason: reason ?? (amount === 0n ? "NOTHING_WAITING" : finalRefusal),
+  });
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
     if (stage === "CURVE" || waiting === 0n) return null;
     return vaults.ammVault + waiting < AMM_MINIMUM ? "BELOW_AMM_MINIMUM" : null;
   }
 
-  const inPlaces = places
-    .filter((place) => place.account.waiting > 0n || place === places.at(-1))
-    .map(({ stage, account, isUnread }) =>
-      toFees(
-        stage,
-        account.quoteMint,
-        isUnread ? null : share(account.waiting),
-        reasonOfPlace(account) ?? reasonNotMoved(stage, account.waiting),
-      ),
-    );
+  const inPlaces = entriesOf({ addresses: coin, places }, ({ stage, account }) =>
+    toEntry(
+      share(account.waiting),
+      reasonOfPlace(account) ?? reasonNotMoved(stage, account.waiting),
+    ),
+  );
   // Only a distribution with the pool empties the AMM's vault.
   const isInAmmMoved = (!distribution || isWithPool(distribution)) && vaults.ammVault > 0n;
   const inAmm = isInAmmMoved ? share(vaults.ammVault) : 0n;
   const inVaults = share(saturatingSubtract(vaults.creatorVault, vaults.rentMinimum)) + inAmm;
-  const ofVaults = inVaults > 0n ? [toFees("SHARED", WRAPPED_SOL_MINT, inVaults, null)] : [];
-  return [...inPlaces, ...ofVaults];
+  if (inVaults === 0n) return inPlaces;
+  const place = { mint: coin.mint, stage: "SHARED", quoteMint: WRAPPED_SOL_MINT } as const;
+  return [...inPlaces, { ...place, ...toEntry(inVaults, null) }];
 }

@@ -110,29 +110,37 @@ export function decodeCoin(
   return { addresses, places, sharing, vaults: toVaults(creatorVault, ammVault, rent) };
 }
 
+/** Returns an entry for each place of a coin where fees wait, and for the last one. */
+export function entriesOf(
+  { addresses: { mint }, places }: Pick<Coin, "addresses" | "places">,
+  toEntry: (place: CoinPlace) => Omit<SweepableFees, "mint" | "stage" | "quoteMint">,
+): SweepableFees[] {
+  return places
+    .filter((place) => place.account.waiting > 0n || place === places.at(-1))
+    .map((place) => {
+      const { stage, account, isUnread } = place;
+      const entry = { mint, stage, quoteMint: account.quoteMint, ...toEntry(place) };
+      return isUnread ? { ...entry, amount: null } : entry;
+    });
+}
+
 /**
  * Returns a coin's fees for an account that does not share them. `creator`: the account's address,
  * in base58. Returns an entry each for the curve and the pool, or a `NO_SUCH_COIN` entry if neither
  * exists. If there is a pool, the curve has an entry only while fees wait on the curve.
  */
 export function toCoinFees(coin: Coin, creator: string): SweepableFees[] {
-  const { addresses, places } = coin;
+  const { addresses } = coin;
+  const fees = entriesOf(coin, ({ stage, account }) => {
+    const { waiting: amount, topUp } = account;
+    const reason = reasonOf(addresses, account, creator);
+    const sweep = { coin: addresses, stage, amount: toLamports(amount), topUp };
+    return {
+      ...{ amount, reason, shareBps: account.creator === creator ? ALL_BPS : 0 },
+      sweep: reason === null ? sweep : undefined,
+    };
+  });
   const { mint } = addresses;
-  const fees = places
-    .filter((place) => place.account.waiting > 0n || place === places.at(-1))
-    .map(({ stage, account, isUnread }) => {
-      const { quoteMint, waiting } = account;
-      const reason = reasonOf(addresses, account, creator);
-      return {
-        ...{ mint, stage, quoteMint, reason },
-        amount: isUnread ? null : waiting,
-        shareBps: account.creator === creator ? ALL_BPS : 0,
-        sweep:
-          reason === null
-            ? { coin: addresses, stage, amount: toLamports(waiting), topUp: account.topUp }
-            : undefined,
-      };
-    });
   const none = { mint, stage: null, quoteMint: null, amount: null, shareBps: 0, sweep: undefined };
   return fees.length > 0 ? fees : [{ ...none, reason: "NO_SUCH_COIN" }];
 }
