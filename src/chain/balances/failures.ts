@@ -129,13 +129,9 @@ export function createFailures({
       }
     },
 
-    expired(keys: readonly string[]): void {
-      for (const id of keys) if (leftMs(id) < MINUTE_MS) learn({ id, backoffMs: MINUTE_MS });
-    },
-
-    /** For a unit whose transaction may still land: nothing is signed for so long. */
-    hold(id: string, backoffMs: number): void {
-      learn({ id, backoffMs });
+    /** Nothing is tried with these keys for so long, without a doubling. */
+    hold(keys: readonly string[], backoffMs = MINUTE_MS): void {
+      for (const id of keys) if (leftMs(id) < backoffMs) learn({ id, backoffMs });
     },
 
     succeeded(keys: readonly string[]): void {

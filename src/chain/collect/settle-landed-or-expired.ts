@@ -94,7 +94,7 @@ export function createSettleTransaction(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
   transactions: Pick<Transactions, "setAlone">;
   claims: Pick<Claims, "keepCollect">;
-  failures: Pick<Failures, "succeeded" | "failedOnChain" | "expired" | "hold">;
+  failures: Pick<Failures, "succeeded" | "failedOnChain" | "hold">;
   floors: Pick<Floors, "require">;
   /** Tells the other replicas in which slot a transaction changed an account or a coin. */
   announceLanded: (address: string, slot: number) => void;
@@ -129,8 +129,8 @@ export function createSettleTransaction(needs: {
       );
       const isDistribution = key !== account.address;
       // It may still land until its blockhash has expired.
-      if (isDisputed) failures.hold(key, UNKNOWN_AFTER_MS);
-      else failures.expired(isDistribution ? [key] : mints);
+      if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS);
+      else failures.hold(isDistribution ? [key] : mints);
       claim.settle();
       accounts.forEach(forget);
       return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);

@@ -76,12 +76,12 @@ it("A failed simulation between two failures on the chain does not shorten the n
 it("What expired waits a minute, each time", () => {
   const failures = create();
   for (let i = 0; i < 2; i++) {
-    failures.expired(["coin"]);
+    failures.hold(["coin"]);
     expect(failures.leftMs("coin")).toBe(60_000);
     advance(60_000);
   }
   failures.failedOnChain(["coin"]);
-  failures.expired(["coin"]);
+  failures.hold(["coin"]);
   expect(failures.leftMs("coin")).toBe(120_000);
 });
 
@@ -108,7 +108,7 @@ describeWithRedis("replicas that share a Redis", () => {
     one.succeeded(["coin"]);
     await expect.poll(() => two.leftMs("coin")).toBe(0);
     expect(two.leftMs("unit")).toBe(0);
-    one.hold("disputed", 150_000);
+    one.hold(["disputed"], 150_000);
     await expect.poll(() => two.leftMs("disputed")).toBeGreaterThan(149_000);
   });
 });
