@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from "node:util";
 import { monotonicNow, msBetween, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { withDeadline } from "../../upstream/deadline.ts";
 import { FINALIZED } from "./commitment.ts";
@@ -119,14 +120,10 @@ const hasReturned = (report: Report | undefined) =>
 
 /** Whether two reports can be of one transaction. Some nodes leave out the time of its block. */
 function isSame(a: Landed, b: Landed): boolean {
-  const all = [a, b];
-  const withAmounts = all.every(hasReturned);
-  const texts = all.map(({ slot, err, transaction }) => {
-    const { fee, balances } = transaction ?? {};
-    const amounts = [...(balances ?? [])].map(([key, { before, after }]) => [key, before, after]);
-    return [slot, JSON.stringify(err), ...(withAmounts ? [fee, ...amounts.flat()] : [])].join();
-  });
-  return texts[0] === texts[1];
+  const withAmounts = a.transaction && b.transaction;
+  const factsOf = ({ slot, err, transaction }: Landed) =>
+    withAmounts ? [slot, err, transaction?.fee, transaction?.balances] : [slot, err];
+  return isDeepStrictEqual(factsOf(a), factsOf(b));
 }
 
 /** Asks the endpoints about signed transactions. */
