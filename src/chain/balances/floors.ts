@@ -37,8 +37,10 @@ export function createFloors() {
   let unheard = { slot: 0, until: LONG_AGO };
   const unheardSlot = () => (monotonicNow() < unheard.until ? unheard.slot : 0);
 
-  function isBelow(slot: number, amounts: readonly unknown[], floor: Floor | undefined): boolean {
-    const { shownSlot, landedSlot } = floor ?? NO_FLOOR;
+  const floorOf = (address: string) => floors.get(address) ?? NO_FLOOR;
+
+  function isBelow(slot: number, amounts: readonly unknown[], floor: Floor): boolean {
+    const { shownSlot, landedSlot } = floor;
     // The collect has changed the amounts last shown.
     if (landedSlot > shownSlot) return slot < landedSlot;
     return slot < shownSlot && !isShown(amounts, floor);
@@ -48,22 +50,19 @@ export function createFloors() {
     /** Whether amounts read in `slot` may be shown. If so, records them as shown. */
     take(slot: number, read: Amounts): boolean {
       if (slot < unheardSlot()) return false;
-      if (read.some(([address, amounts]) => isBelow(slot, amounts, floors.get(address))))
-        return false;
+      if (read.some(([address, amounts]) => isBelow(slot, amounts, floorOf(address)))) return false;
       for (const [address, amounts] of read) {
-        const floor = floors.get(address);
+        const floor = floorOf(address);
         // A coin that does not exist needs no floor: it has no amounts.
-        if ((!floor && amounts.length === 0) || slot < (floor?.shownSlot ?? 0)) continue;
-        // Keep the array if its amounts are equal: replacing it has no use.
-        const keptAmounts = floor && isShown(amounts, floor) ? floor.amounts : amounts;
-        floors.set(address, { ...(floor ?? NO_FLOOR), shownSlot: slot, amounts: keptAmounts });
+        if ((floor === NO_FLOOR && amounts.length === 0) || slot < floor.shownSlot) continue;
+        floors.set(address, { ...floor, shownSlot: slot, amounts });
       }
       return true;
     },
 
     /** Call when a transaction has changed a wallet in `slot`; ignores 0, an unknown slot. */
     require(address: string, slot: number): void {
-      const floor = floors.get(address) ?? NO_FLOOR;
+      const floor = floorOf(address);
       if (slot > floor.landedSlot) floors.set(address, { ...floor, landedSlot: slot });
     },
 
@@ -77,10 +76,9 @@ export function createFloors() {
      * The lowest slot for reads of this address, so that they include its last collect; 0 for any
      * slot.
      */
-    landedSlotOf: (address: string): number =>
-      Math.max(floors.get(address)?.landedSlot ?? 0, unheardSlot()),
+    landedSlotOf: (address: string): number => Math.max(floorOf(address).landedSlot, unheardSlot()),
   };
 }
 
-const isShown = (amounts: readonly unknown[], floor: Floor | undefined) =>
-  floor?.amounts.length === amounts.length && floor.amounts.every((each, i) => each === amounts[i]);
+const isShown = (amounts: readonly unknown[], floor: Floor) =>
+  floor.amounts.length === amounts.length && floor.amounts.every((each, i) => each === amounts[i]);

@@ -20,12 +20,8 @@ export interface WalletWithCoins {
   readonly coins: readonly CoinAddresses[];
 }
 
-export function identityOf({ account, coins }: WalletWithCoins): string {
-  // Without coins, reuse the address instead of making a new string for each lookup.
-  return coins.length === 0
-    ? account.address
-    : [account.address, ...coins.map(({ mint }) => mint)].join();
-}
+export const identityOf = ({ account, coins }: WalletWithCoins): string =>
+  [account.address, ...coins.map(({ mint }) => mint)].join();
 
 /** A wallet and its coins, all read in one slot, so that they are consistent. */
 export interface WalletState {
@@ -165,10 +161,10 @@ export function partOfCall(wallet: WalletWithCoins, others?: readonly WalletWith
   return 1 / Math.floor(MAX_KEYS_PER_CALL / accountsOf(wallet, others));
 }
 
-function toKeys({ account, coins }: WalletWithCoins): string[] {
-  const own = [account.creatorVault, account.ammVault, account.address];
-  return coins.length === 0 ? own : [...own, ...coins.flatMap(keysOfCoin)];
-}
+const toKeys = ({ account, coins }: WalletWithCoins): string[] => [
+  ...[account.creatorVault, account.ammVault, account.address],
+  ...coins.flatMap(keysOfCoin),
+];
 
 function accountsOfCoin(accounts: Accounts, index: number): Accounts {
   const from = ACCOUNTS_PER_WALLET + ACCOUNTS_PER_COIN * index;
@@ -182,12 +178,10 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
   const [creatorVault, ammVault, address] = accounts;
   const own = [creatorVault?.lamports, ammVault?.lamports, address?.lamports];
-  const ofWallet = [account.address, own] as const;
-  if (coins.length === 0) return [ofWallet];
-  const ofCoins = coins.map(
-    ({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const,
-  );
-  return [ofWallet, ...ofCoins];
+  return [
+    [account.address, own],
+    ...coins.map(({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const),
+  ];
 }
 
 /** Empty for a coin that does not exist. */

@@ -39,10 +39,10 @@ interface Group {
   readonly keys: readonly string[];
 }
 
-/** One call: the index of each address that it reads, and the groups that need the addresses. */
+/** One call: the addresses that it reads, and the groups that need them. */
 interface Call {
-  readonly indexes: ReadonlyMap<string, number>;
-  readonly groups: readonly Group[];
+  readonly keys: Set<string>;
+  readonly groups: Group[];
 }
 
 /** The limit of `getMultipleAccounts`. */
@@ -80,26 +80,27 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     const readAt: Attempt<RpcError | undefined> = async (endpoint, signal) => {
       const refusals = new Set<"older" | "unusable">();
 
-      async function readCall({ indexes, groups: some }: Call): Promise<void> {
-        const keys = [...indexes.keys()];
+      async function readCall(call: Call): Promise<void> {
+        const keys = [...call.keys];
         const options = {
           ...FINALIZED,
-          minContextSlot: leastSlotOf(some),
+          minContextSlot: leastSlotOf(call.groups),
           encoding: "base64",
           dataSlice: { offset: 0, length },
         };
         const { context, value } = await callEndpoint(endpoint, method, [keys, options], signal);
         if (value.length !== keys.length) throw new RpcError("unreadable", method, endpoint.host);
-        const rent = decodeRent(value[SYSVARS.indexOf(RENT_SYSVAR)]?.data);
+        const byKey = new Map(keys.map((key, i) => [key, value[i] ?? undefined]));
+        const rent = decodeRent(byKey.get(RENT_SYSVAR)?.data);
         // If the rent rate is impossible, the whole answer is wrong.
         if (!rent) {
           const cause = new Error("the rent sysvar cannot be true");
           throw new RpcError("unreadable", method, endpoint.host, { cause });
         }
-        for (const { index, keys: ofGroup } of some) {
+        for (const { index, keys: ofGroup } of call.groups) {
           // Another endpoint may have answered in the meantime.
           if (!open.has(index)) continue;
-          const accounts = ofGroup.map((key) => value[indexes.get(key)!] ?? undefined);
+          const accounts = ofGroup.map((key) => byKey.get(key));
           const result = take(index, { accounts, slot: context.slot, rent });
           if (result === "taken") open.delete(index);
           else refusals.add(result);
@@ -122,14 +123,12 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
 
 /** Packs groups, the largest first, each into the first call with room. */
 function pack(groups: readonly Group[]): readonly Call[] {
-  const calls: { readonly indexes: Map<string, number>; readonly groups: Group[] }[] = [];
+  const calls: Call[] = [];
   for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
-    const newTo = ({ indexes }: Call) => group.keys.filter((key) => !indexes.has(key)).length;
-    let call = calls.find((each) => each.indexes.size + newTo(each) <= MAX_ACCOUNTS_PER_CALL);
-    if (!call)
-      calls.push((call = { indexes: new Map(SYSVARS.map((key, i) => [key, i])), groups: [] }));
-    for (const key of group.keys)
-      if (!call.indexes.has(key)) call.indexes.set(key, call.indexes.size);
+    const newTo = ({ keys }: Call) => group.keys.filter((key) => !keys.has(key)).length;
+    let call = calls.find((each) => each.keys.size + newTo(each) <= MAX_ACCOUNTS_PER_CALL);
+    if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
+    for (const key of group.keys) call.keys.add(key);
     call.groups.push(group);
   }
   return calls;
