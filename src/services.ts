@@ -2,7 +2,7 @@ import { Gauge, type Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/balances/wallets.ts";
 import { createAddresses } from "./chain/launchpad/account-addresses.ts";
 import { createFailures } from "./chain/balances/failures.ts";
-import { createDeployWatch, type DeployWaits } from "./chain/launchpad/deploys.ts";
+import { createDeployWatch } from "./chain/launchpad/deploys.ts";
 import { createBalances } from "./chain/balances/balances.ts";
 import { createClaims } from "./chain/collect/claims.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
@@ -41,7 +41,6 @@ import type { Redis } from "./store/redis.ts";
 /** What only tests change. The defaults are production's. */
 export type Overrides = ConfirmationWaits &
   FailoverWaits &
-  DeployWaits &
   LiveWaits &
   MetricsWaits & { readonly redisAnswerTimeoutMs?: number | undefined };
 
@@ -227,7 +226,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     collector,
     metrics,
     history: createHistory({ rpc, floors, ownCalls }),
-    deploys: createDeployWatch({ rpc, redis, registry, log, ...overrides }),
+    deploys: createDeployWatch({ rpc, redis, registry, log }),
     live: createLiveBalances({
       balances,
       batches: chainCallPlan.batchesOf("streams"),

@@ -81,25 +81,18 @@ function decodeDeploySlot(data: Buffer | undefined): number | undefined {
   return Number(data.readBigUInt64LE(PROGRAM_DATA.slotOffset));
 }
 
-/** Tests pass shorter waits. The defaults are for production. */
-export interface DeployWaits {
-  readonly deployPeriodMs?: number | undefined;
-}
-
 /**
  * Watches for new deployments of the launch platform's programs: deployments are frequent, and may
  * break collects.
  */
-export function createDeployWatch(
-  needs: DeployWaits & {
-    rpc: Pick<Rpc, "readAccounts">;
-    /** Absent: no checks are known. */
-    redis?: Redis | undefined;
-    registry: Registry;
-    log: Logger;
-  },
-) {
-  const { rpc, redis, log, deployPeriodMs = PERIOD_MS } = needs;
+export function createDeployWatch(needs: {
+  rpc: Pick<Rpc, "readAccounts">;
+  /** Absent: no checks are known. */
+  redis?: Redis | undefined;
+  registry: Registry;
+  log: Logger;
+}) {
+  const { rpc, redis, log } = needs;
   const slots = new Map<string, number>();
   let timer: NodeJS.Timeout | undefined;
   const gauge = new Gauge({
@@ -144,7 +137,7 @@ export function createDeployWatch(
   return {
     start(): void {
       tryToRead();
-      timer = setInterval(tryToRead, deployPeriodMs).unref();
+      timer = setInterval(tryToRead, PERIOD_MS).unref();
     },
     stop(): void {
       clearInterval(timer);

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
@@ -16,12 +16,19 @@ const PROGRAMS = {
 
 let world: World;
 beforeEach(async () => {
-  world = await startWorld({}, { waits: { deployPeriodMs: 20 } });
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  world = await startWorld();
 });
-afterEach(() => world.close());
+afterEach(async () => {
+  await world.close();
+  vi.useRealTimers();
+});
 
-/** The slots in the metrics, by program. */
+const PERIOD_MS = 600_000;
+
+/** The slots in the metrics, by program. The next read comes meanwhile. */
 async function shownSlots(): Promise<Record<string, number>> {
+  vi.advanceTimersByTime(PERIOD_MS);
   const { body } = await world.request("/metrics");
   const samples = body.matchAll(/^tributary_launchpad_deploy_slot\{program="(\w+)"\} (\d+)$/gm);
   return Object.fromEntries([...samples].map(([, program, slot]) => [program!, Number(slot)]));
