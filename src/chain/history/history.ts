@@ -6,7 +6,7 @@ import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../balances/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
-import { listTransactions as listAll, type ListedTransaction } from "./list-transactions.ts";
+import { listTransactions, type ListedTransaction } from "./list-transactions.ts";
 import { createPoolMints } from "./pool-mints.ts";
 import { effectOf, NO_EFFECT, type Effect, type SweptCoins, type Transfer } from "./effect.ts";
 
@@ -72,15 +72,6 @@ export function createHistory(needs: {
     return ownCalls({ use: "histories", parts: equalParts([addressBlock]), signal }, run);
   }
 
-  /** Lists the newest transactions that name an address of the account, or those after `after`. */
-  const listTransactions = (
-    account: AccountAddresses,
-    address: string,
-    limit: number,
-    after?: string,
-  ): Promise<readonly ListedTransaction[] | undefined> =>
-    listAll(rpc, address, { before: after, limit, minSlot: floors.landedSlotOf(account.address) });
-
   /**
    * Reads what a listed transaction did to the account. `address`: an address of the account that
    * the transaction names.
@@ -132,9 +123,11 @@ export function createHistory(needs: {
     ): Promise<HistoryPage | undefined> =>
       own(reader, async () => {
         const { address } = account;
+        const minSlot = floors.landedSlotOf(address);
         const maxLookedAt = Math.max(MIN_LOOKED_AT, first);
         // List one transaction more than the page looks at, to learn whether there are older ones.
-        const list = await listTransactions(account, address, maxLookedAt + 1, after);
+        const limit = maxLookedAt + 1;
+        const list = await listTransactions(rpc, address, { before: after, limit, minSlot });
         if (!list) return undefined;
         const shown: { transfer: Transfer; coins: SweptCoins }[] = [];
         let lookedAtCount = 0;
@@ -166,10 +159,10 @@ export function createHistory(needs: {
      */
     readCoinsSeen: (account: AccountAddresses, reader: Caller): Promise<string[]> =>
       own(reader, async () => {
-        const addresses = [account.creatorVault, account.address];
+        const options = { limit: MIN_LOOKED_AT, minSlot: floors.landedSlotOf(account.address) };
         const lists = await Promise.all(
-          addresses.map(async (address) => {
-            const list = await listTransactions(account, address, MIN_LOOKED_AT);
+          [account.creatorVault, account.address].map(async (address) => {
+            const list = await listTransactions(rpc, address, options);
             return (list ?? []).map((listing) => ({ listing, address }));
           }),
         );

@@ -11,7 +11,7 @@ export interface ListedTransaction {
 
 interface ListWanted {
   /** The list starts after this transaction. */
-  readonly before: string | undefined;
+  readonly before?: string | undefined;
   readonly limit: number;
   readonly minSlot: number;
 }
