@@ -178,3 +178,28 @@ it("the start reports each endpoint, with its cluster or that it does not answer
     new RegExp(`SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`),
   );
 });
+
+it("an empty history of an endpoint that has moved to another cluster does not count", async () => {
+  await start();
+  await world.gateway.start();
+  const { address, id } = world.account("artist001");
+  const { chain } = world.sandbox;
+  const signature = chain.transfer(address, 1_000_000_000n);
+  chain.advanceSlots(1);
+  first.lie({
+    ...moved(),
+    getSignaturesForAddress: () => [],
+    getTransaction: () => null,
+  });
+  const query =
+    "query ($id: String!) { walletById(socialId: $id) { history { nodes { signature } } } }";
+  const read = async () => {
+    const { body } = await world.graphql(query, { id });
+    return body.data.walletById.history?.nodes;
+  };
+  const lift = second.faults.add({ times: 1, then: { status: 503, body: "" } });
+  expect(await read()).toEqual([{ signature }]);
+  lift();
+  expect(await read()).toEqual([{ signature }]);
+  expect(errorsAbout(first)).toHaveLength(1);
+});

@@ -1,4 +1,5 @@
 import { FINALIZED } from "../rpc/commitment.ts";
+import { READ_CLOCK } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 
@@ -48,6 +49,9 @@ export async function listTransactions(
           if (before !== undefined && isUnknown) return [];
           throw error;
         });
+      // On another cluster all histories are empty. The clock shows whether it may be one.
+      if (list.length === 0)
+        await rpc.callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, signal);
       lists++;
       for (const { signature, slot, err } of list)
         bySignature.set(signature, { signature, slot, hasFailed: err !== null });

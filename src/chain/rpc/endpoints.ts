@@ -55,7 +55,7 @@ const OF_NOW: readonly RpcMethod[] = [
 ];
 
 /** The parameters of a call whose answer shows the slot and the time of an endpoint's state. */
-const READ_CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
+export const READ_CLOCK = [[CLOCK_SYSVAR], { ...FINALIZED, encoding: "base64" }];
 
 const FAILS =
   "a chain endpoint fails: the others are tried first; if this lasts, check its status and its plan's limits";
