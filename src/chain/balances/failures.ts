@@ -135,7 +135,7 @@ export function createFailures({
 
     /** For a unit whose transaction may still land: nothing is signed for so long. */
     hold(id: string, backoffMs: number): void {
-      learn({ id, backoffMs });
+      if (backoffMs >= 1) learn({ id, backoffMs: Math.floor(backoffMs) });
     },
 
     succeeded(keys: readonly string[]): void {

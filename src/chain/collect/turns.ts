@@ -117,6 +117,10 @@ export function addTo({ members, payers }: Turn, member: Member): void {
   if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
 }
 
+/** Whether a transaction that moves so much is worth it for any member: one may have joined. */
+export const isWorthwhile = ({ members }: Turn, movedAmount: Lamports): boolean =>
+  [...members].some(({ request }) => movedAmount >= request.minimum);
+
 /** Returns the accounts that asked for a transaction, each once. */
 export function accountsOf(turn: Turn | undefined, account: AccountAddresses): AccountAddresses[] {
   const accounts = [...(turn?.members ?? [])].map(({ request }) => request.account);

@@ -3,7 +3,6 @@ import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
 import type { UncollectableReason } from "../launchpad/coin-fees.ts";
 import type { Balances, CollectedWallet, UncollectedFees } from "../balances/balances.ts";
 import {
-  chooseSweeps,
   collectableWith,
   distributionsOf,
   type Distribution,
@@ -12,7 +11,6 @@ import {
   withoutPools,
   type Sweep,
   type Vaults,
-  type WaitingFees,
 } from "../launchpad/choose-sweeps.ts";
 import { blockKey, type Failures } from "../balances/failures.ts";
 import { CollectError } from "../errors/collect-error.ts";
@@ -231,38 +229,6 @@ export const failureKey = ({ coin, stage }: Sweep): string =>
 
 /** A coin whose fees a transaction moves; without `stage`, from all places. */
 export type MovedCoin = Pick<Partial<Sweep>, "stage"> & { readonly mint: string };
-
-interface RemainingNeeds {
-  /** The most rent that one collect may pay. */
-  readonly maxRentLamports: Lamports;
-  readonly failures: Pick<Failures, "leftMs">;
-}
-
-/**
- * Returns what waits in `units` after a transaction for the unit `key`, and what another collect
- * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves
- * out coins that have failed.
- */
-export function remainingIn(
-  units: readonly Unit[],
-  { key, moved }: { key: string; moved: readonly MovedCoin[] },
-  { maxRentLamports, failures }: RemainingNeeds,
-): WaitingFees[] {
-  return units.flatMap(({ kind, key: other, vaults, sweeps }): WaitingFees[] => {
-    if (kind === "distribution" && other === key) return [];
-    const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports);
-    const otherSweeps = chosenSweeps.filter(
-      (sweep) =>
-        failures.leftMs(failureKey(sweep)) === 0 &&
-        !moved.some(
-          ({ mint, stage = sweep.stage }) => mint === sweep.coin.mint && stage === sweep.stage,
-        ),
-    );
-    const ofCoins = otherSweeps.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
-    const ofVaults = other === key ? toLamports(0) : collectableWith([], vaults);
-    return ofVaults > 0n ? [{ mint: undefined, amount: ofVaults }, ...ofCoins] : ofCoins;
-  });
-}
 
 /** Whether a transaction has a coin that a request names, or the request names none. */
 export function hasNamedCoin(

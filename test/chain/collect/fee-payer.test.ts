@@ -45,13 +45,23 @@ const spending = () => ({
   sweeps: [],
   accounts: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
 });
-const newFeePayer = (maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: number) =>
-  createFeePayer({
+/** Its `sign` throws why it is refused. */
+function newFeePayer(maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: number) {
+  const payer = createFeePayer({
     keypair,
     maxPriorityFeeLamports: toLamports(maxPriorityFeeLamports),
     feeBudgetLamportsPerHour: toLamports(feeBudgetLamportsPerHour),
     budget: budget(feeBudgetLamportsPerHour),
   });
+  return {
+    ...payer,
+    async sign(...message: Parameters<typeof payer.sign>) {
+      const result = await payer.sign(...message);
+      if (result.kind === "refused") throw result.errors[0]!;
+      return result;
+    },
+  };
+}
 const feePayer = newFeePayer(1_000, 1_000_000);
 const other = Keypair.generate().publicKey;
 const call = (
