@@ -202,7 +202,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     transactions,
     claims,
     floors,
-    confirmation,
+    confirm: confirmation.confirm,
     settleTransaction,
     minCollectLamports,
     metrics,

@@ -161,7 +161,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       type: LastCollectType,
       nullable: true,
       description: `If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. ${COUNT_ONCE} Otherwise null.`,
-      resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
+      resolve: (result) => (result.kind === "nothing" ? (result.lastCollects[0] ?? null) : null),
     }),
     left: t.field({
       type: [LeftFeesType],

@@ -233,7 +233,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   it("is left in its lock and named when its status cannot be read", async () => {
     const { signature, blockTime } = await leaveLanded();
     sandbox.rpc.faults.add({ when: isLook, then: REFUSED });
-    expect(await living.collect("creator")).toEqual({ kind: "still-running", signature });
+    expect(await living.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
     sandbox.rpc.faults.clear();
     expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
   });

@@ -78,7 +78,8 @@ export function createSandboxCollector(
           ? others.map(({ mint, amount }) => ({ mint, amount }))
           : undefined;
       // Tests of answers compare these.
-      return { ...outcome, remaining, left: undefined, lastCollects: undefined };
+      const lastCollect = outcome.kind === "nothing" ? outcome.lastCollects[0] : undefined;
+      return { ...outcome, remaining, lastCollect, left: undefined, lastCollects: undefined };
     },
   };
   /** With `withCoins`, collects name the account's coins. */

@@ -57,8 +57,6 @@ interface Known {
   readonly landedSlot: number;
   /** How many transactions the unit has had; random while Redis is down. The next one's differs. */
   readonly count: number;
-  /** The account's last known collect; undefined if there was none in the last hour. */
-  readonly lastCollect: LastCollect | undefined;
   /**
    * A distribution that was signed for this account and has no outcome, because its replica died.
    */
@@ -145,11 +143,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     known: redisKeys.known(feePayer, address),
   });
 
-  function newestCollect(address: string, text: string): LastCollect | undefined {
-    const last = LAST_COLLECT.safeParse(parseJson(text)).data;
-    return newestOf([last, ...(collects.get(address) ?? [])])[0];
-  }
-
   /**
    * `token`: of the collect that takes the claim; "" to look only. `answer`: undefined without
    * Redis.
@@ -183,7 +176,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       openTransaction: open.data,
       landedSlot: answer?.slot ?? 0,
       count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
-      lastCollect: newestCollect(address, answer?.collect ?? ""),
       pending: STORED_TRANSACTION.safeParse(parseJson(answer?.pending ?? "")).data,
       async store(signedTransaction) {
         clearInterval(renewal);

@@ -70,8 +70,6 @@ export type CollectOutcome =
       readonly belowMinimum?: Lamports | undefined;
       /** How many more lamports of fees the address needs to become rent-exempt, if any. */
       readonly missing?: Lamports | undefined;
-      /** The account's last collect, if within the last hour. */
-      readonly lastCollect?: LastCollect | undefined;
     };
 
 type Success = CollectOutcome & { readonly kind: "collected" };
@@ -272,7 +270,7 @@ export function createCollector(needs: {
       if (error) throw error;
       if (fallback instanceof CollectError) throw fallback;
       if (fallback) return fallback;
-      const { lastCollect, pending } = await claims.look(account.address);
+      const { pending } = await claims.look(account.address);
       if (pending && !hasFollowedPending) {
         hasFollowedPending = true;
         const flight = flights.followPending(pending, request);
@@ -283,7 +281,6 @@ export function createCollector(needs: {
         belowMinimum: small.length > 0 ? largestGain(small) : undefined,
         // Only a simulation tells that too little would arrive.
         missing: units.length > 0 && missing > 0n ? toLamports(missing) : undefined,
-        lastCollect,
       };
     }
 

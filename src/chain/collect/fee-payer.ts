@@ -23,16 +23,16 @@ interface Spending {
 
 /** An account's part of a transaction's cost. */
 export interface AccountCost {
-  /**
-   * Stops reserving the fee payer's balance. Call once, when the transaction has an outcome or will
-   * never be sent. With `refund`, also returns the cost to the budget: only for a transaction that
-   * can never land.
-   */
-  close(options: { refund: boolean }): void;
+  /** What is reserved. */
+  readonly cost: Lamports;
   /** The most rent that the message pays, unless a program takes more than in the simulation. */
   readonly signedRent: Lamports;
-  /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
-  correctRent(paid: Lamports): void;
+  /**
+   * Stops reserving the fee payer's balance, and returns to the budget what was certainly not
+   * spent; a negative amount charges more. Call once, when the transaction has an outcome or will
+   * never be sent.
+   */
+  close(unspent: bigint): void;
 }
 
 interface SignedMessage {
@@ -138,13 +138,11 @@ export function createFeePayer(needs: {
         signature: getBase58Decoder().decode(signature),
         fee,
         costs: reserved.fees.map((each): AccountCost => ({
+          cost,
           signedRent: rent,
-          close({ refund }) {
+          close(unspent) {
             openCosts -= cost;
-            if (refund) each(cost);
-          },
-          correctRent(paidRent) {
-            if (paidRent !== rent) each(toLamports(rent - paidRent));
+            if (unspent !== 0n) each(toLamports(unspent));
           },
         })),
       };

@@ -5,9 +5,7 @@ import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.t
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
-import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
-import type { TransactionOutcome } from "../rpc/outcome.ts";
 import { untilAborted } from "../../upstream/deadline.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import type { Floors } from "../balances/floors.ts";
@@ -25,7 +23,6 @@ import {
   blockOf,
   coinsOf,
   isWorthwhile,
-  mayJoin,
   nextTurn,
   type Request,
   type Turn,
@@ -93,7 +90,7 @@ export function createFlights(needs: {
   transactions: Transactions;
   claims: Claims;
   floors: Floors;
-  confirmation: Pick<Confirmation, "confirm" | "findLanded">;
+  confirm: Confirmation["confirm"];
   settleTransaction: SettleTransaction;
   minCollectLamports: Lamports;
   metrics: CollectMetrics;
@@ -102,9 +99,8 @@ export function createFlights(needs: {
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {
-  const { readUnits, transactions, claims, floors, settleTransaction } = needs;
+  const { readUnits, transactions, claims, floors, confirm, settleTransaction } = needs;
   const { minCollectLamports, metrics, ownCalls, collectTimeoutMs } = needs;
-  const { confirm, findLanded } = needs.confirmation;
   const queues = new Map<string, Queue>();
 
   function queueOf(key: string): Queue {
@@ -173,7 +169,7 @@ export function createFlights(needs: {
     const queue = queueOf(key);
     if (queue.flight) return queue.flight;
     return launch(queue, undefined, [caller.addressBlock], (flight) =>
-      follow(flight, { key, account, claim, transaction }),
+      conclude(flight, { key, account, claim, transaction }),
     );
   }
 
@@ -183,18 +179,18 @@ export function createFlights(needs: {
     const { account, caller } = request;
     const { key } = unit;
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
-    const isPlain = unit.sweeps.length === 0;
+    const hasSweeps = unit.sweeps.length > 0;
     // After a common transaction failed on the chain, each account goes alone.
-    let mayShare = isPlain;
+    let mayShare = !hasSweeps;
     for (let isLater = turn.isLater; ; isLater = true) {
       flight.state = PREPARING;
       const getting = getReady(flight, turn, endsAt, isLater);
-      const ready = await (isPlain ? transactions.expect(getting) : getting);
+      const ready = await (hasSweeps ? getting : transactions.expect(getting));
       if (ready.kind === "nothing") return ready;
       const { claim } = ready;
       const common = { key, account, claim, turn };
       if (ready.kind === "open") {
-        const end = await follow(flight, { ...common, transaction: ready.transaction });
+        const end = await conclude(flight, { ...common, transaction: ready.transaction });
         if (end.kind !== "shared-failed") return end;
         mayShare = false;
         continue;
@@ -222,15 +218,9 @@ export function createFlights(needs: {
                 claims.keepPending(address, transaction),
               ),
             );
-          flight.state = { kind: "sent", signature: transaction.signature };
-          const outcome = await confirm(transaction, { maybeSent: false });
-          signed.close({ refund: false });
-          const sent = { ...common, transaction, signed, sentAt: signed.signedAt };
-          const end = await land(
-            flight,
-            { ...sent, block: caller.visitorBlock, log: request.log },
-            outcome,
-          );
+          const { visitorBlock: block } = caller;
+          const sent = { ...common, transaction, signed, block, log: request.log };
+          const end = await conclude(flight, sent);
           if (end.kind !== "shared-failed") return end;
           mayShare = false;
         }
@@ -294,24 +284,19 @@ export function createFlights(needs: {
     return claim;
   }
 
-  /** Follows another collect's transaction to its outcome. */
-  async function follow(flight: Flight, found: Omit<SentTransaction, "sentAt">): Promise<End> {
-    const { transaction } = found;
+  /** Sends its own transaction, or follows another's, until the outcome, and settles it. */
+  async function conclude(
+    flight: Flight,
+    sent: Omit<SentTransaction, "sentAt">,
+  ): Promise<TransactionEnd> {
+    const { transaction, signed } = sent;
     const { signature } = transaction;
-    flight.state = { kind: "following", signature };
-    const sent = { ...found, sentAt: monotonicNow() };
-    const earlierLanding = await findLanded(transaction).catch((cause: unknown) => {
-      throw new CollectError({ kind: "still-running", signature }, cause);
-    });
-    if (earlierLanding) return land(flight, { ...sent, isOld: true }, earlierLanding);
-    return land(flight, sent, await confirm(transaction, { maybeSent: true }));
-  }
-
-  /** Settles a transaction that has an outcome. */
-  function land(flight: Flight, sent: SentTransaction, outcome: TransactionOutcome): Promise<End> {
+    const sentAt = monotonicNow();
+    flight.state = { kind: signed ? "sent" : "following", signature };
+    const outcome = await confirm(transaction, { maybeSent: !signed });
     if (outcome.kind === "landed" && outcome.err === null)
-      flight.state = { kind: "landed", signature: sent.transaction.signature };
-    return settleTransaction(sent, outcome);
+      flight.state = { kind: "landed", signature };
+    return settleTransaction({ ...sent, sentAt }, outcome);
   }
 
   return {
@@ -341,8 +326,7 @@ export function createFlights(needs: {
     /** Joins the flight of an account's turn without coins that has signed nothing yet, if any. */
     join(request: Request): Flight | undefined {
       const flight = queues.get(request.account.address)?.flight;
-      if (!flight?.turn || flight.state.kind !== "preparing") return undefined;
-      if (!mayJoin(flight.turn, [], "")) return undefined;
+      if (flight?.state.kind !== "preparing" || !isPlain(flight.turn)) return undefined;
       addTo(flight.turn, { request });
       return flight;
     },
@@ -354,13 +338,9 @@ export function createFlights(needs: {
       const result = Promise.withResolvers<Result>();
       queue.waiters.set(waiter, result);
       const { turn, state } = queue.flight ?? {};
+      const isUnsigned = state?.kind === "preparing" || state?.kind === "waiting";
       if (!queue.flight) takeTurn(queue, { isLater: false });
-      else if (
-        turn &&
-        (state?.kind === "preparing" || state?.kind === "waiting") &&
-        mayJoin(turn, [...coinsOf(unit).keys()], blockOf(waiter))
-      )
-        addTo(turn, waiter);
+      else if (isUnsigned && isPlain(turn) && coinsOf(unit).size === 0) addTo(turn, waiter);
       try {
         return await untilAborted(result.promise, signal);
       } finally {
@@ -392,6 +372,9 @@ export function createFlights(needs: {
     ],
   };
 }
+
+/** Whether a turn has none of the account's own coins: requests without coins may join. */
+const isPlain = (turn: Turn | undefined): turn is Turn => turn?.coins.size === 0;
 
 /** Whether another turn's transaction serves a waiting request. */
 function isServed({ request, read }: Waiter, end: End): boolean {

@@ -375,7 +375,7 @@ export function createTransactions(needs: {
     return parts.map((part, i): Prepared => {
       const cost = signature.costs[i]!;
       if (firstStored < 0) {
-        cost.close({ refund: true });
+        cost.close(cost.cost);
         return { kind: "claim-lost" };
       }
       const fee = i === firstStored ? signature.fee : toLamports(0);

@@ -83,7 +83,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
     /** Looks when it should be final, and again once an endpoint says that it has landed. */
     async function watch(): Promise<TransactionOutcome | undefined> {
-      await sleep(finalityTime.ms());
+      if (!maybeSent) await sleep(finalityTime.ms());
       let outcome = await look();
       if (!maybeSent) finalityTime.learn({ isTooEarly: !hasLanding() });
       while (!outcome && !isOver) {
@@ -114,19 +114,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
   return {
     /**
-     * Returns undefined unless the endpoints now report the transaction as landed. Throws {@link
-     * RpcError}.
-     */
-    async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
-      const [report] = await rpc.getStatuses([transaction.signature], { isSearch: true });
-      if (report?.kind !== "landed") return undefined;
-      const outcome = await rpc.trackOutcome(toTracked(transaction)).look();
-      return outcome?.kind === "landed" ? outcome : undefined;
-    },
-
-    /**
-     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first
-     * waits two seconds for the transaction to land. Concurrent calls for the same transaction
+     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, looks
+     * at once, and waits two seconds before it sends. Concurrent calls for the same transaction
      * share one confirmation. Never rejects.
      */
     confirm: (

@@ -59,8 +59,6 @@ export interface SentTransaction {
   readonly transaction: StoredTransaction;
   /** When it was sent, at the latest. */
   readonly sentAt: MonotonicTime;
-  /** Whether the transaction had landed when it was found. */
-  readonly isOld?: boolean;
   /** If this replica signed the transaction. */
   readonly signed?: Signed | undefined;
   /** The block that named the coins. */
@@ -87,7 +85,7 @@ export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
  * |                                      | the block that named them names; a unit without coins |
  * | failed, with several accounts        | nothing: each account's next transaction is its own   |
  * | failed, as the fee payer is short    | nothing                                               |
- * | failed, before it was found          | nothing                                               |
+ * | failed, signed by another replica    | nothing: the signer tells                             |
  * | moved nothing, none wait             | nothing: somebody else collected first                |
  * | moved something                      | nothing, and earlier waits of its coins end           |
  */
@@ -114,7 +112,7 @@ export function createSettleTransaction(needs: {
     sent: SentTransaction,
     outcome: TransactionOutcome,
   ): Promise<TransactionEnd> {
-    const { key, account, claim, transaction, sentAt, isOld, signed, turn, log = needs.log } = sent;
+    const { key, account, claim, transaction, sentAt, signed, turn, log = needs.log } = sent;
     const { signature, sweptMints: mints = [] } = transaction;
     const { address } = account;
     const accounts = accountsOf(turn, account);
@@ -128,6 +126,7 @@ export function createSettleTransaction(needs: {
     };
 
     if (outcome.kind !== "landed") {
+      signed?.close(0n);
       const hosts = outcome.kind === "unknown" ? outcome.hosts : [];
       const isDisputed = hosts.length > 0;
       log.warn(
@@ -148,9 +147,8 @@ export function createSettleTransaction(needs: {
       floors.require(changedAddress, slot);
       announceLanded(changedAddress, slot);
     }
-    const timeoutMs = isOld ? 0 : collectTimeoutMs;
     const landedTransaction =
-      outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
+      outcome.transaction ?? (await readLanded(transaction, outcome, collectTimeoutMs));
     if (signed) countCosts(signed, landedTransaction);
 
     if (err !== null) {
@@ -164,7 +162,8 @@ export function createSettleTransaction(needs: {
       if (transaction.isShared) return { kind: "shared-failed" };
       const culprits = culpritsOf(transaction, err);
       const namedMints = culprits.length > 0 ? culprits : mints;
-      if (!isOld) failures.failedOnChain(keysAtFault(sent, namedMints));
+      // Who follows another replica's transaction leaves this to the signer.
+      if (signed) failures.failedOnChain(keysAtFault(sent, namedMints));
       const failedMints = namedMints.length > 0 ? namedMints : undefined;
       return fail({ kind: "failed-on-chain", signature, err, mints: failedMints }, namedMints);
     }
@@ -189,7 +188,6 @@ export function createSettleTransaction(needs: {
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     claim.settle({ slot });
-    // A replica that follows another's transaction leaves this to the signer.
     if (signed && isVain && isRefused(sent, signed, landedTransaction)) {
       failures.failedOnChain(keysAtFault(sent, mints));
       return fail({ kind: "nothing-received", signature });
@@ -222,21 +220,24 @@ export function createSettleTransaction(needs: {
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  function countCosts(signedPart: Signed, landedTransaction: LandedTransaction | undefined): void {
+  function countCosts(
+    { fee, signedRent, transaction, close }: Signed,
+    landedTransaction: LandedTransaction | undefined,
+  ): void {
+    const { err, fee: paidFee = fee, balances: changes } = landedTransaction ?? {};
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
-    metrics.paid(
-      landedTransaction && landedTransaction.fee < signedPart.fee
-        ? landedTransaction.fee
-        : signedPart.fee,
-    );
-    if (!landedTransaction) return;
-    const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
-    if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
-    if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
-    const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
+    metrics.paid(paidFee < fee ? paidFee : fee);
+    const { before, after } = changes?.get(feePayer) ?? {};
+    if (after !== undefined && err === null) metrics.setBalance(after);
+    const hasSweeps = transaction.sweptMints !== undefined;
+    if (!hasSweeps || before === undefined || after === undefined) {
+      close(0n);
+      return;
+    }
+    const rent = saturatingSubtract(before, toLamports(after + paidFee));
     // A program may have taken more than it did in the simulation.
-    signedPart.correctRent(rent);
+    close(signedRent - rent);
     metrics.paid(rent);
   }
 

@@ -158,8 +158,7 @@ export function createReadUnits(needs: {
 
     /** Returns undefined if somebody else has collected the unit. */
     function reasonOfUnit(key: string): LeftReason | undefined {
-      // A transaction has none of its unit's coins only if these fail together.
-      if (key === transaction?.key) return transaction.moved.length > 0 ? "NO_ROOM" : "FAILED";
+      if (key === transaction?.key) return "NO_ROOM";
       const reason = reasons.get(key);
       if (reason !== undefined) return reason ?? undefined;
       const unit = units.find((each) => each.key === key);

@@ -185,7 +185,7 @@ describe("the fee payer", () => {
     const first = await sign(15_000);
     expect(first.fee).toBe(15_000n);
     await expect(sign(5_001)).rejects.toMatchObject(refused);
-    first.costs[0]!.close({ refund: true });
+    first.costs[0]!.close(first.costs[0]!.cost);
     expect(await sign(20_000)).toBeDefined();
     await expect(sign(5_000)).rejects.toMatchObject(refused);
     vi.advanceTimersByTime(899_000);
@@ -407,7 +407,7 @@ describe("the fee payer and sweeps", () => {
       });
     const first = await sign(0n);
     await expect(sign(54_999n)).rejects.toMatchObject({ failure: { kind: "fee-payer-short" } });
-    first.costs[0]!.close({ refund: false });
+    first.costs[0]!.close(0n);
     expect(await sign(0n)).toBeDefined();
   });
 });
