@@ -295,8 +295,9 @@ export function createCollector(needs: {
       return read && open.length === 0 ? workThrough(read) : undefined;
     }
 
-    const joined = coins.length === 0 ? flights.join(request) : undefined;
-    let outcome: CollectOutcome | undefined = joined && toOutcome(await waitFor(joined, true));
+    const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
+    let outcome: CollectOutcome | undefined =
+      joinedFlight && toOutcome(await waitFor(joinedFlight, true));
     while (!outcome) {
       outcome = await lookAndCollect().catch((error: unknown) => {
         if (!fallback || mayHaveMoved(error)) throw error;

@@ -126,10 +126,10 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reserved = await reserve(costs, accounts);
-      if ("errors" in reserved) {
+      const reservation = await reserve(costs, accounts);
+      if ("errors" in reservation) {
         openCosts -= total;
-        return { kind: "refused", ...reserved };
+        return { kind: "refused", ...reservation };
       }
       const signature = sign(null, message, key);
       return {
@@ -137,7 +137,7 @@ export function createFeePayer(needs: {
         base64: toTransaction(message, address, signature),
         signature: getBase58Decoder().decode(signature),
         fee,
-        costs: reserved.fees.map((each): AccountCost => ({
+        costs: reservation.fees.map((each): AccountCost => ({
           cost,
           signedRent: rent,
           close(unspent) {

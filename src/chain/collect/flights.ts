@@ -176,8 +176,6 @@ export function createFlights(needs: {
   /** Claims the unit, and signs, sends and confirms its transaction. */
   async function fly(flight: Flight, turn: Turn): Promise<End> {
     const { unit, request } = turn.leader;
-    const { account, caller } = request;
-    const { key } = unit;
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
     const hasSweeps = unit.sweeps.length > 0;
     // After a common transaction failed on the chain, each account goes alone.
@@ -187,45 +185,41 @@ export function createFlights(needs: {
       const getting = getReady(flight, turn, endsAt, isLater);
       const ready = await (hasSweeps ? getting : transactions.expect(getting));
       if (ready.kind === "nothing") return ready;
-      const { claim } = ready;
-      const common = { key, account, claim, turn };
-      if (ready.kind === "open") {
-        const end = await conclude(flight, { ...common, transaction: ready.transaction });
-        if (end.kind !== "shared-failed") return end;
-        mayShare = false;
-        continue;
-      }
-      const prepared = await transactions.prepare(ready, { mayShare }).catch((error: unknown) => {
-        claim.settle();
-        throw error;
-      });
-      switch (prepared.kind) {
-        case "nothing":
-          claim.settle();
-          return { ...prepared, readAt: ready.readAt };
-        case "refused":
-          claim.settle();
-          return { ...prepared, payers: turn.payers };
-        case "claim-lost":
-          claim.settle();
-          return prepared;
-        case "signed": {
-          const { signed } = prepared;
-          const { transaction } = signed;
-          if (unit.kind === "distribution")
-            await Promise.all(
-              accountsOf(turn, account).map(({ address }) =>
-                claims.keepPending(address, transaction),
-              ),
-            );
-          const { visitorBlock: block } = caller;
-          const sent = { ...common, transaction, signed, block, log: request.log };
-          const end = await conclude(flight, sent);
-          if (end.kind !== "shared-failed") return end;
-          mayShare = false;
-        }
-      }
+      const end =
+        ready.kind === "ready"
+          ? await signAndSend(flight, ready, mayShare)
+          : await conclude(flight, { ...ready, key: unit.key, account: request.account, turn });
+      if (end.kind !== "shared-failed") return end;
+      mayShare = false;
     }
+  }
+
+  /** Signs and sends the transaction of a unit, and waits for its outcome. */
+  async function signAndSend(
+    flight: Flight,
+    ready: ReadyUnit & { readonly readAt: MonotonicTime },
+    mayShare: boolean,
+  ): Promise<End> {
+    const { unit, claim, turn, readAt } = ready;
+    const { account, caller, log } = turn.leader.request;
+    const preparation = await transactions.prepare(ready, { mayShare }).catch((error: unknown) => {
+      claim.settle();
+      throw error;
+    });
+    if (preparation.kind !== "signed") {
+      claim.settle();
+      const end = { ...preparation, readAt, payers: turn.payers };
+      return end;
+    }
+    const { signed } = preparation;
+    const { transaction } = signed;
+    if (unit.kind === "distribution")
+      await Promise.all(
+        accountsOf(turn, account).map(({ address }) => claims.keepPending(address, transaction)),
+      );
+    const block = caller.visitorBlock;
+    const { key } = unit;
+    return conclude(flight, { key, account, claim, turn, transaction, signed, block, log });
   }
 
   /** Takes the unit's claim, and reads the unit again if it may have changed. */
@@ -287,16 +281,16 @@ export function createFlights(needs: {
   /** Sends its own transaction, or follows another's, until the outcome, and settles it. */
   async function conclude(
     flight: Flight,
-    sent: Omit<SentTransaction, "sentAt">,
+    inFlight: Omit<SentTransaction, "sentAt">,
   ): Promise<TransactionEnd> {
-    const { transaction, signed } = sent;
+    const { transaction, signed } = inFlight;
     const { signature } = transaction;
     const sentAt = monotonicNow();
     flight.state = { kind: signed ? "sent" : "following", signature };
     const outcome = await confirm(transaction, { maybeSent: !signed });
     if (outcome.kind === "landed" && outcome.err === null)
       flight.state = { kind: "landed", signature };
-    return settleTransaction({ ...sent, sentAt }, outcome);
+    return settleTransaction({ ...inFlight, sentAt }, outcome);
   }
 
   return {

@@ -153,9 +153,9 @@ export function createTransactions(needs: {
     // Count the instructions before the simulation.
     if (!composer.fits([...sharers, { part }].map((each) => each.part))) depart();
     sharers.push({ ready, part, result });
-    const gathered = sharers;
+    const group = sharers;
     const departLate = () => {
-      if (sharers === gathered) depart();
+      if (sharers === group) depart();
     };
     setTimeout(() => {
       if (coming > 0) setTimeout(departLate, EXPECT_MS);
@@ -177,14 +177,14 @@ export function createTransactions(needs: {
     let simulations = 0;
     try {
       while (together.length > 1 && simulations < MAX_SIMULATIONS) {
-        const tried = together;
+        const group = together;
         const results = await runFor(
-          tried.map(({ ready }) => ready),
-          () => trySharing(tried),
+          group.map(({ ready }) => ready),
+          () => trySharing(group),
         );
         simulations++;
-        for (const [{ result }, prepared] of results)
-          result.resolve(prepared ?? { kind: "alone", simulations });
+        for (const [{ result }, preparation] of results)
+          result.resolve(preparation ?? { kind: "alone", simulations });
         together = together.filter((sharer) => !results.has(sharer));
       }
       for (const { result } of together) result.resolve({ kind: "alone", simulations });

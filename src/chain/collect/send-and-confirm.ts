@@ -55,15 +55,15 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     const youngestMs = Math.min(...[...open.values()].map(msSince));
     await sleep(Math.min(Math.max(pollMs, youngestMs * POLL_GROWTH), resendMs));
     const signatures = [...open.keys()];
-    const landed = new Set<string>();
+    const landings = new Set<string>();
     for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
       const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
       const reports = await orUndefined(rpc.getStatuses(some));
       some.forEach((signature, j) => {
-        if (reports?.[j]?.kind === "landed") landed.add(signature);
+        if (reports?.[j]?.kind === "landed") landings.add(signature);
       });
     }
-    return landed;
+    return landings;
   }
 
   /** Waits for the next statuses, which all open transactions share. */
@@ -79,14 +79,15 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     const { base64, signature } = transaction;
     const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
     const sentAt = monotonicNow();
-    let isOver = false;
+    let hasEnded = false;
+    const isOver = () => hasEnded;
 
     /** Looks when it should be final, and again once an endpoint says that it has landed. */
     async function watch(): Promise<TransactionOutcome | undefined> {
       if (!maybeSent) await sleep(finalityTime.ms());
       let outcome = await look();
       if (!maybeSent) finalityTime.learn({ isTooEarly: !hasLanding() });
-      while (!outcome && !isOver) {
+      while (!outcome && !isOver()) {
         open.set(signature, sentAt);
         const hasLanded = hasLanding() || (await poll()).has(signature);
         if (hasLanded) outcome = await look();
@@ -98,17 +99,17 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
     async function resend(): Promise<TransactionOutcome | undefined> {
       let outcome: TransactionOutcome | undefined;
-      for (let shouldSend = !maybeSent; !outcome && !isOver; shouldSend = true) {
+      for (let shouldSend = !maybeSent; !outcome && !isOver(); shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
         await sleep(resendMs);
-        if (!isOver) outcome = await lookForExpiry();
+        if (!isOver()) outcome = await lookForExpiry();
       }
       return outcome;
     }
 
     // Each ends with an outcome while the other one has none.
     const outcome = await Promise.race([watch(), resend()]);
-    isOver = true;
+    hasEnded = true;
     return outcome!;
   }
 

@@ -109,10 +109,10 @@ export function createSettleTransaction(needs: {
 
   /** Settles the claim of a transaction that has an outcome. */
   async function settleTransaction(
-    sent: SentTransaction,
+    inFlight: SentTransaction,
     outcome: TransactionOutcome,
   ): Promise<TransactionEnd> {
-    const { key, account, claim, transaction, sentAt, signed, turn, log = needs.log } = sent;
+    const { key, account, claim, transaction, sentAt, signed, turn, log = needs.log } = inFlight;
     const { signature, sweptMints: mints = [] } = transaction;
     const { address } = account;
     const accounts = accountsOf(turn, account);
@@ -163,17 +163,19 @@ export function createSettleTransaction(needs: {
       const culprits = culpritsOf(transaction, err);
       const namedMints = culprits.length > 0 ? culprits : mints;
       // Who follows another replica's transaction leaves this to the signer.
-      if (signed) failures.failedOnChain(keysAtFault(sent, namedMints));
+      if (signed) failures.failedOnChain(keysAtFault(inFlight, namedMints));
       const failedMints = namedMints.length > 0 ? namedMints : undefined;
       return fail({ kind: "failed-on-chain", signature, err, mints: failedMints }, namedMints);
     }
 
     if (signed && landedTransaction) countDifferences(signed, landedTransaction, log);
     const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
-      const collect = await readCollected(sent, landedTransaction, each).catch((error: unknown) => {
-        forget(each);
-        throw error;
-      });
+      const collect = await readCollected(inFlight, landedTransaction, each).catch(
+        (error: unknown) => {
+          forget(each);
+          throw error;
+        },
+      );
       if (collect) {
         log.info(
           { signature, address: each.address, lamports: String(collect.collected) },
@@ -188,8 +190,8 @@ export function createSettleTransaction(needs: {
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     claim.settle({ slot });
-    if (signed && isVain && isRefused(sent, signed, landedTransaction)) {
-      failures.failedOnChain(keysAtFault(sent, mints));
+    if (signed && isVain && isRefused(inFlight, signed, landedTransaction)) {
+      failures.failedOnChain(keysAtFault(inFlight, mints));
       return fail({ kind: "nothing-received", signature });
     }
     if (!isVain) failures.succeeded([key, ...mints]);

@@ -156,6 +156,11 @@ export function createReadUnits(needs: {
     const { vaults, sweeps, coins } = fees;
     const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
+    function reasonOfFailure(...keys: string[]): LeftReason | undefined {
+      const kind = errorOf("backing-off", ...keys)?.failure.kind;
+      return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
+    }
+
     /** Returns undefined if somebody else has collected the unit. */
     function reasonOfUnit(key: string): LeftReason | undefined {
       if (key === transaction?.key) return "NO_ROOM";
@@ -171,22 +176,20 @@ export function createReadUnits(needs: {
       const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
         mint === coin.mint && place === stage;
       if (transaction?.moved.some(isMoved)) return undefined;
-      const error = errorOf("coins-backing-off", failureKey(sweep), ofBlock);
-      if (error?.failure.kind === "coins-backing-off") return "BACKING_OFF";
+      const failure = reasonOfFailure(failureKey(sweep), ofBlock);
+      if (failure === "BACKING_OFF") return failure;
       if (sweep.stage === "SHARED") {
         const reason = failures.reasonOf(coin.mint, sweep.distributable);
         if (reason) return reason;
       }
-      if (error || (stage === "POOL" && hasAmmFailed)) return "FAILED";
+      if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
       return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
     }
 
     function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
       const inVaults = collectableWith([], vaults);
       const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-      const error = errorOf("backing-off", account.address);
-      const ofFailure = error?.failure.kind === "backing-off" ? "BACKING_OFF" : "FAILED";
-      const reason = error ? ofFailure : reasonOfUnit(account.address);
+      const reason = reasonOfFailure(account.address) ?? reasonOfUnit(account.address);
       if (reason && transaction?.key !== account.address)
         yield { mint: undefined, amount: inOthers, reason };
       if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
