@@ -12,7 +12,7 @@ import { createFeePayer } from "./chain/collect/fee-payer.ts";
 import { createComposer } from "./chain/units/composer.ts";
 import { createFlights } from "./chain/collect/flights.ts";
 import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
-import { createSettleTransaction } from "./chain/collect/settle-landed-or-expired.ts";
+import { createSettleTransaction } from "./chain/collect/settle.ts";
 import { createTransactions } from "./chain/collect/prepare-and-sign.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
@@ -176,6 +176,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     simulations,
     feePayer: signer,
     failures,
+    minCollectLamports,
     maxPriorityFeeLamports,
     ownCalls,
     pollMs: overrides.pollMs,
@@ -184,7 +185,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
   const confirmation = createConfirmation({ rpc, ...overrides });
   const settleTransaction = createSettleTransaction({
     balances,
-    transactions,
     claims,
     failures,
     floors,
@@ -201,7 +201,7 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     transactions,
     claims,
     floors,
-    confirmation,
+    confirm: confirmation.confirm,
     settleTransaction,
     minCollectLamports,
     metrics,
@@ -213,8 +213,6 @@ export function createChainServices(needs: ServiceNeeds & { readonly overrides: 
     readUnits,
     claims,
     metrics,
-    failures,
-    maxRentLamports,
     ownCalls,
     collectTimeoutMs,
     log,

@@ -277,8 +277,7 @@ function countOnce(
     if (!earlier) return result;
     const isNew = ({ mint }: { readonly mint: string | undefined }) =>
       mint !== undefined && !earlier.has(mint);
-    const [remaining, left] = [result.remaining.filter(isNew), result.left.filter(isNew)];
-    return { ...result, collected: toLamports(0), remaining, left };
+    return { ...result, collected: toLamports(0), left: result.left.filter(isNew) };
   });
 }
 

@@ -22,10 +22,10 @@ function collected(result: CollectResult): Lamports {
   return result.kind === "collected" ? result.collected : toLamports(0);
 }
 
-/** Adds up what the request saw besides what the transaction moved. */
-function remaining(result: CollectResult): Lamports {
-  if (result.kind !== "collected") return toLamports(0);
-  return toLamports(result.remaining.reduce((sum, { amount }) => sum + amount, 0n));
+/** Adds up what the transaction had no room for. */
+function remaining({ kind, left }: CollectResult): Lamports {
+  const others = left.filter(({ reason }) => kind === "collected" && reason === "NO_ROOM");
+  return toLamports(others.reduce((sum, { amount = 0n }) => sum + amount, 0n));
 }
 
 type NothingToCollect = CollectResult & { readonly kind: "nothing" };
@@ -161,7 +161,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       type: LastCollectType,
       nullable: true,
       description: `If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. ${COUNT_ONCE} Otherwise null.`,
-      resolve: (result) => (result.kind === "nothing" ? (result.lastCollect ?? null) : null),
+      resolve: (result) => (result.kind === "nothing" ? (result.lastCollects[0] ?? null) : null),
     }),
     left: t.field({
       type: [LeftFeesType],

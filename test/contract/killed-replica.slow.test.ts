@@ -70,9 +70,9 @@ describeWithRedis("a replica that is killed", () => {
         txSignature: transaction!.signature,
       },
     });
-    // It may send the same bytes again, but only after checking their status.
-    const calls = sandbox.rpc.calls.filter(isMethod("getSignatureStatuses", "sendTransaction"));
-    expect(calls[0]!.method).toBe("getSignatureStatuses");
+    // It may send the same bytes again, but only after looking for them.
+    const calls = sandbox.rpc.calls.filter(isMethod("getTransaction", "sendTransaction"));
+    expect(calls[0]!.method).toBe("getTransaction");
     expect(new Set([...bytes, ...sent()]).size).toBe(1);
 
     expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");

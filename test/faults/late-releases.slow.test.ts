@@ -11,7 +11,7 @@ import {
   PING,
 } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
-import { NEVER } from "../../src/time/monotonic.ts";
+import { takeClaim } from "../support/take-claim.ts";
 
 const KEY = "tributary:v3:claim:{payer:address}";
 const SET = script({
@@ -33,7 +33,7 @@ describeWithRedis("while Redis is frozen", () => {
 
   it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
     const claims = createClaims({ feePayer: "payer", redis });
-    const claim = await claims.take("address", NEVER);
+    const claim = await takeClaim(claims, "address");
     // It would not expire during the test.
     await server.command("PERSIST", KEY);
     server.freeze();

@@ -186,7 +186,8 @@ describeWithRedis("a caller who asks again at another replica", () => {
     await expect
       .poll(async () => (await replicas.at(1).collect(id)).body)
       .toMatchObject({ lastCollect: { txSignature: expect.any(String) } });
-    await server.command("HSET", keyOf("artist001"), "collect", "{");
+    for (const field of ["collect", "collects"])
+      await server.command("HSET", keyOf("artist001"), field, "{");
     expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");
     await server.command("DEL", keyOf("artist001"));
     expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");

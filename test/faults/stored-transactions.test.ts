@@ -8,7 +8,7 @@ import { createSandboxCollector, type SandboxCollector } from "../support/collec
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
-import { NEVER } from "../../src/time/monotonic.ts";
+import { takeClaim } from "../support/take-claim.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -222,7 +222,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     legacy.sign(Keypair.fromSecretKey(Uint8Array.from(secret)));
     const base64 = legacy.serialize().toString("base64");
     const signature = getBase58Decoder().decode(legacy.signature!);
-    const claim = await createClaims({ feePayer, redis }).take(account.address, NEVER);
+    const claim = await takeClaim(createClaims({ feePayer, redis }), account.address);
     await claim.store({ base64, signature, lastValidBlockHeight });
 
     expect(await living.collect("creator")).toMatchObject({ kind: "collected", signature });
@@ -233,7 +233,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   it("is left in its lock and named when its status cannot be read", async () => {
     const { signature, blockTime } = await leaveLanded();
     sandbox.rpc.faults.add({ when: isLook, then: REFUSED });
-    expect(await living.collect("creator")).toEqual({ kind: "still-running", signature });
+    expect(await living.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
     sandbox.rpc.faults.clear();
     expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
   });

@@ -72,8 +72,14 @@ export function createSandboxCollector(
         startedAt,
       );
       if (outcome.kind === "failed") throw outcome.error;
+      const others = outcome.left.filter(({ reason }) => reason === "NO_ROOM");
+      const remaining =
+        outcome.kind === "collected"
+          ? others.map(({ mint, amount }) => ({ mint, amount }))
+          : undefined;
       // Tests of answers compare these.
-      return { ...outcome, left: undefined, lastCollects: undefined };
+      const lastCollect = outcome.kind === "nothing" ? outcome.lastCollects[0] : undefined;
+      return { ...outcome, remaining, lastCollect, left: undefined, lastCollects: undefined };
     },
   };
   /** With `withCoins`, collects name the account's coins. */

@@ -38,7 +38,6 @@ const TAKEN = z.object({
   transaction: z.string(),
   slot: z.int(),
   count: z.int(),
-  collect: z.string(),
   pending: z.string(),
 });
 export type Taken = z.output<typeof TAKEN>;
@@ -58,7 +57,7 @@ end`;
  * `newToken`: of the collect that takes the claim, or "" to look only. `awaitedToken`: of the
  * collect that this one waits for, or "". Returns the holder's `token` and `transaction`, if any;
  * and what is known: the `slot` of the last landing, how many transactions (`count`) were stored,
- * the last `collect`, and the distribution that was signed for the account and has no outcome
+ * and the distribution that was signed for the account and has no outcome
  * (`pending`).
  *
  * A claim without a transaction whose time is further ahead than LEASE_MS was written while Redis's
@@ -74,11 +73,10 @@ export const TAKE = script({
   args: ["newToken", "awaitedToken"],
   answer: z.string().transform(parseJson).pipe(TAKEN),
   text: `${NOW}
-local slot, count, collect, pending =
-  unpack(redis.call('HMGET', known, 'slot', 'count', 'collect', 'pending'))
+local slot, count, pending = unpack(redis.call('HMGET', known, 'slot', 'count', 'pending'))
 local function answer(token, transaction)
   return cjson.encode({token = token or '', transaction = transaction or '',
-    slot = tonumber(slot) or 0, count = tonumber(count) or 0, collect = collect or '',
+    slot = tonumber(slot) or 0, count = tonumber(count) or 0,
     pending = pending or ''})
 end
 local token, transaction, done, waiting, waits =

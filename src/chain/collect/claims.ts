@@ -1,11 +1,9 @@
 import { createLruCache } from "../../store/lru-cache.ts";
-import { randomInt, randomUUID } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
 import type { Redis } from "../../store/redis.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
-import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import {
@@ -59,8 +57,6 @@ interface Known {
   readonly landedSlot: number;
   /** How many transactions the unit has had; random while Redis is down. The next one's differs. */
   readonly count: number;
-  /** The account's last known collect; undefined if there was none in the last hour. */
-  readonly lastCollect: LastCollect | undefined;
   /**
    * A distribution that was signed for this account and has no outcome, because its replica died.
    */
@@ -84,7 +80,6 @@ export interface Claim extends Known {
 
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
-const POLL_MS = 100;
 /** Two replicas that sign while Redis is down hardly count alike. */
 const MAX_RANDOM_COUNT = 1_000;
 /**
@@ -148,11 +143,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     known: redisKeys.known(feePayer, address),
   });
 
-  function newestCollect(address: string, text: string): LastCollect | undefined {
-    const last = LAST_COLLECT.safeParse(parseJson(text)).data;
-    return newestOf([last, ...(collects.get(address) ?? [])])[0];
-  }
-
   /**
    * `token`: of the collect that takes the claim; "" to look only. `answer`: undefined without
    * Redis.
@@ -186,7 +176,6 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       openTransaction: open.data,
       landedSlot: answer?.slot ?? 0,
       count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
-      lastCollect: newestCollect(address, answer?.collect ?? ""),
       pending: STORED_TRANSACTION.safeParse(parseJson(answer?.pending ?? "")).data,
       async store(signedTransaction) {
         clearInterval(renewal);
@@ -215,26 +204,19 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       toClaim(address, "", await askRedis(address, "", "")),
 
     /**
-     * Takes the claim of this address. If another replica must sign first, calls `onWait`, then
-     * waits until `endsAt` at the latest. Throws {@link CollectError} `lease-not-acquired` or
-     * `stored-transaction-unreadable`.
+     * Takes the claim of this address for `newToken`; also returned with another collect's
+     * transaction. If another replica must sign first, returns its token: the next try awaits it.
+     * Throws {@link CollectError} `stored-transaction-unreadable`.
      */
     async take(
       address: string,
-      endsAt: MonotonicTime,
-      onWait: () => void = () => undefined,
-    ): Promise<Claim> {
-      const token = randomUUID();
-      let awaitedToken = "";
-      for (;;) {
-        const answer = await askRedis(address, token, awaitedToken);
-        const { token: holder, transaction } = answer ?? { token, transaction: "" };
-        if (holder === token || transaction !== "") return toClaim(address, token, answer);
-        if (monotonicNow() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
-        if (awaitedToken === "") onWait();
-        awaitedToken = holder;
-        await sleep(POLL_MS);
-      }
+      newToken: string,
+      awaitedToken = "",
+    ): Promise<Claim | { readonly holder: string }> {
+      const answer = await askRedis(address, newToken, awaitedToken);
+      const { token: holder, transaction } = answer ?? { token: newToken, transaction: "" };
+      const isFree = holder === newToken || transaction !== "";
+      return isFree ? toClaim(address, newToken, answer) : { holder };
     },
 
     /**

@@ -6,18 +6,16 @@ import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
-import { collectableWith, type WaitingFees } from "../launchpad/choose-sweeps.ts";
+import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import type { CollectedWallet } from "../balances/balances.ts";
 import { MAX_LISTED } from "./claim-scripts.ts";
 import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import type { End, Flight, Flights, Result } from "./flights.ts";
+import type { End, Flight, Flights } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
-import { lateError, openSignature, type FlightState } from "./flight-state.ts";
-import type { Failures } from "../balances/failures.ts";
+import { lateError, openSignature } from "./flight-state.ts";
 import {
   hasNamedCoin,
-  remainingIn,
   type LeftFees,
   type LeftReason,
   type ReadUnits,
@@ -52,6 +50,8 @@ interface Progress {
   read: ReadUnits | undefined;
   transaction: Attempt["transaction"];
   readonly reasons: Map<string, LeftReason | null>;
+  /** The keys of the units whose flights it waits for. */
+  waitsFor: readonly string[];
 }
 
 /** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
@@ -63,8 +63,6 @@ export type CollectOutcome =
       /** The withdrawable lamports at the address right after the transaction. */
       readonly newBalance: Lamports;
       readonly signature: string;
-      /** What the request saw besides: another collect moves it. */
-      readonly remaining: readonly WaitingFees[];
     }
   | {
       readonly kind: "nothing";
@@ -72,48 +70,29 @@ export type CollectOutcome =
       readonly belowMinimum?: Lamports | undefined;
       /** How many more lamports of fees the address needs to become rent-exempt, if any. */
       readonly missing?: Lamports | undefined;
-      /** The account's last collect, if within the last hour. */
-      readonly lastCollect?: LastCollect | undefined;
     };
+
+type Success = CollectOutcome & { readonly kind: "collected" };
+
+/** What follows for a request from the end of a flight. */
+type Next =
+  | { readonly kind: "answer"; readonly success: Success }
+  | { readonly kind: "fail"; readonly error: unknown }
+  /** The unit has nothing for it, or `error` says why not: the next unit is tried. */
+  | { readonly kind: "next-unit"; readonly error?: CollectError }
+  | { readonly kind: "look-again" };
+
+const LOOK_AGAIN = { kind: "look-again" } as const;
 
 const largestGain = (units: readonly Unit[]): Lamports =>
   units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
 
-type Success = CollectOutcome & { readonly kind: "collected" };
-type Landed = Extract<End, { kind: "landed" }>;
-
-const isTimedOut = (error: unknown): boolean =>
-  error instanceof CollectError && ["timed-out", "lease-not-acquired"].includes(error.failure.kind);
-
-/**
- * Whether the blocks that had the turn have used their calls to the chain, or had to give way and
- * the request's block is none of them.
- */
-const isOutOfCalls = (error: unknown, isOfBlock: boolean): boolean =>
-  error instanceof NoRoomError && (error.shortage.scope === "CALLER" || !isOfBlock);
-
-const isOthersFirst = (error: unknown): boolean =>
-  error instanceof CollectError && error.failure.kind === "others-first";
-const BACKING_OFF = ["backing-off", "coins-backing-off"];
+const isOfKind = (error: unknown, ...kinds: CollectError["failure"]["kind"][]): boolean =>
+  error instanceof CollectError && kinds.includes(error.failure.kind);
 
 /** Why a collect that failed left its fees. */
 const reasonOf = (error: unknown): LeftReason =>
-  error instanceof CollectError && BACKING_OFF.includes(error.failure.kind)
-    ? "BACKING_OFF"
-    : "FAILED";
-
-/** Returns undefined if nothing was read. */
-function leftIn(
-  outcome: CollectOutcome | { readonly kind: "failed"; readonly error: unknown },
-  { read, transaction, reasons }: Progress,
-  minimum: Lamports,
-): LeftFees[] | undefined {
-  if (outcome.kind !== "failed")
-    return read?.leftAfter({ minimum, transaction, reasons, otherwise: "NO_ROOM" });
-  return read?.leftAfter({ minimum, reasons, otherwise: reasonOf(outcome.error) });
-}
-
-const PREPARING = { kind: "preparing" } as const;
+  isOfKind(error, "backing-off", "coins-backing-off") ? "BACKING_OFF" : "FAILED";
 
 /** How many units may fail their simulation. */
 const MAX_FAILED_SIMULATIONS = 2;
@@ -137,8 +116,6 @@ export function createCollector(needs: {
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
   metrics: CollectMetrics;
-  failures: Pick<Failures, "leftMs">;
-  maxRentLamports: Lamports;
   /** Runs a request's reads, which belong to its address block. */
   ownCalls: ChainCallPlan["own"];
   /** Limits how long a caller waits after its request. */
@@ -147,73 +124,27 @@ export function createCollector(needs: {
 }) {
   const { flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
 
-  /** `onWait`: called with what the request waits for. */
+  /** Collects, and records the progress. Throws why it has failed. */
   async function run(
     request: Request,
     signal: AbortSignal,
-    onWait: (state: () => FlightState) => void,
     progress: Progress,
   ): Promise<CollectOutcome> {
     const { account, coins, caller, askedAt } = request;
-    /** The result of a transaction without the named coins: counts if nothing else is collected. */
-    let earlier: Success | undefined;
-    /** A transaction that may have paid the account. */
-    let unknown: CollectError | undefined;
+    const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
+    /**
+     * Counts if nothing else is collected: the result of a transaction without the named coins, or
+     * the error of one that may have paid the account.
+     */
+    let fallback: Success | CollectError | undefined;
     /** The keys of the units whose transactions moved nothing, one for each transaction. */
     const vainUnits: string[] = [];
     /** The keys of the units that were empty at their turn: the account was read again. */
     const emptyUnits = new Set<string>();
-    /** The signatures of the distributions that this request has followed: each once. */
-    const followedSignatures = new Set<string>();
+    let hasFollowedPending = false;
 
-    const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
-    const readNow = async () => (progress.read = await readUnits(request, caller.visitorBlock));
-    /** The state of an open transaction, if any. */
-    const openState = (): FlightState =>
-      keys
-        .flatMap((key) => flights.flightOf(key)?.state() ?? [])
-        .find((state) => openSignature(state) !== undefined) ?? PREPARING;
-
-    /** Reads the account, and finds the flights whose transactions are open. */
-    async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
-      const [read, ...flightsOfKeys] = await Promise.all([
-        readNow().catch(toError),
-        ...keys.map((key) => flights.findOpen(key, request)),
-      ]);
-      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
-      if (!(read instanceof Error)) return { read, open };
-      // What is open may have moved something, whether or not the account can be read.
-      if (open.length === 0) throw read;
-      return { read: undefined, open };
-    }
-
-    /** Reads what waits after a transaction that has moved something. */
-    function readRest(signature: string): Promise<ReadUnits> {
-      onWait(() => ({ kind: "landed", signature }));
-      return untilAborted(readNow(), signal).catch((error: unknown) => {
-        if (signal.aborted) throw error;
-        throw new CollectError({ kind: "landed-unreadable", signature }, error);
-      });
-    }
-
-    async function toSuccess(
-      { key, moved, collectedBy }: Landed,
-      read: ReadUnits | undefined,
-    ): Promise<Success | undefined> {
-      const collect = await untilAborted(collectedBy(account), signal);
-      if (!collect) return undefined;
-      const { collected, newBalance, signature } = collect;
-      const lastRead = read ?? (coins.length > 0 ? await readRest(signature) : undefined);
-      const remaining = remainingIn(lastRead?.units ?? [], { key, moved }, needs);
-      progress.transaction = { key, moved };
-      return { kind: "collected", collected, newBalance, signature, remaining };
-    }
-
-    /** Returns the result; why a unit was not collected; or undefined to look again. */
-    async function afterEnd(
-      { end, isMember, flight }: Result,
-      read?: ReadUnits,
-    ): Promise<Success | CollectError | "nothing" | undefined> {
+    /** Says what follows from the end of a flight. `read`: the request's, if any. */
+    async function judge(end: End, isMember: boolean, read?: ReadUnits): Promise<Next> {
       const isNamed = (mints: readonly string[]) =>
         mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
       switch (end.kind) {
@@ -222,53 +153,74 @@ export function createCollector(needs: {
           // would count one collect twice.
           const isOwn = isMember && end.signedAt !== undefined && end.signedAt >= askedAt;
           const isLater = isOwn || (read !== undefined && end.slot > read.newestSlot);
+          const collecting = end.collectedBy(account);
           // Also an earlier transaction is the account's last collect.
-          if (!isLater)
-            await untilAborted(
-              end.collectedBy(account).catch(() => undefined),
-              signal,
-            );
-          const success = isLater ? await toSuccess(end, read) : undefined;
-          if (success && (isOwn || hasNamedCoin(coins, end.moved))) return success;
-          if (isOwn && !success) vainUnits.push(end.key);
-          earlier = success ?? earlier;
-          return undefined;
+          const collect = await untilAborted(
+            isLater ? collecting : collecting.catch(() => undefined),
+            signal,
+          );
+          if (!collect || !isLater) {
+            if (isOwn) vainUnits.push(end.key);
+            return LOOK_AGAIN;
+          }
+          const { collected, newBalance, signature } = collect;
+          const success = { kind: "collected", collected, newBalance, signature } as const;
+          progress.transaction = { key: end.key, moved: end.moved };
+          if (isOwn || hasNamedCoin(coins, end.moved)) return { kind: "answer", success };
+          fallback = success;
+          return LOOK_AGAIN;
         }
-        case "again":
-          return undefined;
         case "nothing":
-          if (!isNamed(end.failedMints)) return undefined;
-          if (end.error) return end.error;
-          if (end.readAt < askedAt || !isMember) return undefined;
-          if (coins.length === 0 || emptyUnits.has(flight.key)) return "nothing";
-          // Fees may have arrived elsewhere, while somebody else collected these.
-          emptyUnits.add(flight.key);
-          return undefined;
+          if (!isNamed(end.failedMints)) return LOOK_AGAIN;
+          if (end.error) return { kind: "next-unit", error: end.error };
+          return isMember && end.readAt >= askedAt ? { kind: "next-unit" } : LOOK_AGAIN;
         case "refused": {
           const shortage = end.payers.get(caller.addressBlock);
           const { failure } = end.error;
-          if (!shortage || failure.kind !== "budget-spent") return undefined;
-          return new CollectError({ ...failure, ...shortage });
+          if (!shortage || failure.kind !== "budget-spent") return LOOK_AGAIN;
+          return { kind: "next-unit", error: new CollectError({ ...failure, ...shortage }) };
         }
-        case "failed":
+        case "no-room":
           // If the calls of this request's block are used up too, its next read says so.
-          if (isOutOfCalls(end.error, flight.blocks.has(caller.addressBlock))) return undefined;
+          return end.error.shortage.scope === "CALLER" || !end.blocks.has(caller.addressBlock)
+            ? LOOK_AGAIN
+            : { kind: "fail", error: end.error };
+        case "claim-lost":
+        case "shared-failed":
+          return LOOK_AGAIN;
+        case "failed": {
+          const { error } = end;
           // Another request began the flight, and its time was over earlier.
-          if (isTimedOut(end.error) && msSince(askedAt) < collectTimeoutMs) return undefined;
-          if (isMember && !end.isFollowed && isNamed(end.mints)) throw end.error;
-          if (!mayHaveMoved(end.error)) return undefined;
-          if (end.error.failure.kind !== "unknown") throw end.error;
-          unknown = end.error;
-          return undefined;
+          const isEarly = msSince(askedAt) < collectTimeoutMs;
+          if (isEarly && isOfKind(error, "timed-out", "lease-not-acquired")) return LOOK_AGAIN;
+          if (isMember && !end.isFollowed && isNamed(end.mints)) return { kind: "fail", error };
+          if (!mayHaveMoved(error)) return LOOK_AGAIN;
+          if (error.failure.kind !== "unknown") return { kind: "fail", error };
+          fallback = error;
+          return LOOK_AGAIN;
+        }
       }
     }
 
-    /** Waits for a flight that this request has not started. */
-    async function waitFor(flight: Flight, isMember: boolean, read?: ReadUnits) {
-      onWait(flight.state);
-      const end = await untilAborted(flight.end, signal);
-      const next = await afterEnd({ end, isMember, flight }, read);
-      return next instanceof CollectError || next === "nothing" ? undefined : next;
+    /** Waits for a flight that this request has not started, and looks again without an answer. */
+    async function waitFor(flight: Flight, isMember: boolean, read?: ReadUnits): Promise<Next> {
+      progress.waitsFor = [flight.key];
+      const next = await judge(await untilAborted(flight.end, signal), isMember, read);
+      return next.kind === "next-unit" ? LOOK_AGAIN : next;
+    }
+
+    /** Reads the account, and finds the flights whose transactions are open. */
+    async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
+      progress.waitsFor = keys;
+      const [read, ...flightsOfKeys] = await Promise.all([
+        readUnits(request, caller.visitorBlock).catch(toError),
+        ...keys.map((key) => flights.findOpen(key, request)),
+      ]);
+      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
+      if (!(read instanceof Error)) return { read: (progress.read = read), open };
+      // What is open may have moved something, whether or not the account can be read.
+      if (open.length === 0) throw read;
+      return { read: undefined, open };
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
@@ -286,76 +238,87 @@ export function createCollector(needs: {
           errors.push(new CollectError({ kind: "others-first" }));
           break;
         }
-        const isFailed = ({ failure }: CollectError) => failure.kind === "simulation-failed";
-        if (errors.filter(isFailed).length >= MAX_FAILED_SIMULATIONS) break;
-        const result = flights.run(unit, read, request, signal);
-        onWait(() => flights.flightOf(unit.key)?.state() ?? PREPARING);
-        const unitResult = await result;
-        const next = await afterEnd(unitResult, read);
-        if (!next) return undefined;
-        if (next instanceof CollectError) errors.push(next);
-        else if (next !== "nothing") return next;
-        // Unless an empty address would stay below its minimum, others have collected it.
-        const whyNothing = missing > 0n ? "BELOW_MINIMUM" : null;
-        progress.reasons.set(unit.key, next === "nothing" ? whyNothing : reasonOf(next));
+        if (
+          errors.filter((each) => isOfKind(each, "simulation-failed")).length >=
+          MAX_FAILED_SIMULATIONS
+        )
+          break;
+        progress.waitsFor = [unit.key];
+        const { end, isMember } = await flights.run(unit, read, request, signal);
+        const next = await judge(end, isMember, read);
+        switch (next.kind) {
+          case "answer":
+            return next.success;
+          case "fail":
+            throw next.error;
+          case "look-again":
+            return undefined;
+          case "next-unit": {
+            // Fees may have arrived elsewhere, while somebody else collected these.
+            if (!next.error && coins.length > 0 && !emptyUnits.has(unit.key)) {
+              emptyUnits.add(unit.key);
+              return undefined;
+            }
+            if (next.error) errors.push(next.error);
+            // Unless an empty address would stay below its minimum, others have collected it.
+            const whyNothing = missing > 0n ? "BELOW_MINIMUM" : null;
+            progress.reasons.set(unit.key, next.error ? reasonOf(next.error) : whyNothing);
+          }
+        }
       }
-      const reason = unknown ?? errors[0] ?? (small.length > 0 ? undefined : read.error);
-      if (reason) throw reason;
-      if (earlier) return earlier;
-      const { lastCollect, pending } = await claims.look(account.address);
-      if (pending && !followedSignatures.has(pending.signature)) {
-        followedSignatures.add(pending.signature);
+      const error = errors[0] ?? (small.length > 0 ? undefined : read.error);
+      if (error) throw error;
+      if (fallback instanceof CollectError) throw fallback;
+      if (fallback) return fallback;
+      const { pending } = await claims.look(account.address);
+      if (pending && !hasFollowedPending) {
+        hasFollowedPending = true;
         const flight = flights.followPending(pending, request);
-        return flight && waitFor(flight, false, read);
+        return flight && toOutcome(await waitFor(flight, false, read));
       }
       return {
         kind: "nothing",
         belowMinimum: small.length > 0 ? largestGain(small) : undefined,
         // Only a simulation tells that too little would arrive.
         missing: units.length > 0 && missing > 0n ? toLamports(missing) : undefined,
-        lastCollect,
       };
     }
 
     /** Follows what is open, or works through the units. Returns undefined to look again. */
     async function lookAndCollect(): Promise<CollectOutcome | undefined> {
-      onWait(openState);
-      const { open, read } = await flights.expecting(coins.length > 0, () =>
-        untilAborted(look(), signal),
-      );
+      const looking = untilAborted(look(), signal);
+      const { open, read } = await (coins.length > 0 ? looking : flights.expect(looking));
       for (const flight of open) {
-        const success = await waitFor(flight, false, read);
-        if (success) return success;
+        const outcome = toOutcome(await waitFor(flight, false, read));
+        if (outcome) return outcome;
       }
       return read && open.length === 0 ? workThrough(read) : undefined;
     }
 
     const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
-    const sharedOutcome = joinedFlight && (await waitFor(joinedFlight, true));
-    if (sharedOutcome) return sharedOutcome;
-    for (;;) {
-      const outcome = await lookAndCollect().catch((error: unknown) => {
-        if (mayHaveMoved(error)) throw error;
-        if (unknown) throw unknown;
-        if (!earlier) throw error;
-        return earlier;
+    let outcome: CollectOutcome | undefined =
+      joinedFlight && toOutcome(await waitFor(joinedFlight, true));
+    while (!outcome) {
+      outcome = await lookAndCollect().catch((error: unknown) => {
+        if (!fallback || mayHaveMoved(error)) throw error;
+        if (fallback instanceof CollectError) throw fallback;
+        return fallback;
       });
-      if (outcome) return outcome;
     }
+    return outcome;
   }
 
   /** Runs a collect until the caller's deadline. */
   async function runUntilLate(request: Request, progress: Progress): Promise<CollectOutcome> {
-    const { account, caller, askedAt } = request;
-    let waitsFor: () => FlightState | undefined = () => flights.flightOf(account.address)?.state();
+    const { caller, askedAt } = request;
     const leftMs = collectTimeoutMs - msSince(askedAt);
-    if (leftMs <= 0) throw lateError(waitsFor());
+    if (leftMs <= 0) throw lateError(flights.stateOf(progress.waitsFor));
     return withDeadline(leftMs, async (signal) => {
       try {
         const parts = equalParts([caller.addressBlock]);
         const outcome = await ownCalls(
           { use: "collects", parts, signal },
-          () => run(request, signal, (state) => (waitsFor = state), progress),
+          () => run(request, signal, progress),
           USUAL_CALLS,
         );
         if (outcome.kind === "nothing") metrics.ended("nothing");
@@ -363,9 +326,10 @@ export function createCollector(needs: {
       } catch (error) {
         // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
-        if (isOthersFirst(error)) metrics.ended("COLLECT_FAILED");
-        const isOpen = signal.aborted && openSignature(waitsFor() ?? PREPARING) !== undefined;
-        throw error === signal.reason || isOpen ? lateError(waitsFor()) : error;
+        if (isOfKind(error, "others-first")) metrics.ended("COLLECT_FAILED");
+        const state = flights.stateOf(progress.waitsFor) ?? { kind: "preparing" };
+        const isOpen = signal.aborted && openSignature(state) !== undefined;
+        throw error === signal.reason || isOpen ? lateError(state) : error;
       }
     });
   }
@@ -387,12 +351,20 @@ export function createCollector(needs: {
       log = needs.log,
     ): Promise<CollectAnswer | FailedCollect> {
       const request = { account, coins, minimum, caller, askedAt: startedAt, log };
-      const progress: Progress = { read: undefined, transaction: undefined, reasons: new Map() };
+      const progress: Progress = {
+        ...{ read: undefined, transaction: undefined, reasons: new Map() },
+        waitsFor: [account.address],
+      };
       const outcome = await runUntilLate(request, progress).catch((error: unknown) => ({
         kind: "failed" as const,
         error,
       }));
-      const left = leftIn(outcome, progress, minimum);
+      const { read, reasons, transaction } = progress;
+      const left = read?.leftAfter(
+        outcome.kind === "failed"
+          ? { minimum, reasons, otherwise: reasonOf(outcome.error) }
+          : { minimum, transaction, reasons, otherwise: "NO_ROOM" },
+      );
       const own = outcome.kind === "collected" ? outcome.signature : undefined;
       const collects = await claims.readCollects(account.address);
       const others = collects.filter(({ signature }) => signature !== own);
@@ -405,4 +377,10 @@ export function createCollector(needs: {
     settled: flights.settled,
     openSignatures: flights.openSignatures,
   };
+}
+
+/** Returns undefined to look again. */
+function toOutcome(next: Next): Success | undefined {
+  if (next.kind === "fail") throw next.error;
+  return next.kind === "answer" ? next.success : undefined;
 }

@@ -23,16 +23,31 @@ interface Spending {
 
 /** An account's part of a transaction's cost. */
 export interface AccountCost {
-  /**
-   * Stops reserving the fee payer's balance. Call once, when the transaction has an outcome or will
-   * never be sent. With `refund`, also returns the cost to the budget: only for a transaction that
-   * can never land.
-   */
-  close(options: { refund: boolean }): void;
+  /** What is reserved. */
+  readonly cost: Lamports;
   /** The most rent that the message pays, unless a program takes more than in the simulation. */
   readonly signedRent: Lamports;
-  /** Replaces the rent reserved in the budget by the rent that the landed transaction paid. */
-  correctRent(paid: Lamports): void;
+  /**
+   * Stops reserving the fee payer's balance, and returns to the budget what was certainly not
+   * spent; a negative amount charges more. Call once, when the transaction has an outcome or will
+   * never be sent.
+   */
+  close(unspent: bigint): void;
+}
+
+interface SignedMessage {
+  readonly kind: "signed";
+  readonly base64: string;
+  readonly signature: string;
+  /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
+  readonly fee: Lamports;
+  /** In the order of the accounts. */
+  readonly costs: readonly AccountCost[];
+}
+
+interface Refused {
+  readonly kind: "refused";
+  readonly errors: readonly (CollectError | undefined)[];
 }
 
 export type FeePayer = ReturnType<typeof createFeePayer>;
@@ -66,25 +81,21 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves the cost for each account, or for none. */
+  /** Reserves the cost for each account, or for none: then returns why, by account. */
   async function reserve(
     { fee, rent }: Omit<Cost, "moved">,
     accounts: Spending["accounts"],
-  ): Promise<ReservedFee[]> {
+  ): Promise<{ readonly fees: ReservedFee[] } | { readonly errors: (CollectError | undefined)[] }> {
     const results = await Promise.allSettled(
       accounts.map(({ moved, payers }) => budget.reserve({ fee, rent, moved }, payers)),
     );
-    const reservedFees = results.flatMap((each) =>
-      each.status === "fulfilled" ? [each.value] : [],
-    );
-    if (reservedFees.length === accounts.length) return reservedFees;
-    for (const release of reservedFees) release(toLamports(fee + rent));
-    const reasons = results.map((each): unknown =>
-      each.status === "rejected" ? each.reason : undefined,
-    );
-    throw reasons.length === 1
-      ? reasons[0]
-      : new AggregateError(reasons, "the fee budget refuses some accounts");
+    const fees = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
+    if (fees.length === accounts.length) return { fees };
+    for (const release of fees) release(toLamports(fee + rent));
+    // The budget throws nothing else.
+    const errorOf = (each: (typeof results)[number]) =>
+      each.status === "rejected" ? (each.reason as CollectError) : undefined;
+    return { errors: results.map(errorOf) };
   }
 
   return {
@@ -96,12 +107,11 @@ export function createFeePayer(needs: {
     hasInFlight: () => openCosts > 0n,
 
     /**
-     * Reserves the message's fee and rent in the budget, then signs the message. Throws {@link
-     * CollectError} `fee-payer-short` or `budget-spent`, or an Error if the message is not safe to
-     * sign. With several accounts, an AggregateError replaces `budget-spent`. It has an entry per
-     * account: undefined if the budget allows the account.
+     * Reserves the message's fee and rent in the budget, then signs the message; `refused` if the
+     * budget refuses an account, with an entry for each. Throws {@link CollectError}
+     * `fee-payer-short`, or an Error if the message is not safe to sign.
      */
-    async sign(message: Uint8Array, spending: Spending) {
+    async sign(message: Uint8Array, spending: Spending): Promise<SignedMessage | Refused> {
       const { spendable, rent, sweeps, accounts } = spending;
       const fee = assertSafeToSign(message, { sweeps, guard: guardOf(spendable) });
       const count = BigInt(accounts.length);
@@ -116,25 +126,23 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reservedFees = await reserve(costs, accounts).catch((error: unknown) => {
+      const reservation = await reserve(costs, accounts);
+      if ("errors" in reservation) {
         openCosts -= total;
-        throw error;
-      });
+        return { kind: "refused", ...reservation };
+      }
       const signature = sign(null, message, key);
       return {
+        kind: "signed",
         base64: toTransaction(message, address, signature),
         signature: getBase58Decoder().decode(signature),
-        /** The most that the transaction can cost besides rent, whether it succeeds or fails. */
         fee,
-        /** In the order of the accounts. */
-        costs: reservedFees.map((each): AccountCost => ({
+        costs: reservation.fees.map((each): AccountCost => ({
+          cost,
           signedRent: rent,
-          close({ refund }) {
+          close(unspent) {
             openCosts -= cost;
-            if (refund) each(cost);
-          },
-          correctRent(paidRent) {
-            if (paidRent !== rent) each(toLamports(rent - paidRent));
+            if (unspent !== 0n) each(toLamports(unspent));
           },
         })),
       };

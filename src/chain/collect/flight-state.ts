@@ -1,42 +1,30 @@
 import { CollectError } from "../errors/collect-error.ts";
 
 /**
- * How far a unit's transaction has come:
+ * How far a unit's flight has come:
  *
- * | State       | The unit's next step                                          |
- * | ----------- | ------------------------------------------------------------- |
- * | `preparing` | to sign a transaction                                         |
- * | `following` | to find the outcome of another replica's transaction, once it |
- * |             | has a signature                                               |
- * | `sent`      | to find the outcome of its own transaction                    |
- * | `landed`    | to read the amounts of the landed transaction                 |
- * | `over`      | none                                                          |
+ * | State       | Its next step                                      |
+ * | ----------- | -------------------------------------------------- |
+ * | `preparing` | to sign a transaction                              |
+ * | `waiting`   | to take the claim, once another replica has signed |
+ * | `following` | to find the outcome of another one's transaction   |
+ * | `sent`      | to find the outcome of its own transaction         |
+ * | `landed`    | to read the amounts of the landed transaction      |
  */
 export type FlightState =
-  | { readonly kind: "preparing" }
-  | { readonly kind: "following"; readonly signature: string | undefined }
-  | { readonly kind: "sent"; readonly signature: string }
-  | { readonly kind: "landed"; readonly signature: string }
-  | { readonly kind: "over" };
+  | { readonly kind: "preparing" | "waiting" }
+  | { readonly kind: "following" | "sent" | "landed"; readonly signature: string };
 
 /**
  * Returns the error for a caller who times out. `state`: of the unit that the caller waits for;
- * undefined if the collect has not started. After `over` it may have moved fees: what is left to
- * wait for is only whether that was after the request.
- *
- * | State                | Error                                |
- * | -------------------- | ------------------------------------ |
- * | none                 | `not-started`                        |
- * | `preparing`, `over`  | `still-running` without a signature  |
- * | `following`, `sent`  | `still-running`, with the signature  |
- * | `landed`             | `landed-unreadable`                  |
+ * undefined if the collect has not started.
  */
 export function lateError(state: FlightState | undefined): CollectError {
   switch (state?.kind) {
     case undefined:
       return new CollectError({ kind: "not-started" });
     case "preparing":
-    case "over":
+    case "waiting":
       return new CollectError({ kind: "still-running", signature: undefined });
     case "following":
     case "sent":

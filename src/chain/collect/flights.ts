@@ -1,3 +1,5 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
@@ -13,60 +15,63 @@ import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Payers } from "./fee-budget.ts";
 import { openSignature, type FlightState } from "./flight-state.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
-import type { Ended, SettleTransaction, TransactionEnd } from "./settle-landed-or-expired.ts";
-import type { Prepared, Transactions } from "./prepare-and-sign.ts";
+import type { SentTransaction, SettleTransaction, TransactionEnd } from "./settle.ts";
+import type { Prepared, ReadyUnit, Transactions } from "./prepare-and-sign.ts";
 import {
   accountsOf,
   addTo,
   blockOf,
   coinsOf,
-  mayJoin,
+  isWorthwhile,
   nextTurn,
   type Request,
   type Turn,
   type Waiter,
 } from "./turns.ts";
 
+/** Nothing is signed. `readAt`: when the read began that showed it. */
+type Nothing = Extract<Prepared, { kind: "nothing" }> & { readonly readAt: MonotonicTime };
+
 /** How a unit's transaction, or the attempt to sign one, ended. */
 export type End =
   | TransactionEnd
-  /** `readAt`: when the read began that showed it. It says nothing to who asked later. */
-  | (Extract<Prepared, { readonly kind: "nothing" }> & { readonly readAt: MonotonicTime })
+  | Nothing
+  | Extract<Prepared, { kind: "claim-lost" }>
   /** The fee budget refuses the payers, each for its own reason. */
-  | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers };
-
-type SignedUnit = Extract<Prepared, { readonly kind: "signed" }>;
+  | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers }
+  /** These address blocks have used their calls to the chain, or had to give way. */
+  | { readonly kind: "no-room"; readonly error: NoRoomError; readonly blocks: ReadonlySet<string> };
 
 /** What a request receives that waited for a unit. */
 export interface Result {
   readonly end: End;
   /** Whether the request had the turn. */
   readonly isMember: boolean;
-  readonly flight: Flight;
 }
 
 /** A unit's transaction, from the first wait for its claim until its outcome is known. */
 export interface Flight {
   /** The unit's. */
   readonly key: string;
-  readonly state: () => FlightState;
+  state: FlightState;
   readonly end: Promise<End>;
-  /** The address blocks that had the turn when it began. */
-  readonly blocks: ReadonlySet<string>;
+  /** Undefined while another replica's transaction is followed before a read. */
+  readonly turn: Turn | undefined;
 }
 
 /** The requests that wait for a unit, and the unit's flight. */
 interface Queue {
   readonly key: string;
-  /** What to call for each request with the end of a flight that serves it. */
-  readonly waiters: Map<Waiter, (result: Result) => void>;
+  /** Each request, and what resolves with the end of a flight that serves it. */
+  readonly waiters: Map<Waiter, PromiseWithResolvers<Result>>;
   /** How many turns each address block, and each IPv6 /32, has had. */
   readonly counts: Map<string, number>;
-  /** `turn`: undefined while another replica's transaction is followed before a read. */
-  flight: (Flight & { readonly turn: Turn | undefined }) | undefined;
+  flight: Flight | undefined;
 }
 
-type OpenFlight = ReturnType<typeof openFlight>;
+const PREPARING = { kind: "preparing" } as const;
+/** The wait between two tries to take a claim that another replica has. */
+const CLAIM_POLL_MS = 100;
 
 export type Flights = ReturnType<typeof createFlights>;
 
@@ -85,7 +90,7 @@ export function createFlights(needs: {
   transactions: Transactions;
   claims: Claims;
   floors: Floors;
-  confirmation: Pick<Confirmation, "confirm" | "findLanded">;
+  confirm: Confirmation["confirm"];
   settleTransaction: SettleTransaction;
   minCollectLamports: Lamports;
   metrics: CollectMetrics;
@@ -94,9 +99,8 @@ export function createFlights(needs: {
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {
-  const { readUnits, transactions, claims, floors, settleTransaction } = needs;
+  const { readUnits, transactions, claims, floors, confirm, settleTransaction } = needs;
   const { minCollectLamports, metrics, ownCalls, collectTimeoutMs } = needs;
-  const { confirm, findLanded } = needs.confirmation;
   const queues = new Map<string, Queue>();
 
   function queueOf(key: string): Queue {
@@ -107,56 +111,52 @@ export function createFlights(needs: {
     return queue;
   }
 
-  /** Starts a unit's flight. When it is over, the next turn begins. */
-  function launch(
-    queue: Queue,
-    turn: Turn | undefined,
-    run: (flight: OpenFlight) => Promise<End>,
-  ): Queue["flight"] & object {
-    const open = openFlight();
-    const end = run(open).catch((error: unknown): End => ({
-      kind: "failed",
-      error,
-      mints: [],
-      isFollowed: false,
-    }));
-    const blocks = new Set(turn?.payers.keys());
-    const flight = { ...open, key: queue.key, end, turn, blocks };
-    queue.flight = flight;
-    void end.then((result) => {
-      open.setState({ kind: "over" });
-      queue.flight = undefined;
-      const error = "error" in result ? result.error : undefined;
-      // A request that has no calls left is counted by the collector.
-      if (error !== undefined && !(error instanceof NoRoomError)) metrics.ended(resultOf(error));
-      for (const [waiter, resolve] of queue.waiters) {
-        const isMember = turn?.members.has(waiter) ?? false;
-        if (!isMember && !isServed(waiter, result)) continue;
-        queue.waiters.delete(waiter);
-        resolve({ end: result, isMember, flight });
-      }
-      takeTurn(queue, { isLater: true });
-    });
-    return flight;
-  }
-
+  /** Begins the next turn, if requests wait. */
   function takeTurn(queue: Queue, { isLater }: { isLater: boolean }): void {
-    const { counts, waiters } = queue;
+    const { key, counts, waiters } = queue;
     const turn = nextTurn([...waiters.keys()], counts, isLater);
     if (!turn) {
-      queues.delete(queue.key);
+      queues.delete(key);
       return;
     }
     const block = blockOf(turn.leader);
     if (turn.coins.size > 0)
       for (const each of new Set([block, toWideBlock(block) ?? block]))
         counts.set(each, (counts.get(each) ?? 0) + 1);
-    const parts = equalParts([...turn.payers.keys()]);
-    launch(queue, turn, (flight) =>
-      transactions.expecting(turn.leader.unit.sweeps.length > 0, (arrive) =>
-        ownCalls({ use: "collects", parts }, () => fly(flight, queue.key, turn, arrive)),
-      ),
-    );
+    launch(queue, turn, [...turn.payers.keys()], (flight) => fly(flight, turn));
+  }
+
+  /** Starts a unit's flight, which runs for `blocks`. When it is over, the next turn begins. */
+  function launch(
+    queue: Queue,
+    turn: Turn | undefined,
+    blocks: readonly string[],
+    run: (flight: Flight) => Promise<End>,
+  ): Flight {
+    const { promise: end, resolve: finish } = Promise.withResolvers<End>();
+    const flight: Flight = { key: queue.key, turn, end, state: PREPARING };
+    queue.flight = flight;
+    void ownCalls({ use: "collects", parts: equalParts(blocks) }, () => run(flight))
+      .catch((error: unknown): End =>
+        error instanceof NoRoomError
+          ? { kind: "no-room", error, blocks: new Set(blocks) }
+          : { kind: "failed", error, mints: [], isFollowed: false },
+      )
+      .then((result) => {
+        queue.flight = undefined;
+        const error = "error" in result ? result.error : undefined;
+        // A request that has no calls left is counted by the collector.
+        if (error !== undefined && result.kind !== "no-room") metrics.ended(resultOf(error));
+        finish(result);
+        for (const [waiter, { resolve }] of queue.waiters) {
+          const isMember = turn?.members.has(waiter) ?? false;
+          if (!isMember && !isServed(waiter, result)) continue;
+          queue.waiters.delete(waiter);
+          resolve({ end: result, isMember });
+        }
+        takeTurn(queue, { isLater: true });
+      });
+    return flight;
   }
 
   /** Follows a transaction that another replica has stored. */
@@ -167,106 +167,135 @@ export function createFlights(needs: {
     transaction: StoredTransaction,
   ): Flight {
     const queue = queueOf(key);
-    const parts = equalParts([caller.addressBlock]);
-    return (
-      queue.flight ??
-      launch(queue, undefined, (flight) =>
-        ownCalls({ use: "collects", parts }, () =>
-          follow({ flight, key, account, claim, transaction }),
-        ),
-      )
+    if (queue.flight) return queue.flight;
+    return launch(queue, undefined, [caller.addressBlock], (flight) =>
+      conclude(flight, { key, account, claim, transaction }),
     );
   }
 
   /** Claims the unit, and signs, sends and confirms its transaction. */
-  async function fly(
-    flight: OpenFlight,
-    key: string,
-    turn: Turn,
-    arrive: () => void,
-  ): Promise<End> {
-    const { request, unit } = turn.leader;
-    const { account, caller } = request;
+  async function fly(flight: Flight, turn: Turn): Promise<End> {
+    const { unit, request } = turn.leader;
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
-    const [sweep] = unit.sweeps;
-    const changedAddress = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
-    const claim = await claims.take(key, endsAt, () => {
-      flight.setState({ kind: "following", signature: undefined });
-    });
-    floors.require(changedAddress, claim.landedSlot);
-    const common = { flight, key, account, claim, turn };
-    if (claim.openTransaction) {
-      arrive();
-      return follow({ ...common, transaction: claim.openTransaction });
+    const hasSweeps = unit.sweeps.length > 0;
+    // After a common transaction failed on the chain, each account goes alone.
+    let mayShare = !hasSweeps;
+    for (let isLater = turn.isLater; ; isLater = true) {
+      flight.state = PREPARING;
+      const getting = getReady(flight, turn, endsAt, isLater);
+      const ready = await (hasSweeps ? getting : transactions.expect(getting));
+      if (ready.kind === "nothing") return ready;
+      const end =
+        ready.kind === "ready"
+          ? await signAndSend(flight, ready, mayShare)
+          : await conclude(flight, { ...ready, key: unit.key, account: request.account, turn });
+      if (end.kind !== "shared-failed") return end;
+      mayShare = false;
     }
-    flight.setState({ kind: "preparing" });
-    const preparation = await prepare(turn, claim, endsAt, arrive).catch((error: unknown) => {
+  }
+
+  /** Signs and sends the transaction of a unit, and waits for its outcome. */
+  async function signAndSend(
+    flight: Flight,
+    ready: ReadyUnit & { readonly readAt: MonotonicTime },
+    mayShare: boolean,
+  ): Promise<End> {
+    const { unit, claim, turn, readAt } = ready;
+    const { account, caller, log } = turn.leader.request;
+    const preparation = await transactions.prepare(ready, { mayShare }).catch((error: unknown) => {
       claim.settle();
-      if (!(error instanceof CollectError) || error.failure.kind !== "budget-spent") throw error;
-      return { kind: "refused", error, payers: turn.payers } as const;
+      throw error;
     });
     if (preparation.kind !== "signed") {
       claim.settle();
-      return preparation;
+      const end = { ...preparation, readAt, payers: turn.payers };
+      return end;
     }
     const { signed } = preparation;
     const { transaction } = signed;
-    if (key !== account.address)
+    if (unit.kind === "distribution")
       await Promise.all(
         accountsOf(turn, account).map(({ address }) => claims.keepPending(address, transaction)),
       );
-    flight.setState({ kind: "sent", signature: transaction.signature });
-    const outcome = await confirm(transaction, { maybeSent: false });
-    signed.close({ refund: false });
     const block = caller.visitorBlock;
-    return settleTransaction({ ...common, transaction, outcome, signed, block }, request.log);
+    const { key } = unit;
+    return conclude(flight, { key, account, claim, turn, transaction, signed, block, log });
   }
 
-  /** Reads the unit again if it may have changed, and prepares its transaction. */
-  async function prepare(
+  /** Takes the unit's claim, and reads the unit again if it may have changed. */
+  async function getReady(
+    flight: Flight,
     turn: Turn,
-    claim: Claim,
     endsAt: MonotonicTime,
-    arrive: () => void,
-  ): Promise<Exclude<End, { kind: "landed" | "failed" | "refused" }> | SignedUnit> {
+    isLater: boolean,
+  ): Promise<
+    | Nothing
+    | (ReadyUnit & { readonly kind: "ready"; readonly readAt: MonotonicTime })
+    | { readonly kind: "open"; readonly claim: Claim; readonly transaction: StoredTransaction }
+  > {
     const { unit, read, request } = turn.leader;
     const { account, caller } = request;
+    const claim = await takeClaim(flight, endsAt);
+    const [sweep] = unit.sweeps;
+    const changedAddress = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
+    floors.require(changedAddress, claim.landedSlot);
+    const { openTransaction } = claim;
+    if (openTransaction) return { kind: "open", claim, transaction: openTransaction };
+    flight.state = PREPARING;
     const coins =
       unit.kind === "own" ? [...turn.coins.values()] : unit.sweeps.map(({ coin }) => coin);
-    const isStale = turn.isLater || claim.landedSlot > read.fees.slot;
+    const isStale = isLater || claim.landedSlot > read.fees.slot;
     const isPart = unit.kind === "own" && coins.length > coinsOf(unit).size;
     const current =
-      isStale || isPart ? await readUnits({ account, coins }, caller.visitorBlock) : read;
+      isStale || isPart
+        ? await readUnits({ account, coins }, caller.visitorBlock).catch((error: unknown) => {
+            claim.settle();
+            throw error;
+          })
+        : read;
+    const { fees, at: readAt } = current;
     const currentUnit = current === read ? unit : current.units.find(({ key }) => key === unit.key);
-    const isTooLittle = (movedAmount: Lamports) =>
-      movedAmount < minCollectLamports ||
-      [...turn.members].every((member) => movedAmount < member.request.minimum);
-    if (!currentUnit || isTooLittle(currentUnit.gain)) {
-      const error = currentUnit ? undefined : current.error;
-      return { kind: "nothing", error, failedMints: [], readAt: current.at };
-    }
-    arrive();
-    const preparation = await transactions.prepare({
-      unit: currentUnit,
-      ...{ claim, fees: current.fees, payers: turn.payers, endsAt, isTooLittle },
-    });
-    return preparation.kind === "nothing" ? { ...preparation, readAt: current.at } : preparation;
+    if (
+      currentUnit &&
+      currentUnit.gain >= minCollectLamports &&
+      isWorthwhile(turn, currentUnit.gain)
+    )
+      return { kind: "ready", unit: currentUnit, claim, fees, turn, endsAt, readAt };
+    claim.settle();
+    const error = currentUnit ? undefined : current.error;
+    return { kind: "nothing", error, failedMints: [], readAt };
   }
 
-  /** Follows another collect's transaction to its outcome. */
-  async function follow(openTransaction: Omit<Ended, "outcome">): Promise<End> {
-    const { flight, transaction } = openTransaction;
+  async function takeClaim(flight: Flight, endsAt: MonotonicTime): Promise<Claim> {
+    const token = randomUUID();
+    let claim = await claims.take(flight.key, token);
+    while ("holder" in claim) {
+      if (monotonicNow() > endsAt) throw new CollectError({ kind: "lease-not-acquired" });
+      flight.state = { kind: "waiting" };
+      await sleep(CLAIM_POLL_MS);
+      claim = await claims.take(flight.key, token, claim.holder);
+    }
+    return claim;
+  }
+
+  /** Sends its own transaction, or follows another's, until the outcome, and settles it. */
+  async function conclude(
+    flight: Flight,
+    inFlight: Omit<SentTransaction, "sentAt">,
+  ): Promise<TransactionEnd> {
+    const { transaction, signed } = inFlight;
     const { signature } = transaction;
-    flight.setState({ kind: "following", signature });
-    const earlierLanding = await findLanded(transaction).catch((cause: unknown) => {
-      throw new CollectError({ kind: "still-running", signature }, cause);
-    });
-    const outcome = earlierLanding ?? (await confirm(transaction, { maybeSent: true }));
-    return settleTransaction({ ...openTransaction, outcome, isOld: earlierLanding !== undefined });
+    const sentAt = monotonicNow();
+    flight.state = { kind: signed ? "sent" : "following", signature };
+    const outcome = await confirm(transaction, { maybeSent: !signed });
+    if (outcome.kind === "landed" && outcome.err === null)
+      flight.state = { kind: "landed", signature };
+    return settleTransaction({ ...inFlight, sentAt }, outcome);
   }
 
   return {
-    expecting: transactions.expecting,
+    /** Waits for a step after which a request without coins may have a turn. */
+    expect: transactions.expect,
 
     /**
      * Returns the flight of a unit whose transaction is open, if any. Follows what another replica
@@ -274,8 +303,7 @@ export function createFlights(needs: {
      */
     async findOpen(key: string, asker: Request): Promise<Flight | undefined> {
       const running = queues.get(key)?.flight;
-      const isOpen = running && !["preparing", "over"].includes(running.state().kind);
-      if (running) return isOpen ? running : undefined;
+      if (running) return running.state.kind === "preparing" ? undefined : running;
       const claim = await claims.look(key);
       const { openTransaction } = claim;
       return openTransaction && followOpen(key, asker, claim, openTransaction);
@@ -286,37 +314,38 @@ export function createFlights(needs: {
       const [mint] = transaction.sweptMints ?? [];
       if (mint === undefined) return undefined;
       const { address } = coinAddressesOf(mint).sharingConfig;
-      const claim = { settle: () => undefined };
-      return followOpen(address, asker, claim, transaction);
+      return followOpen(address, asker, { settle: () => undefined }, transaction);
     },
 
     /** Joins the flight of an account's turn without coins that has signed nothing yet, if any. */
     join(request: Request): Flight | undefined {
-      const { flight } = queues.get(request.account.address) ?? {};
-      const turn = flight?.state().kind === "preparing" ? flight.turn : undefined;
-      if (!turn || !mayJoin(turn, [], "")) return undefined;
-      addTo(turn, { request });
+      const flight = queues.get(request.account.address)?.flight;
+      if (flight?.state.kind !== "preparing" || !isPlain(flight.turn)) return undefined;
+      addTo(flight.turn, { request });
       return flight;
     },
-
-    /** The flight of a unit in this process. */
-    flightOf: (key: string): Flight | undefined => queues.get(key)?.flight,
 
     /** Joins the unit's flight, or waits for the next turn. Rejects with the signal's reason. */
     async run(unit: Unit, read: ReadUnits, request: Request, signal: AbortSignal): Promise<Result> {
       const queue = queueOf(unit.key);
-      const { promise, resolve } = Promise.withResolvers<Result>();
       const waiter = { request, unit, read };
-      queue.waiters.set(waiter, resolve);
-      const turn = queue.flight && openTurnOf(queue.flight);
+      const result = Promise.withResolvers<Result>();
+      queue.waiters.set(waiter, result);
+      const { turn, state } = queue.flight ?? {};
+      const isUnsigned = state?.kind === "preparing" || state?.kind === "waiting";
       if (!queue.flight) takeTurn(queue, { isLater: false });
-      else if (turn && mayJoin(turn, [...coinsOf(unit).keys()], blockOf(waiter)))
-        addTo(turn, waiter);
+      else if (isUnsigned && isPlain(turn) && coinsOf(unit).size === 0) addTo(turn, waiter);
       try {
-        return await untilAborted(promise, signal);
+        return await untilAborted(result.promise, signal);
       } finally {
         queue.waiters.delete(waiter);
       }
+    },
+
+    /** The state of these units' flight in this process: of one that has signed, if any. */
+    stateOf(keys: readonly string[]): FlightState | undefined {
+      const states = keys.flatMap((key) => queues.get(key)?.flight?.state ?? []);
+      return states.find((state) => openSignature(state) !== undefined) ?? states[0];
     },
 
     /** Resolves when no transaction is in flight, and none is being prepared. */
@@ -324,35 +353,22 @@ export function createFlights(needs: {
       for (;;) {
         const ends = [...queues.values()].flatMap(({ flight }) => flight?.end ?? []);
         if (ends.length === 0) return;
-        await Promise.allSettled(ends);
+        await Promise.all(ends);
       }
     },
 
     openSignatures: () => [
       ...new Set(
         [...queues.values()].flatMap(({ flight }) =>
-          flight ? (openSignature(flight.state()) ?? []) : [],
+          flight ? (openSignature(flight.state) ?? []) : [],
         ),
       ),
     ],
   };
 }
 
-/** A flight that has just begun. */
-function openFlight() {
-  let state: FlightState = { kind: "preparing" };
-  return {
-    state: () => state,
-    setState(next: FlightState): void {
-      state = next;
-    },
-  };
-}
-
-/** Returns the turn of a flight that requests may still join, because nothing is signed. */
-function openTurnOf({ state, turn }: NonNullable<Queue["flight"]>): Turn | undefined {
-  return ["preparing", "following"].includes(state().kind) ? turn : undefined;
-}
+/** Whether a turn has none of the account's own coins: requests without coins may join. */
+const isPlain = (turn: Turn | undefined): turn is Turn => turn?.coins.size === 0;
 
 /** Whether another turn's transaction serves a waiting request. */
 function isServed({ request, read }: Waiter, end: End): boolean {

@@ -1,6 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
-import { createLruCache } from "../../store/lru-cache.ts";
 import { memoize } from "../../store/memoize.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
@@ -30,18 +29,16 @@ import type { Simulated, Simulations } from "../units/simulations.ts";
 import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
 import { failureKey, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
-import type { Payers } from "./fee-budget.ts";
 import type { AccountCost, FeePayer } from "./fee-payer.ts";
 import { POLL_MS } from "./send-and-confirm.ts";
+import { isWorthwhile, type Turn } from "./turns.ts";
 
 /** A unit that is ready for a transaction: its claim is held, and its fees are read. */
-export interface Member {
+export interface ReadyUnit {
   readonly unit: Unit;
   readonly claim: Claim;
   readonly fees: UncollectedFees;
-  readonly payers: Payers;
-  /** Whether so little is not worth a transaction. A caller who joins can change this. */
-  readonly isTooLittle: (moved: Lamports) => boolean;
+  readonly turn: Turn;
   /** Nothing is signed after this time. */
   readonly endsAt: MonotonicTime;
 }
@@ -52,34 +49,46 @@ export interface Signed extends AccountCost {
   readonly part: CollectPart;
   readonly signedAt: MonotonicTime;
   /**
-   * The most that the transaction can cost besides rent. 0 for all members but one, so that the fee
+   * The most that the transaction can cost besides rent. 0 for all units but one, so that the fee
    * counts once.
    */
   readonly fee: Lamports;
 }
 
+/** What became of an attempt to sign. Only `signed` is sent. */
 export type Prepared =
   | { readonly kind: "signed"; readonly signed: Signed }
-  /** Nothing is sent: too little would move, or with `error`, all simulations failed. */
+  /** Too little would move, or with `error`, all simulations failed. */
   | {
       readonly kind: "nothing";
       readonly error?: CollectError | undefined;
       /** The coins whose simulation failed. */
       readonly failedMints: readonly string[];
     }
-  /** Nothing is sent: the claim is lost. */
-  | { readonly kind: "again" };
+  /** The fee budget refuses all that may pay. */
+  | { readonly kind: "refused"; readonly error: CollectError }
+  /** Another replica has the claim. */
+  | { readonly kind: "claim-lost" };
+
+/** An account that shares a transaction, if it fits in. */
+interface Sharer {
+  readonly ready: ReadyUnit;
+  readonly part: PlannedPart;
+  readonly result: PromiseWithResolvers<Prepared | Alone>;
+}
+
+/** The account goes on without the others, after so many simulations together. */
+interface Alone {
+  readonly kind: "alone";
+  readonly simulations: number;
+}
 
 /** After this many, nothing is signed. The last one has no coins. */
 const MAX_SIMULATIONS = 3;
-/** This many accounts fit into a transaction if none of them needs the AMM's transfer. */
-const MAX_MEMBERS = 21;
 /** How long an account waits for others while transactions are in flight. */
 const GATHER_MS = 100;
 /** How much longer, while others may soon be ready. */
 const EXPECT_MS = 200;
-/** Of accounts whose common transaction failed. */
-const MAX_ALONE = 10_000;
 /** How long signed transactions share a blockhash, as a multiple of the time between two polls. */
 const BLOCKHASH_MAX_AGE = 3;
 /**
@@ -92,8 +101,6 @@ const MAX_PRICE_RATIO = 4n;
  */
 const MAX_COUNTED_UNITS = 1_000;
 
-type Settle = (member: Member, result: Prepared | Error) => void;
-
 export type Transactions = ReturnType<typeof createTransactions>;
 
 /**
@@ -103,8 +110,7 @@ export type Transactions = ReturnType<typeof createTransactions>;
  * Accounts without coins that are ready at the same moment share a transaction. While others may
  * soon be ready, or are in flight, they gather for a moment; a lone one never waits. A transaction
  * is all or nothing, so no account may fail the others: one that fails the simulation, moves too
- * little or needs a far higher price gets its own transaction. So does each account of a common
- * transaction that failed on the chain, once.
+ * little or needs a far higher price gets its own transaction.
  */
 export function createTransactions(needs: {
   rpc: Rpc;
@@ -112,6 +118,7 @@ export function createTransactions(needs: {
   simulations: Simulations;
   feePayer: FeePayer;
   failures: Pick<Failures, "simulationFailed">;
+  minCollectLamports: Lamports;
   maxPriorityFeeLamports: Lamports;
   /** Runs a preparation, whose calls to the chain belong to the blocks that pay. */
   ownCalls: ChainCallPlan["own"];
@@ -120,55 +127,119 @@ export function createTransactions(needs: {
   log: Logger;
 }) {
   const { rpc, composer, feePayer, failures, log } = needs;
-  const { maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
+  const { minCollectLamports, maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
   const { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
-  /** The addresses of accounts whose next transaction is their own. */
-  const alone = createLruCache<string, true>(MAX_ALONE);
   /** How many accounts may soon be ready to share a transaction. */
   let coming = 0;
-  /** The accounts that are ready, and what to do with their results. */
-  let ready = new Map<Member, PromiseWithResolvers<Prepared>>();
+  let sharers: Sharer[] = [];
 
-  /** Prepares the transactions of all accounts that are ready. */
   function depart(): void {
-    const departing = ready;
-    ready = new Map();
-    void prepare([...departing.keys()], (member, result) => {
-      const waiter = departing.get(member);
-      if (result instanceof Error) waiter?.reject(result);
-      else waiter?.resolve(result);
-    });
+    const departing = sharers;
+    sharers = [];
+    void share(departing);
   }
 
   /** Departs if no other account may join. */
   function departIfAll(): void {
-    if (ready.size >= MAX_MEMBERS || (coming === 0 && !feePayer.hasInFlight())) depart();
+    if (coming === 0 && !feePayer.hasInFlight()) depart();
   }
 
   /** Waits with other accounts for a transaction that they share. */
-  function gather(member: Member): Promise<Prepared> {
-    const result = Promise.withResolvers<Prepared>();
-    ready.set(member, result);
-    const gatheredMembers = ready;
+  function gather(ready: ReadyUnit): Sharer["result"]["promise"] {
+    const { account, vaults } = ready.unit;
+    const part = composer.choosePart(account, [], vaults)!;
+    const result = Promise.withResolvers<Prepared | Alone>();
+    // Count the instructions before the simulation.
+    if (!composer.fits([...sharers, { part }].map((each) => each.part))) depart();
+    sharers.push({ ready, part, result });
+    const group = sharers;
     const departLate = () => {
-      if (ready === gatheredMembers) depart();
+      if (sharers === group) depart();
     };
     setTimeout(() => {
       if (coming > 0) setTimeout(departLate, EXPECT_MS);
       else departLate();
     }, GATHER_MS);
-    departIfAll();
+    setImmediate(departIfAll);
     return result.promise;
   }
 
+  /** Runs what all belong to that may pay: some may have joined. */
+  function runFor<T>(units: readonly ReadyUnit[], run: () => Promise<T>): Promise<T> {
+    const parts = equalParts(units.flatMap(({ turn }) => [...turn.payers.keys()]));
+    return ownCalls({ use: "collects", parts }, run);
+  }
+
+  /** Signs for accounts together, and lets those go alone that would fail the others. */
+  async function share(all: readonly Sharer[]): Promise<void> {
+    let together = all;
+    let simulations = 0;
+    try {
+      while (together.length > 1 && simulations < MAX_SIMULATIONS) {
+        const group = together;
+        const results = await runFor(
+          group.map(({ ready }) => ready),
+          () => trySharing(group),
+        );
+        simulations++;
+        for (const [{ result }, preparation] of results)
+          result.resolve(preparation ?? { kind: "alone", simulations });
+        together = together.filter((sharer) => !results.has(sharer));
+      }
+      for (const { result } of together) result.resolve({ kind: "alone", simulations });
+    } catch (error) {
+      for (const { result } of together) result.reject(toError(error));
+    }
+  }
+
+  /**
+   * Returns the results of the accounts that leave the others: undefined for those that go alone.
+   * If the transaction is signed, all leave.
+   */
+  async function trySharing(
+    together: readonly Sharer[],
+  ): Promise<Map<Sharer, Prepared | undefined>> {
+    const goAlone = (some: readonly Sharer[]) => new Map(some.map((each) => [each, undefined]));
+    const units = together.map(({ ready }) => ready);
+    const parts = together.map(({ part }) => part);
+    const { rentMinimum } = units[0]!.fees.vaults;
+    const simulation = await simulateParts(parts, units);
+    if ("err" in simulation) {
+      const culprit = together.find(({ part }) => blamedIn(part, simulation.blamed).part);
+      return goAlone(culprit ? [culprit] : together);
+    }
+    const movedAmounts = parts.map((part) => movedBy(part, rentMinimum, simulation));
+    const small = together.filter(
+      ({ ready }, i) =>
+        isTooLittle(ready, movedAmounts[i]!) ||
+        simulation.leftInAmm.get(ready.unit.account.ammVault),
+    );
+    if (small.length > 0) return goAlone(small);
+    const terms = await getTerms(units, parts, simulation);
+    const late = together.filter(({ ready }) => isLate(ready));
+    if (late.length > 0) return goAlone(late);
+    if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
+      const prices = await Promise.all(
+        parts.map(async (part) => toAffordable(await readPriceOf([part]), terms.unitLimit)),
+      );
+      const lowest = prices.reduce((least, price) => (price < least ? price : least));
+      const expensive = together.filter((_, i) => prices[i]! > MAX_PRICE_RATIO * lowest);
+      if (expensive.length > 0) return goAlone(expensive);
+    }
+    const results = await sign(units, parts, movedAmounts, simulation, terms);
+    return new Map(together.flatMap((each, i) => (results[i] ? [[each, results[i]]] : [])));
+  }
+
   /** Simulates the parts on a state at least as new as the one that was read. */
-  const simulateParts = (parts: readonly PlannedPart[], members: readonly Member[]) =>
+  const simulateParts = (parts: readonly PlannedPart[], units: readonly ReadyUnit[]) =>
     simulate(parts, {
-      minSlot: Math.max(...members.map(({ fees }) => fees.slot)),
-      rent: members[0]!.fees.vaults.rent,
+      minSlot: Math.max(...units.map(({ fees }) => fees.slot)),
+      rent: units[0]!.fees.vaults.rent,
     });
 
+  const isTooLittle = ({ turn }: ReadyUnit, movedAmount: Lamports) =>
+    movedAmount < minCollectLamports || !isWorthwhile(turn, movedAmount);
   const readPriceOf = (parts: readonly CollectPart[]) => readPrice(rpc, parts.flatMap(writableOf));
   const toAffordable = (price: bigint, unitLimit: number) =>
     toAffordablePrice(price, unitLimit, maxPriorityFeeLamports);
@@ -182,16 +253,15 @@ export function createTransactions(needs: {
   }
 
   async function getTerms(
-    members: readonly Member[],
+    units: readonly ReadyUnit[],
     parts: readonly CollectPart[],
     { unitsConsumed }: Simulated,
     terms = readTerms(parts),
   ) {
     const limit = Math.min(unitLimitOf(parts, unitsConsumed), MAX_UNIT_LIMIT - MAX_COUNTED_UNITS);
-    const count = Math.max(...members.map(({ claim }) => claim.count));
+    const count = Math.max(...units.map(({ claim }) => claim.count));
     const unitLimit = limit + (count % MAX_COUNTED_UNITS);
     const [price, latest] = await terms;
-    members.forEach(assertInTime);
     return { unitLimit, price: toAffordable(price, unitLimit), latest };
   }
 
@@ -200,10 +270,9 @@ export function createTransactions(needs: {
    * coins. After a failed one, leaves out the coins or the AMM's transfer that it blames; if it
    * blames none, all coins. `first`: the number of the first simulation.
    */
-  async function prepareAlone(member: Member, first = 1): Promise<Prepared> {
-    const { unit } = member;
+  async function prepareAlone(ready: ReadyUnit, first: number): Promise<Prepared> {
+    const { unit } = ready;
     const { account } = unit;
-    const { rentMinimum } = unit.vaults;
     const failedMints: string[] = [];
     let { sweeps, vaults } = unit;
     let error: CollectError | undefined;
@@ -212,10 +281,10 @@ export function createTransactions(needs: {
       if (count === MAX_SIMULATIONS && first < count && unit.kind === "own") sweeps = [];
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
-      assertInTime(member);
+      assertInTime(ready);
       // Other coins have other prices, and what a simulation leaves out must not decide the price.
       if (part.sweeps.length === 0) earlyTerms ??= readTerms([part]);
-      const simulation = await simulateParts([part], [member]);
+      const simulation = await simulateParts([part], [ready]);
       if ("err" in simulation) {
         ({ error } = simulation);
         const blame = blamedIn(part, simulation.blamed);
@@ -246,21 +315,17 @@ export function createTransactions(needs: {
         [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
         continue;
       }
-      const movedAmount = movedBy(part, rentMinimum, simulation);
+      const movedAmount = movedBy(part, vaults.rentMinimum, simulation);
       for (const distribution of distributionsOf(part.sweeps))
         await recordMinimum(distribution, simulation).catch(() => undefined);
-      if (member.isTooLittle(movedAmount)) return { kind: "nothing", failedMints };
-      const terms = await getTerms([member], [part], simulation, earlyTerms);
+      if (isTooLittle(ready, movedAmount)) return { kind: "nothing", failedMints };
+      const terms = await getTerms([ready], [part], simulation, earlyTerms);
+      assertInTime(ready);
       const cost = BASE_FEE_LAMPORTS + priorityFee(terms.price, terms.unitLimit);
       if (unit.kind === "distribution" && movedAmount < cost + rentOf(part.sweeps))
         return { kind: "nothing", failedMints };
       logLeftOut(unit, part, error);
-      const [result] = await sign(
-        [{ member, part, moved: movedAmount }],
-        simulation,
-        terms,
-        rentMinimum,
-      );
+      const [result] = await sign([ready], [part], [movedAmount], simulation, terms);
       return result!;
     }
     logLeftOut(unit, undefined, error);
@@ -268,168 +333,60 @@ export function createTransactions(needs: {
   }
 
   /**
-   * Prepares a transaction for several accounts without coins, or for one unit alone. Calls
-   * `settle` for each member as soon as its result is known. Never rejects. `attempt`: which one
-   * for the members that are still together.
-   */
-  async function prepare(members: readonly Member[], settle: Settle, attempt = 1): Promise<void> {
-    const parts = equalParts(members.flatMap(({ payers }) => [...payers.keys()]));
-    try {
-      await ownCalls({ use: "collects", parts }, () => tryPrepare(members, settle, attempt));
-    } catch (error) {
-      for (const member of members) settle(member, toError(error));
-    }
-  }
-
-  async function prepareEach(
-    some: readonly (readonly Member[])[],
-    settle: Settle,
-    attempt?: number,
-  ): Promise<void> {
-    await Promise.all(some.map((members) => prepare(members, settle, attempt)));
-  }
-
-  async function tryPrepare(all: readonly Member[], settle: Settle, attempt: number) {
-    const late = all.filter(isLate);
-    for (const member of late) settle(member, new CollectError({ kind: "timed-out" }));
-    const members = all.filter((member) => !late.includes(member));
-    const [first, ...others] = members;
-    if (!first) return;
-    if (others.length === 0) {
-      settle(first, await prepareAlone(first, Math.min(attempt, MAX_SIMULATIONS)));
-      return;
-    }
-    if (attempt > MAX_SIMULATIONS) {
-      await prepareEach(
-        members.map((member) => [member]),
-        settle,
-        MAX_SIMULATIONS,
-      );
-      return;
-    }
-    const plans = members.map((member) => ({
-      member,
-      part: composer.choosePart(member.unit.account, [], member.unit.vaults)!,
-    }));
-    const parts = plans.map(({ part }) => part);
-    let fitting = members.length;
-    // Count the instructions before the simulation.
-    while (fitting > 1 && !composer.fits(parts.slice(0, fitting))) fitting--;
-    if (fitting < members.length) {
-      await prepareEach([members.slice(0, fitting), members.slice(fitting)], settle, attempt);
-      return;
-    }
-
-    /** Prepares each of `some` members alone, and the other members together again. */
-    async function separate(some: readonly { readonly member: Member }[]): Promise<void> {
-      const lone = some.map(({ member }) => member);
-      const rest = members.filter((member) => !lone.includes(member));
-      await prepareEach([...lone.map((member) => [member]), rest], settle, attempt + 1);
-    }
-
-    const { rentMinimum } = first.fees.vaults;
-    const simulation = await simulateParts(parts, members);
-    if ("err" in simulation) {
-      const culprit = plans.find(({ part }) => blamedIn(part, simulation.blamed).part);
-      return separate(culprit ? [culprit] : plans);
-    }
-    const entries = plans.map(({ member, part }) => ({
-      member,
-      part,
-      moved: movedBy(part, rentMinimum, simulation),
-    }));
-    const small = entries.filter(
-      ({ member, moved: amount }) =>
-        member.isTooLittle(amount) || simulation.leftInAmm.get(member.unit.account.ammVault),
-    );
-    if (small.length > 0) return separate(small);
-    const terms = await getTerms(members, parts, simulation);
-    if (terms.price > MAX_PRICE_RATIO * PRIORITY_FEE_FLOOR_MICROLAMPORTS) {
-      const offers = await Promise.all(
-        plans.map(async ({ member, part }) => ({
-          member,
-          price: toAffordable(await readPriceOf([part]), terms.unitLimit),
-        })),
-      );
-      const lowest = offers.reduce((least, each) => (each.price < least.price ? each : least));
-      const expensive = offers.filter(({ price }) => price > MAX_PRICE_RATIO * lowest.price);
-      if (expensive.length > 0) return separate(expensive);
-    }
-    const results = await sign(entries, simulation, terms, rentMinimum).catch((error: unknown) => {
-      // `errors` has an entry for each account: undefined if the budget allows the account.
-      if (error instanceof AggregateError) return error.errors as (Error | undefined)[];
-      throw error;
-    });
-    const rest = members.filter((_, i) => !results[i]);
-    for (const [i, member] of members.entries()) if (results[i]) settle(member, results[i]);
-    await prepare(rest, settle, attempt + 1);
-  }
-
-  /**
-   * Signs one transaction for all members, and stores it in their claims. It is sent if one claim
-   * is not lost. All members then wait for it, also those whose claims are lost: it moves their
-   * fees too, and the new holder does not know it. Throws the errors of `feePayer.sign`.
+   * Signs one transaction for all units, and stores it in their claims. It is sent if one claim is
+   * not lost. All then wait for it, also those whose claims are lost: it moves their fees too, and
+   * the new holder does not know it. If the budget refuses some, nothing is signed: only these have
+   * a result. Throws the errors of `feePayer.sign`.
    */
   async function sign(
-    entries: readonly { member: Member; part: CollectPart; moved: Lamports }[],
+    units: readonly ReadyUnit[],
+    parts: readonly CollectPart[],
+    movedAmounts: readonly Lamports[],
     simulation: Simulated,
     { latest, ...budget }: MessageBudget & { latest: Latest },
-    rentMinimum: Lamports,
-  ): Promise<Prepared[]> {
-    const parts = entries.map(({ part }) => part);
+  ): Promise<(Prepared | undefined)[]> {
+    const { rentMinimum } = units[0]!.fees.vaults;
     // The simulation charged no priority fee: the fee depends on the compute units that the
     // simulation measured.
-    const toSpend = (leftLamports: Lamports) =>
-      leftLamports - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
-    const spendable = toSpend(simulation.left);
+    const spendable = simulation.left - priorityFee(budget.price, budget.unitLimit) - rentMinimum;
     const terms = { ...budget, guard: feePayer.guardOf(spendable) };
-    const sweeps = parts.flatMap((part) =>
-      part.sweeps.map(({ coin, stage }) => ({
-        address: part.account.address,
-        mint: coin.mint,
-        stage,
-      })),
+    const sweeps = parts.flatMap(({ account: { address }, sweeps: some }) =>
+      some.map(({ coin: { mint }, stage }) => ({ address, mint, stage })),
     );
     const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
     const isDearer = sweeps.length > 0 && simulation.rent > expectedRent;
-    const { base64, signature, fee, costs } = await feePayer.sign(
-      composer.compose(parts, terms, latest.blockhash),
-      {
-        spendable,
-        rent: isDearer ? simulation.rent : expectedRent,
-        sweeps,
-        accounts: entries.map(({ member, moved }) => ({ moved, payers: member.payers })),
-      },
-    );
+    const signature = await feePayer.sign(composer.compose(parts, terms, latest.blockhash), {
+      spendable,
+      rent: isDearer ? simulation.rent : expectedRent,
+      sweeps,
+      accounts: units.map(({ turn: { payers } }, i) => ({ moved: movedAmounts[i]!, payers })),
+    });
+    if (signature.kind === "refused")
+      return signature.errors.map((error) => error && { kind: "refused", error });
     const signedAt = monotonicNow();
     const transaction: StoredTransaction = {
-      ...{ base64, signature, lastValidBlockHeight: latest.lastValidBlockHeight },
-      isShared: entries.length > 1,
+      ...{ base64: signature.base64, signature: signature.signature },
+      lastValidBlockHeight: latest.lastValidBlockHeight,
+      isShared: units.length > 1,
       sweptMints: sweeps.length > 0 ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
     };
-    const areStored = await Promise.all(
-      entries.map(({ member }) => member.claim.store(transaction)),
-    );
+    const areStored = await Promise.all(units.map(({ claim }) => claim.store(transaction)));
     const firstStored = areStored.indexOf(true);
-    return entries.map(({ part }, i): Prepared => {
-      const cost = costs[i]!;
+    return parts.map((part, i): Prepared => {
+      const cost = signature.costs[i]!;
       if (firstStored < 0) {
-        cost.close({ refund: true });
-        return { kind: "again" };
+        cost.close(cost.cost);
+        return { kind: "claim-lost" };
       }
-      const signedPart = {
-        ...{ ...cost, transaction, part, signedAt },
-        fee: i === firstStored ? fee : toLamports(0),
-      };
-      return { kind: "signed", signed: signedPart };
+      const fee = i === firstStored ? signature.fee : toLamports(0);
+      return { kind: "signed", signed: { ...cost, transaction, part, signedAt, fee } };
     });
   }
 
   function logLeftOut(unit: Unit, part: CollectPart | undefined, err: Error | undefined): void {
     if (!err) return;
-    const collectedMints = part?.sweeps.map(({ coin }) => coin.mint);
     const mints = new Set(unit.sweeps.map(({ coin }) => coin.mint));
-    for (const mint of collectedMints ?? []) mints.delete(mint);
+    for (const { coin } of part?.sweeps ?? []) mints.delete(coin.mint);
     log.warn(
       { address: unit.account.address, mints: [...mints], err },
       "a collect leaves out coins or the AMM's fees, because they fail its simulation or cost too much: if every collect does, the launch platform has changed, so install a new version",
@@ -441,27 +398,26 @@ export function createTransactions(needs: {
      * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
      * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
      */
-    async prepare(member: Member): Promise<Prepared> {
-      const { unit } = member;
-      const isAlone = alone.delete(unit.key) || unit.sweeps.length > 0;
-      return isAlone ? prepareAlone(member) : gather(member);
+    async prepare(ready: ReadyUnit, { mayShare }: { mayShare: boolean }): Promise<Prepared> {
+      const shared: Prepared | Alone = mayShare
+        ? await gather(ready)
+        : { kind: "alone", simulations: 0 };
+      if (shared.kind !== "alone") return shared;
+      const first = Math.min(shared.simulations + 1, MAX_SIMULATIONS);
+      return runFor([ready], () => prepareAlone(ready, first));
     },
 
     /** Runs a step after which an account without coins may be ready to share a transaction. */
-    expecting<T>(hasCoins: boolean, step: (arrive: () => void) => Promise<T>): Promise<T> {
-      if (hasCoins) return step(() => undefined);
-      const one = { isComing: true };
-      const arrive = () => {
-        if (one.isComing) coming--;
-        one.isComing = false;
-        setImmediate(departIfAll);
-      };
+    expect<T>(step: Promise<T>): Promise<T> {
       coming++;
-      return step(arrive).finally(arrive);
+      return step.finally(() =>
+        // After what follows the step at once.
+        setImmediate(() => {
+          coming--;
+          departIfAll();
+        }),
+      );
     },
-
-    /** Gives an account's next transaction to it alone, because a common one failed. */
-    setAlone: (address: string): void => void alone.set(address, true),
   };
 }
 
@@ -473,8 +429,8 @@ function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   );
 }
 
-const isLate = ({ endsAt }: Member): boolean => monotonicNow() > endsAt;
+const isLate = ({ endsAt }: ReadyUnit): boolean => monotonicNow() > endsAt;
 
-function assertInTime(member: Member): void {
-  if (isLate(member)) throw new CollectError({ kind: "timed-out" });
+function assertInTime(ready: ReadyUnit): void {
+  if (isLate(ready)) throw new CollectError({ kind: "timed-out" });
 }

@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinInFlight } from "../../store/memoize.ts";
 import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
-import { untilAborted } from "../../upstream/deadline.ts";
 import type {
   Landed,
   OutcomeWaits,
@@ -46,29 +45,32 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
   const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS } = needs;
   const finalityTime = createFinalityTime(needs);
-  /** The transactions that were not final at the first look, by signature. */
-  const open = new Map<string, OpenTransaction>();
-  let isPolling = false;
+  /** When each transaction was sent that was not final at its first look, by signature. */
+  const open = new Map<string, MonotonicTime>();
+  let polling: Promise<ReadonlySet<string>> | undefined;
   const confirming = new Map<string, Promise<TransactionOutcome>>();
 
-  /** Reads the statuses of all open transactions together, at growing steps. */
-  async function poll(): Promise<void> {
-    if (isPolling) return;
-    isPolling = true;
-    while (open.size > 0) {
-      const youngestMs = Math.min(...[...open.values()].map(({ sentAt }) => msSince(sentAt)));
-      await sleep(Math.min(Math.max(pollMs, youngestMs * POLL_GROWTH), resendMs));
-      const signatures = [...open.keys()];
-      for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
-        const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
-        const reports = await orUndefined(rpc.getStatuses(some));
-        some.forEach((signature, j) => {
-          if (reports?.[j]?.kind === "landed") open.get(signature)?.land();
-        });
-      }
+  /** Reads the statuses of all open transactions together; returns those that have landed. */
+  async function readStatuses(): Promise<ReadonlySet<string>> {
+    const youngestMs = Math.min(...[...open.values()].map(msSince));
+    await sleep(Math.min(Math.max(pollMs, youngestMs * POLL_GROWTH), resendMs));
+    const signatures = [...open.keys()];
+    const landings = new Set<string>();
+    for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
+      const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
+      const reports = await orUndefined(rpc.getStatuses(some));
+      some.forEach((signature, j) => {
+        if (reports?.[j]?.kind === "landed") landings.add(signature);
+      });
     }
-    isPolling = false;
+    return landings;
   }
+
+  /** Waits for the next statuses, which all open transactions share. */
+  const poll = () =>
+    (polling ??= readStatuses().finally(() => {
+      polling = undefined;
+    }));
 
   async function sendAndConfirm(
     transaction: StoredTransaction,
@@ -77,68 +79,44 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     const { base64, signature } = transaction;
     const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
     const sentAt = monotonicNow();
-    /** Aborts with the outcome. */
-    const over = new AbortController();
-    const untilOver = <T>(promise: Promise<T>) => untilAborted(promise, over.signal);
-    const landing = Promise.withResolvers<undefined>();
-    /** Throws once there is an outcome: nothing is asked or sent any more. */
-    const take = (outcome: TransactionOutcome | undefined) => {
-      if (outcome && !over.signal.aborted) over.abort(outcome);
-      over.signal.throwIfAborted();
-    };
+    let hasEnded = false;
+    const isOver = () => hasEnded;
 
-    /** Looks when it should be final, and again while endpoints differ on whether it landed. */
-    async function watch(): Promise<void> {
-      await untilOver(sleep(finalityTime.ms()));
-      take(await untilOver(look()));
-      const isTooEarly = !hasLanding();
-      if (!maybeSent) finalityTime.learn({ isTooEarly });
-      if (isTooEarly) {
-        open.set(signature, {
-          sentAt,
-          land: () => {
-            landing.resolve(undefined);
-          },
-        });
-        void poll();
-        await untilOver(landing.promise);
-        open.delete(signature);
+    /** Looks when it should be final, and again once an endpoint says that it has landed. */
+    async function watch(): Promise<TransactionOutcome | undefined> {
+      if (!maybeSent) await sleep(finalityTime.ms());
+      let outcome = await look();
+      if (!maybeSent) finalityTime.learn({ isTooEarly: !hasLanding() });
+      while (!outcome && !isOver()) {
+        open.set(signature, sentAt);
+        const hasLanded = hasLanding() || (await poll()).has(signature);
+        if (hasLanded) outcome = await look();
+        if (hasLanded && !outcome) await sleep(pollMs);
       }
-      for (;;) {
-        take(await untilOver(look()));
-        await untilOver(sleep(pollMs));
-      }
+      open.delete(signature);
+      return outcome;
     }
 
-    async function send(): Promise<void> {
-      for (let shouldSend = !maybeSent; ; shouldSend = true) {
+    async function resend(): Promise<TransactionOutcome | undefined> {
+      let outcome: TransactionOutcome | undefined;
+      for (let shouldSend = !maybeSent; !outcome && !isOver(); shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
-        await untilOver(sleep(resendMs));
-        take(await untilOver(lookForExpiry()));
-        if (hasLanding()) landing.resolve(undefined);
+        await sleep(resendMs);
+        if (!isOver()) outcome = await lookForExpiry();
       }
+      return outcome;
     }
 
-    await Promise.allSettled([watch(), send()]);
-    open.delete(signature);
-    return over.signal.reason as TransactionOutcome;
+    // Each ends with an outcome while the other one has none.
+    const outcome = await Promise.race([watch(), resend()]);
+    hasEnded = true;
+    return outcome!;
   }
 
   return {
     /**
-     * Returns undefined unless the endpoints now report the transaction as landed. Throws {@link
-     * RpcError}.
-     */
-    async findLanded(transaction: StoredTransaction): Promise<Landed | undefined> {
-      const [report] = await rpc.getStatuses([transaction.signature], { isSearch: true });
-      if (report?.kind !== "landed") return undefined;
-      const outcome = await rpc.trackOutcome(toTracked(transaction)).look();
-      return outcome?.kind === "landed" ? outcome : undefined;
-    },
-
-    /**
-     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, first
-     * waits two seconds for the transaction to land. Concurrent calls for the same transaction
+     * Resends a transaction until it has an outcome, without a time limit. With `maybeSent`, looks
+     * at once, and waits two seconds before it sends. Concurrent calls for the same transaction
      * share one confirmation. Never rejects.
      */
     confirm: (
@@ -170,12 +148,6 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       }
     },
   };
-}
-
-interface OpenTransaction {
-  readonly sentAt: MonotonicTime;
-  /** Call once it is final. */
-  readonly land: () => void;
 }
 
 function toTracked({ base64, ...rest }: StoredTransaction): TrackedTransaction {

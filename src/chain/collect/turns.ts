@@ -101,21 +101,15 @@ export function nextTurn(
   return leader && { members: new Set(members), payers, coins, isLater, leader };
 }
 
-/**
- * Whether a block's request that names these coins of the account may join a turn: if neither has
- * any, or if the turn is the block's and has all of them.
- */
-export function mayJoin(turn: Turn, mints: readonly string[], block: string): boolean {
-  if (turn.coins.size === 0) return mints.length === 0;
-  const isOfBlock = [...turn.members].some((member) => blockOf(member) === block);
-  return isOfBlock && mints.length > 0 && mints.every((mint) => turn.coins.has(mint));
-}
-
 export function addTo({ members, payers }: Turn, member: Member): void {
   const { addressBlock } = member.request.caller;
   members.add(member);
   if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
 }
+
+/** Whether a transaction that moves so much is worth it for any member: one may have joined. */
+export const isWorthwhile = ({ members }: Turn, movedAmount: Lamports): boolean =>
+  [...members].some(({ request }) => movedAmount >= request.minimum);
 
 /** Returns the accounts that asked for a transaction, each once. */
 export function accountsOf(turn: Turn | undefined, account: AccountAddresses): AccountAddresses[] {

@@ -65,17 +65,6 @@ export const COLLECT_FAILURES = {
     text: () => "another replica held the lock of the account, or of a coin, for too long",
     hint: "another replica did not sign in time: check that all replicas run and that their chain endpoints answer",
   }),
-  /**
-   * Another collect of this process prepares to distribute a shared coin's fees, and did not sign
-   * in time.
-   */
-  "distribution-in-flight": failure({
-    moved: "no",
-    retryAfterSeconds: AT_ONCE,
-    answer: say(
-      "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
-    ),
-  }),
   /** The transaction that another replica stored is unreadable; the lock is released. */
   "stored-transaction-unreadable": failure({
     moved: "unknown",

@@ -3,7 +3,6 @@ import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
 import type { UncollectableReason } from "../launchpad/coin-fees.ts";
 import type { Balances, CollectedWallet, UncollectedFees } from "../balances/balances.ts";
 import {
-  chooseSweeps,
   collectableWith,
   distributionsOf,
   type Distribution,
@@ -12,7 +11,6 @@ import {
   withoutPools,
   type Sweep,
   type Vaults,
-  type WaitingFees,
 } from "../launchpad/choose-sweeps.ts";
 import { blockKey, type Failures } from "../balances/failures.ts";
 import { CollectError } from "../errors/collect-error.ts";
@@ -158,10 +156,14 @@ export function createReadUnits(needs: {
     const { vaults, sweeps, coins } = fees;
     const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
+    function reasonOfFailure(...keys: string[]): LeftReason | undefined {
+      const kind = errorOf("backing-off", ...keys)?.failure.kind;
+      return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
+    }
+
     /** Returns undefined if somebody else has collected the unit. */
     function reasonOfUnit(key: string): LeftReason | undefined {
-      // A transaction has none of its unit's coins only if these fail together.
-      if (key === transaction?.key) return transaction.moved.length > 0 ? "NO_ROOM" : "FAILED";
+      if (key === transaction?.key) return "NO_ROOM";
       const reason = reasons.get(key);
       if (reason !== undefined) return reason ?? undefined;
       const unit = units.find((each) => each.key === key);
@@ -174,22 +176,20 @@ export function createReadUnits(needs: {
       const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
         mint === coin.mint && place === stage;
       if (transaction?.moved.some(isMoved)) return undefined;
-      const error = errorOf("coins-backing-off", failureKey(sweep), ofBlock);
-      if (error?.failure.kind === "coins-backing-off") return "BACKING_OFF";
+      const failure = reasonOfFailure(failureKey(sweep), ofBlock);
+      if (failure === "BACKING_OFF") return failure;
       if (sweep.stage === "SHARED") {
         const reason = failures.reasonOf(coin.mint, sweep.distributable);
         if (reason) return reason;
       }
-      if (error || (stage === "POOL" && hasAmmFailed)) return "FAILED";
+      if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
       return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
     }
 
     function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
       const inVaults = collectableWith([], vaults);
       const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-      const error = errorOf("backing-off", account.address);
-      const ofFailure = error?.failure.kind === "backing-off" ? "BACKING_OFF" : "FAILED";
-      const reason = error ? ofFailure : reasonOfUnit(account.address);
+      const reason = reasonOfFailure(account.address) ?? reasonOfUnit(account.address);
       if (reason && transaction?.key !== account.address)
         yield { mint: undefined, amount: inOthers, reason };
       if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
@@ -231,38 +231,6 @@ export const failureKey = ({ coin, stage }: Sweep): string =>
 
 /** A coin whose fees a transaction moves; without `stage`, from all places. */
 export type MovedCoin = Pick<Partial<Sweep>, "stage"> & { readonly mint: string };
-
-interface RemainingNeeds {
-  /** The most rent that one collect may pay. */
-  readonly maxRentLamports: Lamports;
-  readonly failures: Pick<Failures, "leftMs">;
-}
-
-/**
- * Returns what waits in `units` after a transaction for the unit `key`, and what another collect
- * moves: coins that had no room, the other units, and the vaults if they are one of these. Leaves
- * out coins that have failed.
- */
-export function remainingIn(
-  units: readonly Unit[],
-  { key, moved }: { key: string; moved: readonly MovedCoin[] },
-  { maxRentLamports, failures }: RemainingNeeds,
-): WaitingFees[] {
-  return units.flatMap(({ kind, key: other, vaults, sweeps }): WaitingFees[] => {
-    if (kind === "distribution" && other === key) return [];
-    const chosenSweeps = chooseSweeps(sweeps, vaults, maxRentLamports);
-    const otherSweeps = chosenSweeps.filter(
-      (sweep) =>
-        failures.leftMs(failureKey(sweep)) === 0 &&
-        !moved.some(
-          ({ mint, stage = sweep.stage }) => mint === sweep.coin.mint && stage === sweep.stage,
-        ),
-    );
-    const ofCoins = otherSweeps.map(({ coin, amount }) => ({ mint: coin.mint, amount }));
-    const ofVaults = other === key ? toLamports(0) : collectableWith([], vaults);
-    return ofVaults > 0n ? [{ mint: undefined, amount: ofVaults }, ...ofCoins] : ofCoins;
-  });
-}
 
 /** Whether a transaction has a coin that a request names, or the request names none. */
 export function hasNamedCoin(

@@ -1,5 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
 import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
+import { createClaims } from "../../../src/chain/collect/claims.ts";
+import { takeClaim } from "../../support/take-claim.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
@@ -512,6 +514,24 @@ describe("a caller who times out", () => {
 
 let server: RedisServer;
 let redis: Redis;
+
+describeWithRedis("a collect whose claim another replica holds", () => {
+  eachWithRedis((_, newRedis) => {
+    redis = newRedis;
+  });
+
+  it("waits until its deadline, and signs nothing", async () => {
+    const env = { COLLECT_TIMEOUT_MS: "1000" };
+    const waiting = createSandboxCollector(sandbox, { redis, env });
+    const claims = createClaims({ feePayer: waiting.feePayer, redis });
+    const claim = await takeClaim(claims, sandbox.account("creator").address);
+    expect(await waiting.collect("creator")).toEqual({ kind: "still-running" });
+    await waiting.settled();
+    expect(sandbox.landedCollects()).toEqual([]);
+    claim.settle();
+    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
+  });
+});
 
 describeWithRedis("a collect whose lease expires before its transaction is sent", () => {
   eachWithRedis((newServer, newRedis) => {

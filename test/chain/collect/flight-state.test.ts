@@ -5,12 +5,8 @@ describe("the error of a caller who times out", () => {
   const signature = "sig";
   it.each<[FlightState | undefined, object]>([
     [undefined, { kind: "not-started" }],
-    [{ kind: "over" }, { kind: "still-running", signature: undefined }],
     [{ kind: "preparing" }, { kind: "still-running", signature: undefined }],
-    [
-      { kind: "following", signature: undefined },
-      { kind: "still-running", signature: undefined },
-    ],
+    [{ kind: "waiting" }, { kind: "still-running", signature: undefined }],
     [
       { kind: "following", signature },
       { kind: "still-running", signature },

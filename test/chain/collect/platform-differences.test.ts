@@ -154,16 +154,6 @@ describe("a collect that does something else", () => {
       "1000000000 lamports were taken, and 999999993 paid out",
     ],
     [
-      "leaves fees in the AMM vault",
-      collect,
-      {
-        [account.creatorVault]: [R + SOL, R],
-        [account.ammVault]: [TOKEN + SOL, TOKEN + SOL],
-        [account.address]: [R, R + SOL],
-      },
-      `the AMM vault was left with ${TOKEN + SOL} lamports instead of ${TOKEN}`,
-    ],
-    [
       "makes the fee payer pay more rent",
       curveCollect,
       {
@@ -173,16 +163,6 @@ describe("a collect that does something else", () => {
         [feePayer]: [SOL, SOL - FEE - 9n],
       },
       "the fee payer paid 9 lamports of rent instead of 0",
-    ],
-    [
-      "divides by other shares",
-      distributionTo([alice, 5_000], [bob, 5_000]),
-      {
-        [sharingConfig.creatorVault]: [R + SOL, R],
-        [alice]: [R, R + SOL / 2n + 2n],
-        [bob]: [R, R + SOL / 2n - 2n],
-      },
-      "the parts of the shareholders are not their shares",
     ],
   ])("is a difference: it %s", (_, part, balances, difference) => {
     expect(differencesIn(part, balances)).toEqual([difference]);

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
-import { mayJoin, nextTurn, type Waiter } from "../../../src/chain/collect/turns.ts";
+import { nextTurn, type Waiter } from "../../../src/chain/collect/turns.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import {
   coinAddressesOf,
@@ -59,20 +59,5 @@ describe("the next turn", () => {
       wait("a", coins.slice(5, 15)),
     ];
     expect(turnOf(waiters)).toEqual([0, 2]);
-  });
-});
-
-describe("a request that comes later", () => {
-  const plain = nextTurn([wait("a")], new Map(), false)!;
-  const named = nextTurn([wait("a", [first, second])], new Map(), false)!;
-  it.each([
-    ["without coins joins a turn without", plain, [], "b", true],
-    ["with coins does not join a turn without", plain, [first.mint], "a", false],
-    ["without coins does not join a turn with coins", named, [], "a", false],
-    ["of the block joins its turn with its coins", named, [first.mint], "a", true],
-    ["of the block does not join for another coin", named, [coins[3]!.mint], "a", false],
-    ["of another block does not join", named, [first.mint], "b", false],
-  ] as const)("%s", (_, turn, mints, block, joins) => {
-    expect(mayJoin(turn, mints, block)).toBe(joins);
   });
 });

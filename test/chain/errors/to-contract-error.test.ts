@@ -40,13 +40,6 @@ const CASES: {
     {},
     { message: COLLECT_FAILED, hint: "another replica did not sign in time" },
   ],
-  "distribution-in-flight": [
-    {},
-    {
-      message:
-        "Another account's collect is distributing the coin's shared fees. Collect again to wait for it.",
-    },
-  ],
   "stored-transaction-unreadable": [{}, { message: COLLECT_FAILED, hint: "cannot be read" }],
   "simulation-failed": [
     { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: "Program p failed: no" },
@@ -142,7 +135,6 @@ const CASES: {
 const MOVED: Record<CollectFailure["kind"], ["yes" | "no" | "unknown", number | undefined]> = {
   "not-started": ["no", 1],
   "lease-not-acquired": ["no", 60],
-  "distribution-in-flight": ["no", 1],
   "stored-transaction-unreadable": ["unknown", 60],
   "simulation-failed": ["no", 60],
   "backing-off": ["no", 42],

@@ -9,7 +9,7 @@ import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { UNKNOWN_AFTER_MS, type TransactionOutcome } from "../rpc/outcome.ts";
 import type { LandedTransaction } from "../rpc/read-transaction.ts";
-import type { MonotonicTime } from "../../time/monotonic.ts";
+import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import type { Floors } from "../balances/floors.ts";
@@ -17,10 +17,9 @@ import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts"
 import type { MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
-import type { FlightState } from "./flight-state.ts";
 import { findDifferences } from "./platform-differences.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
-import type { Signed, Transactions } from "./prepare-and-sign.ts";
+import type { Signed } from "./prepare-and-sign.ts";
 import { accountsOf, type Turn } from "./turns.ts";
 
 /** What a landed transaction moved to an account. `at` is undefined if unknown. */
@@ -49,24 +48,24 @@ export type TransactionEnd =
       /** Whether another replica, or an earlier request, signed the transaction. */
       readonly isFollowed: boolean;
     }
-  /** The unit needs another transaction. */
-  | { readonly kind: "again" };
+  /** It failed on the chain, and any of its accounts may be the reason. */
+  | { readonly kind: "shared-failed" };
 
-/** A transaction whose outcome is known, and what its end depends on. */
-export interface Ended {
-  readonly flight: { setState(next: FlightState): void };
+/** A transaction in flight, and what its end depends on. */
+export interface SentTransaction {
   readonly key: string;
   readonly account: AccountAddresses;
   readonly claim: Pick<Claim, "settle">;
   readonly transaction: StoredTransaction;
-  readonly outcome: TransactionOutcome;
-  /** Whether the transaction had landed when it was found. */
-  readonly isOld?: boolean;
+  /** When it was sent, at the latest. */
+  readonly sentAt: MonotonicTime;
   /** If this replica signed the transaction. */
   readonly signed?: Signed | undefined;
   /** The block that named the coins. */
   readonly block?: string | undefined;
   readonly turn?: Turn | undefined;
+  /** The request's. */
+  readonly log?: Logger;
 }
 
 const DISPUTED =
@@ -86,13 +85,12 @@ export type SettleTransaction = ReturnType<typeof createSettleTransaction>;
  * |                                      | the block that named them names; a unit without coins |
  * | failed, with several accounts        | nothing: each account's next transaction is its own   |
  * | failed, as the fee payer is short    | nothing                                               |
- * | failed, before it was found          | nothing                                               |
+ * | failed, signed by another replica    | nothing: the signer tells                             |
  * | moved nothing, none wait             | nothing: somebody else collected first                |
  * | moved something                      | nothing, and earlier waits of its coins end           |
  */
 export function createSettleTransaction(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
-  transactions: Pick<Transactions, "setAlone">;
   claims: Pick<Claims, "keepCollect">;
   failures: Pick<Failures, "succeeded" | "failedOnChain" | "hold">;
   floors: Pick<Floors, "require">;
@@ -106,52 +104,73 @@ export function createSettleTransaction(needs: {
   collectTimeoutMs: number;
   log: Logger;
 }) {
-  const { balances, transactions, claims, failures, floors } = needs;
+  const { balances, claims, failures, floors, minCollectLamports } = needs;
   const { announceLanded, readLanded, feePayer, metrics, collectTimeoutMs } = needs;
-  const { minCollectLamports } = needs;
 
   /** Settles the claim of a transaction that has an outcome. */
-  async function settleTransaction(flightEnd: Ended, log = needs.log): Promise<TransactionEnd> {
-    const { flight, key, account, claim, transaction, outcome, isOld, signed, turn } = flightEnd;
+  async function settleTransaction(
+    inFlight: SentTransaction,
+    outcome: TransactionOutcome,
+  ): Promise<TransactionEnd> {
+    const { key, account, claim, transaction, sentAt, signed, turn, log = needs.log } = inFlight;
     const { signature, sweptMints: mints = [] } = transaction;
+    const { address } = account;
     const accounts = accountsOf(turn, account);
+    const fail = (failure: CollectFailure, failedMints = mints): TransactionEnd => ({
+      ...{ kind: "failed", error: new CollectError(failure), mints: failedMints },
+      isFollowed: !signed,
+    });
     /** An account whose transaction has an outcome need not follow it any more. */
-    const forget = ({ address }: AccountAddresses) => {
-      claims.keepCollect(address, signature, undefined);
+    const forget = (each: AccountAddresses) => {
+      claims.keepCollect(each.address, signature, undefined);
     };
+
     if (outcome.kind !== "landed") {
+      signed?.close(0n);
       const hosts = outcome.kind === "unknown" ? outcome.hosts : [];
-      const { hint } = COLLECT_FAILURES[outcome.kind];
       const isDisputed = hosts.length > 0;
       log.warn(
-        { signature, address: account.address, ...(isDisputed && { hosts }) },
-        isDisputed ? DISPUTED : hint,
+        { signature, address, ...(isDisputed && { hosts }) },
+        isDisputed ? DISPUTED : COLLECT_FAILURES[outcome.kind].hint,
       );
-      const isDistribution = key !== account.address;
       // It may still land until its blockhash has expired.
-      if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS);
-      else failures.hold(isDistribution ? [key] : mints);
+      if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS - msSince(sentAt));
+      else failures.hold(key === address ? mints : [key]);
       claim.settle();
       accounts.forEach(forget);
-      return toFailedEnd({ kind: outcome.kind, signature }, mints, flightEnd);
+      return fail({ kind: outcome.kind, signature });
     }
-    const { slot } = outcome;
+
+    const { slot, err } = outcome;
     const curves = mints.map((mint) => coinAddressesOf(mint).curve);
-    for (const changedAddress of [...accounts.map(({ address }) => address), ...curves]) {
+    for (const changedAddress of [...accounts.map((each) => each.address), ...curves]) {
       floors.require(changedAddress, slot);
       announceLanded(changedAddress, slot);
     }
-    if (outcome.err === null) flight.setState({ kind: "landed", signature });
-    const timeoutMs = isOld ? 0 : collectTimeoutMs;
     const landedTransaction =
-      outcome.transaction ?? (await readLanded(transaction, outcome, timeoutMs));
-    const { err } = outcome;
+      outcome.transaction ?? (await readLanded(transaction, outcome, collectTimeoutMs));
     if (signed) countCosts(signed, landedTransaction);
-    if (err !== null) accounts.forEach(forget);
-    if (err !== null) return failOnChain(flightEnd, err, slot, log);
+
+    if (err !== null) {
+      log.warn({ signature, address, error: err }, "a collect's transaction failed");
+      accounts.forEach(forget);
+      claim.settle({ slot });
+      if (isFeePayerShort(err)) {
+        const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
+        return fail({ kind: "fee-payer-short", detail, signature });
+      }
+      if (transaction.isShared) return { kind: "shared-failed" };
+      const culprits = culpritsOf(transaction, err);
+      const namedMints = culprits.length > 0 ? culprits : mints;
+      // Who follows another replica's transaction leaves this to the signer.
+      if (signed) failures.failedOnChain(keysAtFault(inFlight, namedMints));
+      const failedMints = namedMints.length > 0 ? namedMints : undefined;
+      return fail({ kind: "failed-on-chain", signature, err, mints: failedMints }, namedMints);
+    }
+
     if (signed && landedTransaction) countDifferences(signed, landedTransaction, log);
     const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
-      const collect = await readCollected(flightEnd, landedTransaction, each).catch(
+      const collect = await readCollected(inFlight, landedTransaction, each).catch(
         (error: unknown) => {
           forget(each);
           throw error;
@@ -171,24 +190,16 @@ export function createSettleTransaction(needs: {
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     claim.settle({ slot });
-    // A replica that follows another's transaction leaves this to the signer.
-    if (signed && isVain && isRefused(flightEnd, signed, landedTransaction)) {
-      failures.failedOnChain(keysAtFault(flightEnd, mints));
-      return toFailedEnd({ kind: "nothing-received", signature }, mints, flightEnd);
+    if (signed && isVain && isRefused(inFlight, signed, landedTransaction)) {
+      failures.failedOnChain(keysAtFault(inFlight, mints));
+      return fail({ kind: "nothing-received", signature });
     }
     if (!isVain) failures.succeeded([key, ...mints]);
     if (signed && !isVain) metrics.ended("collected");
-    const movedCoins = signed
+    const moved = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
       : mints.map((mint) => ({ mint }));
-    return {
-      kind: "landed",
-      key,
-      slot,
-      signedAt: signed?.signedAt,
-      moved: movedCoins,
-      collectedBy,
-    };
+    return { kind: "landed", key, slot, signedAt: signed?.signedAt, moved, collectedBy };
   }
 
   /**
@@ -197,7 +208,7 @@ export function createSettleTransaction(needs: {
    * first.
    */
   function isRefused(
-    { key, account, transaction }: Ended,
+    { key, account, transaction }: SentTransaction,
     signed: Signed,
     landedTransaction: LandedTransaction | undefined,
   ): boolean {
@@ -208,68 +219,27 @@ export function createSettleTransaction(needs: {
     return after !== undefined && after >= signed.part.vaults.rentMinimum + minCollectLamports;
   }
 
-  /** What is not tried again for a while. `mints`: of the coins at fault. */
-  function keysAtFault(
-    { key, account: { address }, transaction, block }: Ended,
-    mints: readonly string[],
-  ): string[] {
-    const hasCoins = transaction.sweptMints !== undefined;
-    const ofBlock = hasCoins && block !== undefined ? [blockKey(address, block)] : [];
-    return [...(hasCoins && key === address ? mints : [key]), ...ofBlock];
-  }
-
-  /** Settles the claim of a transaction that failed on the chain. */
-  function failOnChain(
-    flightEnd: Ended,
-    err: TransactionError,
-    slot: number,
-    log: Logger,
-  ): TransactionEnd {
-    const { key, account, claim, transaction, isOld, signed } = flightEnd;
-    const { address } = account;
-    const { signature, base64, isShared, sweptMints: mints = [] } = transaction;
-    log.warn({ signature, address, error: err }, "a collect's transaction failed");
-    const message = messageOf(base64);
-    const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
-    const culprits = mints.filter((mint) => {
-      const { curve, pool } = coinAddressesOf(mint);
-      return mints.length === 1 || blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
-    });
-    claim.settle({ slot });
-    if (isFeePayerShort(err)) {
-      const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
-      return toFailedEnd({ kind: "fee-payer-short", detail, signature }, mints, { signed });
-    }
-    if (isShared) {
-      // Any account may be the reason.
-      transactions.setAlone(key);
-      return { kind: "again" };
-    }
-    const namedMints = culprits.length > 0 ? culprits : mints;
-    if (!isOld) failures.failedOnChain(keysAtFault(flightEnd, namedMints));
-    const failedMints = namedMints.length > 0 ? namedMints : undefined;
-    const failure = { kind: "failed-on-chain", signature, err, mints: failedMints } as const;
-    return toFailedEnd(failure, namedMints, { signed });
-  }
-
   /**
    * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
    */
-  function countCosts(signedPart: Signed, landedTransaction: LandedTransaction | undefined): void {
+  function countCosts(
+    { fee, signedRent, transaction, close }: Signed,
+    landedTransaction: LandedTransaction | undefined,
+  ): void {
+    const { err, fee: paidFee = fee, balances: changes } = landedTransaction ?? {};
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
-    metrics.paid(
-      landedTransaction && landedTransaction.fee < signedPart.fee
-        ? landedTransaction.fee
-        : signedPart.fee,
-    );
-    if (!landedTransaction) return;
-    const { before, after } = landedTransaction.balances.get(feePayer) ?? {};
-    if (after !== undefined && landedTransaction.err === null) metrics.setBalance(after);
-    if (!signedPart.transaction.sweptMints || before === undefined || after === undefined) return;
-    const rent = saturatingSubtract(before, toLamports(after + landedTransaction.fee));
+    metrics.paid(paidFee < fee ? paidFee : fee);
+    const { before, after } = changes?.get(feePayer) ?? {};
+    if (after !== undefined && err === null) metrics.setBalance(after);
+    const hasSweeps = transaction.sweptMints !== undefined;
+    if (!hasSweeps || before === undefined || after === undefined) {
+      close(0n);
+      return;
+    }
+    const rent = saturatingSubtract(before, toLamports(after + paidFee));
     // A program may have taken more than it did in the simulation.
-    signedPart.correctRent(rent);
+    close(signedRent - rent);
     metrics.paid(rent);
   }
 
@@ -290,7 +260,7 @@ export function createSettleTransaction(needs: {
 
   /** Returns what a landed transaction moved to an account, if anything. */
   async function readCollected(
-    { transaction, signed, turn }: Ended,
+    { transaction, signed, turn }: SentTransaction,
     landedTransaction: LandedTransaction | undefined,
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
@@ -318,16 +288,28 @@ export function createSettleTransaction(needs: {
   return settleTransaction;
 }
 
-/** Who signed no transaction has followed another replica's. */
-const toFailedEnd = (
-  failure: CollectFailure,
+/** What is not tried again for a while. `mints`: of the coins at fault. */
+function keysAtFault(
+  { key, account: { address }, transaction, block }: SentTransaction,
   mints: readonly string[],
-  { signed }: Pick<Ended, "signed">,
-): TransactionEnd => ({
-  kind: "failed",
-  error: new CollectError(failure),
-  mints,
-  isFollowed: !signed,
-});
+): string[] {
+  const hasCoins = transaction.sweptMints !== undefined;
+  const ofBlock = hasCoins && block !== undefined ? [blockKey(address, block)] : [];
+  return [...(hasCoins && key === address ? mints : [key]), ...ofBlock];
+}
+
+/** The coins that a failed transaction blames; its only one in any case. */
+function culpritsOf(
+  { base64, sweptMints = [] }: StoredTransaction,
+  err: TransactionError,
+): readonly string[] {
+  if (sweptMints.length === 1) return sweptMints;
+  const message = messageOf(base64);
+  const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
+  return sweptMints.filter((mint) => {
+    const { curve, pool } = coinAddressesOf(mint);
+    return blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
+  });
+}
 
 const addressOf = ({ address }: AccountAddresses): string => address;
