@@ -444,6 +444,8 @@ export interface operations {
                      * @example 0.5
                      */
                     minimum?: string;
+                    /** @description The address that you expect the account to have, as a lookup returned it. If it has another one, the answer is `INVALID_SOCIAL_ID`, and nothing happens. */
+                    address?: string;
                 };
             };
         };

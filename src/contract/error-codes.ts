@@ -29,7 +29,8 @@ export const ERROR_CODES = {
   },
   INVALID_HANDLE: {
     status: 400,
-    message: "The handle must be 1-15 alphanumeric characters.",
+    message:
+      "The handle must be 1-15 alphanumeric characters, and underscores if the operator allows them.",
     retry: CHANGE_REQUEST,
     operations: ["lookup"],
   },

@@ -18,7 +18,7 @@ import { quote, type ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMinimum } from "../contract/minimum.ts";
 import { toMints } from "../contract/mint.ts";
-import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import { invalidSocialId, toSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { allCoins } from "./loaders.ts";
 import type { RequestScope } from "./request-scope.ts";
@@ -38,6 +38,8 @@ interface CollectEntry {
   readonly socialId: string;
   readonly mints?: Mints;
   readonly minimum?: string | null | undefined;
+  /** The address that the caller expects; absent or null: any. */
+  readonly address?: string | null | undefined;
 }
 
 export type CollectResult = CollectAnswer & {
@@ -107,10 +109,12 @@ export function createUseCases(needs: {
     });
 
   async function checkAndCollect(
-    { socialId, mints, minimum: least }: CollectEntry,
+    { socialId, mints, minimum: least, address }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
     const wallet = walletById(socialId);
+    if (typeof address === "string" && address !== wallet.addresses.address)
+      throw wrongAddress(wallet.socialId, address);
     const coins = namedCoins(mints);
     const minimum = toLamports(toMinimum(least ?? "0"));
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
@@ -189,10 +193,14 @@ export function createUseCases(needs: {
     /**
      * Collects for many entries at the same time. Entries of one account that one transaction
      * serves have its amounts once, so that a caller can add up all results. Each promise fails as
-     * `collectFees` does.
+     * `collectFees` does, with the entry's id in the error's extensions.
      */
     collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
-      const results = entries.map((entry) => collectFees(entry, scope));
+      const results = entries.map((entry) =>
+        collectFees(entry, scope).catch((error: unknown) => {
+          throw toCollectContractError(error).forItem({ socialId: entry.socialId });
+        }),
+      );
       const countedResults = Promise.allSettled(results).then(countOnce);
       return results.map(async (result, i) => (await countedResults)[i] ?? result);
     },
