@@ -206,29 +206,31 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Watches a wallet and the coins its fields name. Yields an event at once, then one each time
-     * an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY,
-     * INVALID_MINT or the error of `find`.
+     * Watches wallets and the coins that the fields name. Yields an event for each at once, then one
+     * each time an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED,
+     * SERVICE_BUSY, INVALID_MINT or the error of a `find`.
      */
-    async watchWallet(
-      find: () => Wallet | Promise<Wallet>,
+    async watchWallets(
+      finds: readonly (() => Wallet | Promise<Wallet>)[],
       mintsOfFields: readonly Mints[],
       scope: RequestScope,
     ): Promise<AsyncIterable<WalletEvent>> {
-      const stream = scope.openStream();
+      const stream = scope.openStream(finds.length);
       try {
         const coinLists = mintsOfFields.map(namedCoins);
         const coins = allCoins(coinLists);
-        const wallet = await find();
-        const account = wallet.addresses;
-        const readings = live.watch(
-          { account, coins },
-          { signal: stream.signal, addressBlock: scope.addressBlock },
-        );
+        const foundWallets = await Promise.all(finds.map(async (find) => find()));
+        const byAddress = new Map(foundWallets.map((each) => [each.addresses.address, each]));
+        const wallets = [...byAddress.values()].map(({ addresses: account }) => ({
+          account,
+          coins,
+        }));
+        const { signal } = stream;
+        const readings = live.watch(wallets, { signal, addressBlock: scope.addressBlock });
         return (async function* () {
-          for await (const balanceWith of readings)
+          for await (const { account, balanceWith } of readings)
             yield {
-              wallet,
+              wallet: byAddress.get(account.address)!,
               balances: coinLists.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
             };
         })();

@@ -76,6 +76,7 @@ describe("the schema", () => {
       "collectMany(collects: [CollectInput!]!): [CollectResult]!",
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
+      "walletsById(socialIds: [String!]!): Wallet!",
     ]);
   });
 });
