@@ -146,6 +146,11 @@ export function rowOf(code: ErrorCode): ErrorCodeRow {
   return ERROR_CODES[code];
 }
 
+/** What a code means, without the end of its message that says when to try again: see `retry`. */
+export function meaningOf(code: ErrorCode): string {
+  return ERROR_CODES[code].message.replace(/ Try again.*/, "");
+}
+
 /** The codes that an operation returns, in the table's order. */
 export function codesOf(operation: ContractOperation): ErrorCode[] {
   return Object.keys(ERROR_CODES)
