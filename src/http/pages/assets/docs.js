@@ -66,7 +66,7 @@ function collapsibleInfo({ React, getComponent, getSystem }) {
       React.createElement(Info, props),
       onDemand(
         { React, getComponent },
-        "Rate limit, amounts and errors",
+        "Time, limits, amounts and errors",
         getSystem().specSelectors.info().get("description").split("\n\n").slice(1).join("\n\n"),
       ),
     );
