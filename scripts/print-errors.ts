@@ -1,18 +1,14 @@
 /** Writes the table of error codes to docs/errors.md: `npm run schema`. */
 import { readFileSync, writeFileSync } from "node:fs";
-import { ERROR_CODES, rowOf, type ErrorCode } from "../src/contract/error-codes.ts";
+import { ERROR_CODES, meaningOf, rowOf, type ErrorCode } from "../src/contract/error-codes.ts";
 
 const HEADING = "## Codes\n";
 
-/**
- * A Markdown table with a row for each error code, in the order of ERROR_CODES. The end of a
- * message that says when to try again is left out: the last column says it.
- */
+/** A Markdown table with a row for each error code, in the order of ERROR_CODES. */
 export function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
-    const { status, message, retry } = rowOf(code);
-    const meaning = message.replace(/ Try again.*/, "");
-    return `|\`${code}\`|${status}|${escapeMarkdown(meaning)}|${escapeMarkdown(retry)}|`;
+    const { status, retry } = rowOf(code);
+    return `|\`${code}\`|${status}|${escapeMarkdown(meaningOf(code))}|${escapeMarkdown(retry)}|`;
   });
   return ["|Code|Status|Meaning|Retry|", "|---|--:|---|---|", ...rows, ""].join("\n");
 }

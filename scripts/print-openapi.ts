@@ -11,6 +11,7 @@ export const DEFAULT_DOCUMENT = withServer(
   createOpenApiDocument({
     basePath: "",
     isOpenToAllPages: true,
+    collectTimeoutMs: 50_000,
     handleFormat: handleFormat(false),
     rateLimit,
     rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),

@@ -142,7 +142,7 @@ export const Settings = z.object({
     .meta(
       about(
         "callers",
-        "maximum open subscriptions of the process (0: none); blocks have [shares](../SECURITY.md#threats)",
+        "maximum accounts that open subscriptions of the process follow (0: none); blocks have [shares](../SECURITY.md#threats)",
       ),
     ),
 

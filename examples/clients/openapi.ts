@@ -13,7 +13,7 @@ export interface paths {
         };
         /**
          * Look up the address and balance of a handle
-         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault; the launch platform does so from time to time for 0.001 SOL or more, without promising it. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.
+         * @description Returns the address to set as the creator of a token on the launch platform, and its balance. Keep `socialId`: `POST /collect` needs it, and it stays the same if the account changes its handle. The balance is read from the chain for every response. Since October 2026 creator fees wait on each coin until someone sweeps them to the vault. The launch platform's own sweeper does so for 0.001 SOL or more, within some 14 minutes (not promised), so `total` is short of them only briefly. Smaller ones stay until a collect names the coin. Name up to 10 coins, each with a `mint`, to see the fees that wait on them. `balance` then also counts those that collects of the same coins move. Of a coin whose fees are shared, `coins` has the account's share. Coins with holder rewards or cashback never pay the address.
          */
         get: operations["lookUpWallet"];
         put?: never;
@@ -444,6 +444,8 @@ export interface operations {
                      * @example 0.5
                      */
                     minimum?: string;
+                    /** @description The address that you expect the account to have, as a lookup returned it. If it has another one, the answer is `INVALID_SOCIAL_ID`, and nothing happens. */
+                    address?: string;
                 };
             };
         };

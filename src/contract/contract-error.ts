@@ -111,7 +111,8 @@ export function retryIn(
   what: string,
   ...more: readonly string[]
 ): { message: string; retryAfterSeconds: number } {
-  const message = [what, `Try again in ${retryAfterSeconds} seconds.`, ...more].join(" ");
+  const unit = retryAfterSeconds === 1 ? "second" : "seconds";
+  const message = [what, `Try again in ${retryAfterSeconds} ${unit}.`, ...more].join(" ");
   return { message, retryAfterSeconds };
 }
 

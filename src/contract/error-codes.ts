@@ -29,7 +29,8 @@ export const ERROR_CODES = {
   },
   INVALID_HANDLE: {
     status: 400,
-    message: "The handle must be 1-15 alphanumeric characters.",
+    message:
+      "The handle must be 1-15 alphanumeric characters, and underscores if the operator allows them.",
     retry: CHANGE_REQUEST,
     operations: ["lookup"],
   },
@@ -143,6 +144,11 @@ export function isErrorCode(code: string): code is ErrorCode {
 /** The row of a code, without the table's literal types. */
 export function rowOf(code: ErrorCode): ErrorCodeRow {
   return ERROR_CODES[code];
+}
+
+/** What a code means, without the end of its message that says when to try again: see `retry`. */
+export function meaningOf(code: ErrorCode): string {
+  return ERROR_CODES[code].message.replace(/ Try again.*/, "");
 }
 
 /** The codes that an operation returns, in the table's order. */

@@ -16,11 +16,16 @@ export function handleFormat(allowUnderscore: boolean): HandleFormat {
     : { pattern: /^[A-Za-z0-9]{1,15}$/, expected: "1-15 alphanumeric characters" };
 }
 
+const NO_UNDERSCORES =
+  "This service does not take handles with an underscore: use `walletById` in GraphQL.";
+
 export function invalidHandle(
   { expected: expectedForm }: HandleFormat,
   receivedText: string,
 ): ContractError {
+  const message = `The handle must be ${expectedForm}, without the @. Received ${receivedText}.`;
+  const isUnderscore = receivedText.includes("_") && !expectedForm.includes("underscore");
   return new ContractError("INVALID_HANDLE", {
-    message: `The handle must be ${expectedForm}, without the @. Received ${receivedText}.`,
+    message: isUnderscore ? `${message} ${NO_UNDERSCORES}` : message,
   });
 }

@@ -18,6 +18,13 @@ export function toSocialId(text: string): string | undefined {
   return id > 0n && id <= MAX_ID ? id.toString() : undefined;
 }
 
+/** Fails a collect whose caller expects another address for the id. */
+export function wrongAddress(socialId: string, address: unknown): ContractError {
+  return new ContractError("INVALID_SOCIAL_ID", {
+    message: `\`address\` is not the address of \`socialId\` ${socialId}. Received ${quote(address)}. Nothing was moved.`,
+  });
+}
+
 export function invalidSocialId(value: unknown): ContractError {
   const problem =
     value === undefined

@@ -46,6 +46,7 @@ interface ApiNeeds {
     readonly trustedCallers: readonly string[];
     readonly rateLimitMax: number;
     readonly rateLimitWindowSeconds: number;
+    readonly collectTimeoutMs: number;
     readonly streamsMax: number;
     readonly streamsPerAddress: number;
     readonly streamSeconds: number;
@@ -116,6 +117,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
   const openApi = createOpenApiDocument({
     basePath,
     isOpenToAllPages: settings.corsOrigins === undefined,
+    collectTimeoutMs: settings.collectTimeoutMs,
     handleFormat,
     rateLimit: { max, windowSeconds },
     rateLimited: rateLimited({ max, windowSeconds }, windowSeconds),

@@ -128,8 +128,9 @@ export class HttpRequestScope implements RequestScope {
     return this.#stream;
   }
 
-  openStream(): OpenStream {
-    return (this.#stream = this.#needs.streams.open(this.#client.address, this.#connection));
+  openStream(accounts: number): OpenStream {
+    const { address } = this.#client;
+    return (this.#stream = this.#needs.streams.open(address, accounts, this.#connection));
   }
 
   get #client(): Client {

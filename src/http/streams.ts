@@ -2,17 +2,18 @@ import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { badRequest } from "../graphql/errors.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
+import { MAX_FOLLOWED } from "../schema/field-costs.ts";
 import { toWideBlock } from "../fairness/budget.ts";
 import { toAddressBlock } from "./client-address.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 /**
- * The fractions of `streamsMax` that may be open for one IPv4 /24 or IPv6 /48, and for one IPv6
+ * The fractions of `streamsMax` accounts that may be followed from one IPv4 /24 or IPv6 /48, and for one IPv6
  * /32.
  */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
-/** When to try again while all streams are open. Most end before their time. */
+/** When to try again while all accounts are taken. Most end before their time. */
 const RETRY_FULL_SECONDS = 30;
 
 export interface CallerConnection {
@@ -24,8 +25,19 @@ export interface CallerConnection {
 }
 
 interface Entry {
+  /** How many accounts the stream follows. */
+  readonly accounts: number;
   readonly end: () => void;
   readonly endsAt: MonotonicTime;
+}
+
+const accountsOf = (streams: Iterable<Entry>): number =>
+  [...streams].reduce((sum, { accounts }) => sum + accounts, 0);
+
+/** `streams`: the oldest ends first. */
+function tooMany(what: string, [oldest]: Iterable<Entry>): ContractError {
+  const seconds = oldest ? toRetryAfterSeconds(msUntil(oldest.endsAt)) : RETRY_FULL_SECONDS;
+  return new ContractError("RATE_LIMITED", retryIn(seconds, what));
 }
 
 export type Streams = ReturnType<typeof createStreams>;
@@ -40,7 +52,6 @@ export function createStreams(
 ) {
   const { streamsMax, streamsPerAddress, streamSeconds } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
-  /** The oldest first. */
   const all = new Set<Entry>();
   /** The streams of each caller, address block, and IPv6 /32, the oldest first. */
   const byOwner = new Map<string, Set<Entry>>();
@@ -54,14 +65,15 @@ export function createStreams(
     },
   });
 
-  /** Throws RATE_LIMITED if `owner` already has `limit` streams. */
-  function limitTo(limit: number, group: string, owner: string): void {
+  /**
+   * Throws RATE_LIMITED if `owner` would then follow more than `limit` accounts, or BAD_REQUEST if
+   * these alone are too many.
+   */
+  function limitTo(limit: number, group: string, owner: string, accounts: number): void {
+    const what = `Too many accounts in open streams: the maximum is ${limit} from ${group}.`;
+    if (accounts > limit) throw badRequest(what);
     const streams = byOwner.get(owner) ?? new Set();
-    const [oldest] = streams;
-    if (!oldest || streams.size < limit) return;
-    const seconds = toRetryAfterSeconds(msUntil(oldest.endsAt));
-    const what = `Too many open streams: the maximum is ${limit} from ${group}. Close one.`;
-    throw new ContractError("RATE_LIMITED", retryIn(seconds, what));
+    if (accountsOf(streams) + accounts > limit) throw tooMany(`${what} Close a stream.`, streams);
   }
 
   function add(entry: Entry, owners: readonly string[]): void {
@@ -80,18 +92,23 @@ export function createStreams(
 
   return {
     /**
-     * Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
+     * Opens a stream of a caller who follows this many accounts. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
      * BAD_REQUEST if there are never streams: clients would wait in vain.
      */
-    open(caller: string, connection: CallerConnection): OpenStream {
+    open(caller: string, accounts: number, connection: CallerConnection): OpenStream {
       if (streamsMax === 0) throw badRequest("This service has streams switched off.");
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);
       if (isClosed) throw new ContractError("SERVICE_BUSY", retryIn(1, "The service is stopping."));
-      limitTo(streamsPerAddress, "one address", caller);
-      limitTo(limitOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48", block);
-      if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "one IPv6 /32", wideBlock);
-      if (all.size >= streamsMax)
+      const streamsOfCaller = byOwner.get(caller) ?? new Set();
+      if (streamsOfCaller.size >= streamsPerAddress) {
+        const what = `Too many open streams: the maximum is ${streamsPerAddress} from one address. Close one.`;
+        throw tooMany(what, streamsOfCaller);
+      }
+      limitTo(MAX_FOLLOWED, "one address", caller, accounts);
+      limitTo(limitOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48", block, accounts);
+      if (wideBlock) limitTo(limitOf(WIDE_BLOCK_SHARE), "one IPv6 /32", wideBlock, accounts);
+      if (accountsOf(all) + accounts > streamsMax)
         throw new ContractError(
           "SERVICE_BUSY",
           retryIn(RETRY_FULL_SECONDS, "Too many streams are open."),
@@ -109,7 +126,7 @@ export function createStreams(
         close();
       }
       const owners = [caller, block, wideBlock].filter((owner) => owner !== undefined);
-      const entry: Entry = { end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
+      const entry: Entry = { accounts, end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
       add(entry, owners);
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();

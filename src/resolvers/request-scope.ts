@@ -59,8 +59,11 @@ export interface RequestScope {
    * RATE_LIMITED.
    */
   admit(cost: number): Promise<void>;
-  /** Opens the request's stream. Throws ContractError RATE_LIMITED or SERVICE_BUSY. */
-  openStream(): OpenStream;
+  /**
+   * Opens the request's stream, which follows this many accounts. Throws ContractError RATE_LIMITED
+   * or SERVICE_BUSY.
+   */
+  openStream(accounts: number): OpenStream;
   /**
    * Replaces the loaders, so that the next event of a stream reads everything again. Returns the
    * new loaders.

@@ -18,7 +18,7 @@ import { quote, type ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMinimum } from "../contract/minimum.ts";
 import { toMints } from "../contract/mint.ts";
-import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import { invalidSocialId, toSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { SocialAccount } from "../social/account.ts";
 import { allCoins } from "./loaders.ts";
 import type { RequestScope } from "./request-scope.ts";
@@ -38,6 +38,8 @@ interface CollectEntry {
   readonly socialId: string;
   readonly mints?: Mints;
   readonly minimum?: string | null | undefined;
+  /** The address that the caller expects; absent or null: any. */
+  readonly address?: string | null | undefined;
 }
 
 export type CollectResult = CollectAnswer & {
@@ -107,10 +109,12 @@ export function createUseCases(needs: {
     });
 
   async function checkAndCollect(
-    { socialId, mints, minimum: least }: CollectEntry,
+    { socialId, mints, minimum: least, address }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
     const wallet = walletById(socialId);
+    if (typeof address === "string" && address !== wallet.addresses.address)
+      throw wrongAddress(wallet.socialId, address);
     const coins = namedCoins(mints);
     const minimum = toLamports(toMinimum(least ?? "0"));
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
@@ -189,38 +193,44 @@ export function createUseCases(needs: {
     /**
      * Collects for many entries at the same time. Entries of one account that one transaction
      * serves have its amounts once, so that a caller can add up all results. Each promise fails as
-     * `collectFees` does.
+     * `collectFees` does, with the entry's id in the error's extensions.
      */
     collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
-      const results = entries.map((entry) => collectFees(entry, scope));
+      const results = entries.map((entry) =>
+        collectFees(entry, scope).catch((error: unknown) => {
+          throw toCollectContractError(error).forItem({ socialId: entry.socialId });
+        }),
+      );
       const countedResults = Promise.allSettled(results).then(countOnce);
       return results.map(async (result, i) => (await countedResults)[i] ?? result);
     },
 
     /**
-     * Watches a wallet and the coins its fields name. Yields an event at once, then one each time
-     * an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED, SERVICE_BUSY,
-     * INVALID_MINT or the error of `find`.
+     * Watches wallets and the coins that the fields name. Yields an event for each at once, then one
+     * each time an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED,
+     * SERVICE_BUSY, INVALID_MINT or the error of a `find`.
      */
-    async watchWallet(
-      find: () => Wallet | Promise<Wallet>,
+    async watchWallets(
+      finds: readonly (() => Wallet | Promise<Wallet>)[],
       mintsOfFields: readonly Mints[],
       scope: RequestScope,
     ): Promise<AsyncIterable<WalletEvent>> {
-      const stream = scope.openStream();
+      const stream = scope.openStream(finds.length);
       try {
         const coinLists = mintsOfFields.map(namedCoins);
         const coins = allCoins(coinLists);
-        const wallet = await find();
-        const account = wallet.addresses;
-        const readings = live.watch(
-          { account, coins },
-          { signal: stream.signal, addressBlock: scope.addressBlock },
-        );
+        const foundWallets = await Promise.all(finds.map(async (find) => find()));
+        const byAddress = new Map(foundWallets.map((each) => [each.addresses.address, each]));
+        const wallets = [...byAddress.values()].map(({ addresses: account }) => ({
+          account,
+          coins,
+        }));
+        const { signal } = stream;
+        const readings = live.watch(wallets, { signal, addressBlock: scope.addressBlock });
         return (async function* () {
-          for await (const balanceWith of readings)
+          for await (const { account, balanceWith } of readings)
             yield {
-              wallet,
+              wallet: byAddress.get(account.address)!,
               balances: coinLists.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
             };
         })();

@@ -8,14 +8,14 @@ import {
 } from "../contract/http-messages.ts";
 import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
-import { invalidSocialId } from "../contract/social-id.ts";
+import { invalidSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
-  mutation Collect($socialId: String!, $mints: [String!], $minimum: String) {
-    collect(socialId: $socialId, mints: $mints, minimum: $minimum) {
+  mutation Collect($socialId: String!, $mints: [String!], $minimum: String, $address: String) {
+    collect(socialId: $socialId, mints: $mints, minimum: $minimum, address: $address) {
       success
       error
       message
@@ -97,14 +97,18 @@ export function bodyTooLarge(): ContractError {
   });
 }
 
+interface Members {
+  readonly socialId: string;
+  readonly mints: readonly string[];
+  readonly minimum: string | undefined;
+  readonly address: string | undefined;
+}
+
 /**
- * Reads the id, the mints and the minimum. Refuses a JSON number as id or minimum: a number above
+ * Reads the id, the mints, the minimum and the expected address. Refuses a JSON number as id or minimum: a number above
  * 2^53 has already lost digits, and so may a fraction.
  */
-function readMembers(
-  body: Buffer,
-  contentEncoding: string | undefined,
-): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
+function readMembers(body: Buffer, contentEncoding: string | undefined): Members {
   const value = parseJsonBody(body);
   if (!isObject(value)) {
     const receivedBody = encodingOf(body, contentEncoding) ?? quote(body.toString());
@@ -112,7 +116,7 @@ function readMembers(
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
-  const { socialId, mint, minimum } = value;
+  const { socialId, mint, minimum, address } = value;
   const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(mintList))
@@ -126,5 +130,7 @@ function readMembers(
   }
   if (minimum !== undefined && minimum !== null && typeof minimum !== "string")
     throw invalidMinimum(minimum);
-  return { socialId, mints, minimum: minimum ?? undefined };
+  if (address !== undefined && address !== null && typeof address !== "string")
+    throw wrongAddress(socialId, address);
+  return { socialId, mints, minimum: minimum ?? undefined, address: address ?? undefined };
 }

@@ -61,6 +61,7 @@ export function createOpenApiDocument(needs: {
   basePath: string;
   isOpenToAllPages: boolean;
   rateLimit: { max: number; windowSeconds: number };
+  collectTimeoutMs: number;
   handleFormat: HandleFormat;
   rateLimited: ContractError;
 }): OpenApiDocument {
@@ -76,6 +77,7 @@ export function createOpenApiDocument(needs: {
     max: rateLimit.max,
     left: rateLimit.max - 1,
     seconds: rateLimit.windowSeconds,
+    collectSeconds: Math.ceil(needs.collectTimeoutMs / 1000),
     handle: handleFormat.expected,
     handlePattern: handleFormat.pattern.source,
     maxBodyBytes: MAX_BODY_BYTES,

@@ -30,11 +30,17 @@ function remaining({ kind, left }: CollectResult): Lamports {
 
 type NothingToCollect = CollectResult & { readonly kind: "nothing" };
 
-function reasonOf({ belowMinimum, missing }: NothingToCollect): string {
+function reasonOf({ belowMinimum, missing, left }: NothingToCollect): string {
   if (belowMinimum !== undefined)
     return `Only ${formatExactSol(belowMinimum)} SOL can be collected, less than \`minimum\`. Try again after more trading.`;
   if (missing)
     return `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
+  const waiting = left.reduce(
+    (sum, { amount, reason }) => sum + (reason === "BELOW_MINIMUM" ? (amount ?? 0n) : 0n),
+    0n,
+  );
+  if (waiting > 0n)
+    return `Only ${formatExactSol(toLamports(waiting))} SOL wait, too little to be worth a transaction. Try again after more trading.`;
   return ERROR_CODES[NOTHING].message;
 }
 
@@ -191,12 +197,16 @@ const COLLECTED_MINTS = `${MINTS} One transaction is made: of the account's vaul
 const MINIMUM =
   'The least that the collect is to move for the account: SOL with at most nine digits after the point, such as "0.5"; otherwise INVALID_MINIMUM. If it would move less, there is nothing to collect: no transaction is sent, and `message` says what waits. A collect of the same account that is in flight is joined, whatever it moves.';
 
+const ADDRESS =
+  "The address that you expect the account to have, as a lookup returned it. If it has another one: INVALID_SOCIAL_ID, and nothing happens.";
+
 const CollectInput = builder.inputType("CollectInput", {
   description: "An account whose fees to collect.",
   fields: (t) => ({
     socialId: t.string({ required: true, description: SOCIAL_ID }),
     mints: t.stringList({ description: COLLECTED_MINTS }),
     minimum: t.string({ description: MINIMUM }),
+    address: t.string({ description: ADDRESS }),
   }),
 });
 
@@ -212,6 +222,7 @@ builder.mutationFields((t) => ({
       socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
       mints: t.arg.stringList({ description: COLLECTED_MINTS }),
       minimum: t.arg.string({ description: MINIMUM }),
+      address: t.arg.string({ description: ADDRESS }),
     },
     resolve: (_root, entry, { useCases, scope }) => useCases.collectFees(entry, scope),
   }),
@@ -219,7 +230,7 @@ builder.mutationFields((t) => ({
     type: [CollectResultType],
     nullable: { list: false, items: true },
     ...withCost({ listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }),
-    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Many accounts can share one transaction: they have the same \`txSignature\`, and each its own part as \`collected\`. Of several entries of one account that one transaction serves, only the first has the amounts, so all \`collected\` of one response may be added up. An account that fails is null, with an error at its path; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
+    description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Many accounts can share one transaction: they have the same \`txSignature\`, and each its own part as \`collected\`. Of several entries of one account that one transaction serves, only the first has the amounts, so all \`collected\` of one response may be added up. An account that fails is null, with an error at its path and the id in \`extensions.socialId\`; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({
         type: [CollectInput],

@@ -25,6 +25,8 @@ interface FieldCost {
  * number per call.
  */
 export const MAX_WALLETS = 100;
+/** The most accounts that one address follows in all its streams. */
+export const MAX_FOLLOWED = 100;
 /** For callers who look up one account per request. */
 export const BATCHING = `To look up many accounts, use GraphQL: \`wallets\` takes ${MAX_WALLETS} handles in one request.`;
 /** The most `collect` fields per operation. They run one after the other. */

@@ -1,4 +1,10 @@
-import { getArgumentValues, getNamedType, isObjectType, type GraphQLResolveInfo } from "graphql";
+import {
+  getArgumentValues,
+  getNamedType,
+  GraphQLError,
+  isObjectType,
+  type GraphQLResolveInfo,
+} from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
@@ -21,6 +27,7 @@ import {
   LOOKED_AT_PER_REQUEST,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
+  MAX_FOLLOWED,
   MAX_WALLETS,
   withCost,
 } from "./field-costs.ts";
@@ -193,8 +200,9 @@ async function resolveItem(
   }
 }
 
-const EVENTS =
-  "An event at once, then one each time an amount of `balance` or `coins` changes. There are none during an outage of the chain, and one with the current balance after it. `history` and `coinsSeen` cannot be selected.";
+const NO_EVENTS =
+  "There are none during an outage of the chain, and one with the current balance after it. `history` and `coinsSeen` cannot be selected.";
+const EVENTS = `An event at once, then one each time an amount of \`balance\` or \`coins\` changes. ${NO_EVENTS}`;
 
 builder.subscriptionFields((t) => ({
   wallet: t.field({
@@ -204,7 +212,11 @@ builder.subscriptionFields((t) => ({
     description: `Watches the wallet of a handle. ${EVENTS} Fails with INVALID_MINT, or the codes of the query \`wallet\`.`,
     args: { handle: t.arg.string({ required: true, description: HANDLE }) },
     subscribe: (_root, { handle }, { useCases, scope }, info) =>
-      useCases.watchWallet(() => useCases.lookUpWallet(handle, scope), mintsOfFields(info), scope),
+      useCases.watchWallets(
+        [() => useCases.lookUpWallet(handle, scope)],
+        mintsOfFields(info),
+        scope,
+      ),
     resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
   }),
   walletById: t.field({
@@ -214,7 +226,26 @@ builder.subscriptionFields((t) => ({
     description: `Watches the wallet of an account's id. ${EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT.`,
     args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
     subscribe: (_root, { socialId }, { useCases, scope }, info) =>
-      useCases.watchWallet(() => useCases.walletById(socialId), mintsOfFields(info), scope),
+      useCases.watchWallets([() => useCases.walletById(socialId)], mintsOfFields(info), scope),
+    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+  }),
+  walletsById: t.field({
+    type: WalletType,
+    ...withCost({ wallets: 1, perItemOf: "socialIds" }),
+    description: `Watches the wallets of 1 to ${MAX_WALLETS} ids. Each event is one wallet: all of them at first, then each one when an amount of it changes. ${NO_EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT. An address may follow ${MAX_FOLLOWED} accounts in all its streams.`,
+    args: {
+      socialIds: t.arg.stringList({
+        required: true,
+        description: `Ids: each ${SOCIAL_ID_EXPECTED}.`,
+      }),
+    },
+    subscribe: (_root, { socialIds }, { useCases, scope }, info) => {
+      if (socialIds.length === 0) throw new GraphQLError("`socialIds` must have at least one id.");
+      const finds = socialIds.map(
+        (socialId) => () => resolveItem({ socialId }, () => useCases.walletById(socialId), scope),
+      );
+      return useCases.watchWallets(finds, mintsOfFields(info), scope);
+    },
     resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
   }),
 }));

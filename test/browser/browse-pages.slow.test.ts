@@ -11,13 +11,18 @@ describeWithBrowser("in a browser", (visit) => {
     });
     afterAll(() => world.close());
 
-    it("the API reference has a lookup in sight, and sends it by keyboard", async () => {
+    it("the API reference has both endpoints in sight, and sends a lookup by keyboard", async () => {
       const page = await visit(`${world.url}/docs`);
       const lookup = page.locator(".opblock-get", { hasText: "/wallet/lookup" });
-      const example = `curl '${world.url}/wallet/lookup?handle=creator'`;
-      const box = await lookup.getByText(example, { exact: true }).boundingBox();
-      expect(box!.y + box!.height).toBeLessThan(page.viewportSize()!.height);
-      expect(page.url()).toBe(`${world.url}/docs`);
+      const examples = [
+        `curl '${world.url}/wallet/lookup?handle=creator'`,
+        `curl '${world.url}/collect' -d '{"socialId":"1523400000000000123"}'`,
+      ];
+      for (const example of examples) {
+        const box = await page.getByText(example, { exact: true }).boundingBox();
+        expect(box!.y + box!.height).toBeLessThan(page.viewportSize()!.height);
+      }
+      await lookup.locator(".opblock-summary-control").press("Enter");
       const [handle, execute] = [
         lookup.getByPlaceholder("handle"),
         lookup.getByRole("button", { name: "Execute" }),

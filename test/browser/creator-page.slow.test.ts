@@ -1,3 +1,4 @@
+import { PublicKey } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
 import { eventually } from "../support/eventually.ts";
@@ -23,6 +24,12 @@ function partsOf(page: WatchedPage) {
     coins: page.getByRole("region", { name: "Coins" }),
   };
 }
+
+/** Makes the page think that its tab is hidden, or visible again. */
+const setHidden = (page: WatchedPage, isHidden: boolean) =>
+  page.evaluate(`
+    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
+    document.dispatchEvent(new Event("visibilitychange"));`);
 
 /** Scrolls to the history, without which the page does not read it. */
 const scrollToHistory = (page: WatchedPage) => page.locator("#history").scrollIntoViewIfNeeded();
@@ -128,11 +135,90 @@ describeWithBrowser("the page of a creator", (visit) => {
     await figure.getByText("Less a fee of 2%").waitFor();
   });
 
-  it("moves the focus to the field when there is nothing to look up", async () => {
+  it.each(["", " @ "])("says what is missing in %j, and moves the focus there", async (text) => {
     const page = await visit(`${world.url}/`);
-    await page.getByRole("button", { name: "Look up" }).click();
     const field = page.getByLabel("Handle");
+    await field.fill(text);
+    await page.getByRole("button", { name: "Look up" }).click();
+    await page.getByRole("alert").getByText("Enter a handle, or paste").waitFor();
     expect(await field.evaluate((element) => element.matches(":focus"))).toBe(true);
+    expect(page.url()).toBe(`${world.url}/`);
+  });
+
+  it("leads to the lookup's JSON without JavaScript, and says so above the form", async () => {
+    const page = await visit(`${world.url}/`, { javaScriptEnabled: false });
+    // Playwright finds no text in it.
+    const sentence = page.locator("noscript p");
+    expect(await sentence.innerText()).toContain("leads to its lookup as JSON");
+    const field = page.getByLabel("Handle");
+    const [above, below] = [await sentence.boundingBox(), await field.boundingBox()];
+    expect(above!.y + above!.height).toBeLessThan(below!.y);
+    await field.fill("creator");
+    await field.press("Enter");
+    await page.getByText(world.account("creator").address).waitFor();
+    expect(page.url()).toBe(`${world.url}/wallet/lookup?handle=creator`);
+  });
+
+  it("breaks no button's text at 320 pixels", async () => {
+    const page = await visit(`${world.url}/?handle=artist014`);
+    await page.setViewportSize({ width: 320, height: 844 });
+    const { collect, outcome } = partsOf(page);
+    await collect.click();
+    await outcome.getByRole("button", { name: "Copy" }).waitFor();
+    const broken = await page.evaluate(`
+      [...document.querySelectorAll("button")].filter((button) => {
+        const range = document.createRange();
+        range.selectNodeContents(button);
+        return new Set([...range.getClientRects()].map(({ top }) => top)).size > 1;
+      }).map(({ textContent }) => textContent)`);
+    expect(broken).toEqual([]);
+    expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(320);
+  });
+
+  it("shows what the address is derived from, and a command that derives it", async () => {
+    const { id, address } = world.account("graduate");
+    const page = await visit(`${world.url}/?handle=graduate`);
+    await page.getByText("Live").waitFor();
+    await page.getByText("Check this address").click();
+    const textOf = (element: string) => page.locator(element).innerText();
+    const program = await textOf("#program");
+    const seeds = [await textOf("#first-seed"), await textOf("#second-seed")];
+    expect(seeds[1]).toBe(id);
+    const [derived, bump] = PublicKey.findProgramAddressSync(
+      seeds.map((seed) => Buffer.from(seed)),
+      new PublicKey(program),
+    );
+    expect([derived.toBase58(), String(bump)]).toEqual([address, await textOf("#bump")]);
+    expect(await textOf("#derive")).toBe(
+      `solana find-program-derived-address ${program} string:${seeds.join(" string:")}`,
+    );
+    expect(await violationsOn(page)).toEqual([]);
+  });
+
+  it("holds no stream while it is hidden, and shows what has changed once it is visible", async () => {
+    const openStreams = async () =>
+      Number(/^tributary_streams_open (\d+)$/m.exec((await world.request("/metrics")).body)![1]);
+    const page = await visit(`${world.url}/`);
+    await page.addInitScript(
+      'Object.defineProperty(document, "hidden", { value: true, configurable: true });',
+    );
+    await page.goto(`${world.url}/?handle=artist016`);
+    const { amount } = partsOf(page);
+    await page.getByRole("button", { name: /^Collect \d/ }).waitFor();
+    expect(await openStreams()).toBe(0);
+    await page.getByText("Updates paused").waitFor();
+
+    await setHidden(page, false);
+    await page.getByText("Live").waitFor();
+    expect(await openStreams()).toBe(1);
+    await setHidden(page, true);
+    await expect.poll(openStreams).toBe(0);
+    const before = await amount("Waiting").innerText();
+    await addFees("artist016");
+    await setHidden(page, false);
+    await page.getByText("Live").waitFor();
+    expect(await amount("Waiting").innerText()).not.toBe(before);
+    expect(page.offences).toEqual([]);
   });
 
   it.each(["creator", "artist100"])(
@@ -476,7 +562,12 @@ describeWithBrowser("the page of a creator", (visit) => {
   it("says that there is no such account, and warns of an id that the network does not know", async () => {
     const page = await visit(`${world.url}/?handle=suspended`);
     await page.getByRole("heading", { name: "There is no @suspended" }).waitFor();
+    const another = page.getByRole("link", { name: "creator" });
+    await another.waitFor();
     expect(await violationsOn(page)).toEqual([]);
+    await another.click();
+    await partsOf(page).name.getByText("The Creator").waitFor();
+    expect(await another.isVisible()).toBe(false);
     await page.goto(`${world.url}/?handle=a_b`);
     await page.getByText("This service does not take handles with underscores.").first().waitFor();
     await page.goto(`${world.url}/?socialId=123456`);

@@ -23,7 +23,7 @@ afterAll(() => world.close());
  * Starts the bridge as examples/mcp.json does, and speaks MCP with it: lines of JSON-RPC on
  * standard input and output.
  */
-async function connect(overrides: Partial<typeof env> = {}) {
+async function connect(overrides: Readonly<Record<string, string>> = {}) {
   const { child, output } = spawnNode([BRIDGE], {
     ...env,
     ENDPOINT: `${world.url}/graphql`,
@@ -68,9 +68,9 @@ async function connect(overrides: Partial<typeof env> = {}) {
   };
 }
 
-it("an agent behind the bridge of examples/mcp.json lists its tools, looks up a handle and collects", async () => {
+it("an agent behind the bridge of examples/mcp.json lists its tools and looks up a handle, and collects once mutations are allowed", async () => {
   expect(args.at(-1)).toBe(`mcp-graphql@${manifest.devDependencies["mcp-graphql"]}`);
-  const { listTools, callTool, query } = await connect();
+  const { listTools, callTool, query } = await connect({ ALLOW_MUTATIONS: "true" });
   const { tools } = await listTools();
   expect(tools.map(({ name }) => name).sort()).toEqual(["introspect-schema", "query-graphql"]);
   const schema = await callTool("introspect-schema");
@@ -104,8 +104,8 @@ it("an agent behind the bridge of examples/mcp.json lists its tools, looks up a 
   expect(unknown).toEqual({ isError: true, text: expect.stringContaining("SOCIAL_NOT_FOUND") });
 });
 
-it("an agent cannot collect when the operator does not allow mutations", async () => {
-  const { query } = await connect({ ALLOW_MUTATIONS: "false" });
+it("an agent behind the bridge of examples/mcp.json as it is cannot collect", async () => {
+  const { query } = await connect();
   const { id } = world.account("artist001");
   const { isError, text } = await query(`mutation { collect(socialId: "${id}") { success } }`);
   expect([isError, text]).toEqual([true, expect.stringContaining("Mutations are not allowed")]);

@@ -41,12 +41,14 @@ describe("collectMany", () => {
       const { body } = await world.graphql(QUERY, toCollects(ids), newCaller());
       expect(body.data.collectMany).toMatchObject([null, { success: false }, null, null]);
       const errors = body.errors
-        .map(({ path, extensions }: any) => [path.join("."), extensions.code, extensions.moved])
+        .map(({ path, extensions: { code, moved, socialId } }: any) => [
+          ...[path.join("."), code, moved, socialId],
+        ])
         .sort();
       expect(errors).toEqual([
-        ["collectMany.0", "INVALID_SOCIAL_ID", "no"],
-        ["collectMany.2", "INVALID_SOCIAL_ID", "no"],
-        ["collectMany.3", "INVALID_SOCIAL_ID", "no"],
+        ["collectMany.0", "INVALID_SOCIAL_ID", "no", "x"],
+        ["collectMany.2", "INVALID_SOCIAL_ID", "no", "1".repeat(21)],
+        ["collectMany.3", "INVALID_SOCIAL_ID", "no", "x"],
       ]);
     },
   );

@@ -96,12 +96,20 @@ describe("POST /collect", () => {
     expect(world.sandbox.chain.balance(address)).toBe(before + 250_000_000n);
   });
 
-  it.each(["newcomer", "dusty"])(
-    "answers NOTHING_TO_COLLECT for %s, and sends nothing",
-    async (handle) => {
+  const tooLittle = (sol: string) => ({
+    ...NOTHING,
+    message: `Only ${sol} SOL wait, too little to be worth a transaction. Try again after more trading.${NAME_COINS}`,
+  });
+
+  it.each([
+    ["newcomer", NOTHING],
+    ["dusty", tooLittle("0.00005")],
+  ])(
+    "answers NOTHING_TO_COLLECT for %s, says how much waits, and sends nothing",
+    async (handle, answer) => {
       world.forgetCalls();
       const { status, body } = await world.collect(world.account(handle).id);
-      expect([status, body]).toEqual([400, NOTHING]);
+      expect([status, body]).toEqual([400, answer]);
       expect(sent()).toBe(0);
     },
   );
@@ -114,7 +122,7 @@ describe("POST /collect", () => {
     const { chain } = world.sandbox;
     const { id, creatorVault } = world.account("artist011");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
-    expect((await world.collect(id)).body).toEqual(NOTHING);
+    expect((await world.collect(id)).body).toEqual(tooLittle("0.000099999"));
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
   });
@@ -234,6 +242,47 @@ describe("INVALID_SOCIAL_ID", () => {
       duplex: "half",
     } as RequestInit);
     expect([chunked.status, chunked.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
+  });
+});
+
+describe("a collect that names an address", () => {
+  it("moves the fees if the address is the account's", async () => {
+    const { id, address, creatorVault } = world.account("artist020");
+    world.sandbox.chain.setBalance(creatorVault, 1_000_000_000n);
+    const { body } = await post(JSON.stringify({ socialId: id, address }));
+    expect(body).toMatchObject({ success: true });
+  });
+
+  it.each([
+    ["another account's address", () => world.account("creator").address],
+    ["an empty text", () => ""],
+    ["a number", () => 7],
+  ])("is INVALID_SOCIAL_ID for %s, and nothing happens", async (_name, addressOf) => {
+    const { id } = world.account("artist021");
+    world.forgetCalls();
+    const { status, body } = await post(JSON.stringify({ socialId: id, address: addressOf() }));
+    expect([status, body]).toEqual([400, error("INVALID_SOCIAL_ID")]);
+    expect(body.message).toContain("`address` is not the address of `socialId`");
+    expect(world.chainCalls()).toEqual([]);
+  });
+
+  it("takes it in GraphQL, for each entry", async () => {
+    const [one, other] = ["artist022", "artist023"].map((handle) => world.account(handle));
+    world.sandbox.chain.setBalance(one!.creatorVault, 1_000_000_000n);
+    const { body } = await world.graphql(
+      "mutation ($collects: [CollectInput!]!, $id: String!, $address: String) { collectMany(collects: $collects) { success } collect(socialId: $id, address: $address) { success } }",
+      {
+        collects: [
+          { socialId: one!.id, address: one!.address },
+          { socialId: other!.id, address: one!.address },
+        ],
+        ...{ id: other!.id, address: one!.address },
+      },
+    );
+    expect(body.data).toEqual({ collectMany: [{ success: true }, null], collect: null });
+    for (const { extensions } of body.errors)
+      expect(extensions).toMatchObject({ code: "INVALID_SOCIAL_ID", moved: "no" });
+    expect(body.errors).toHaveLength(2);
   });
 });
 

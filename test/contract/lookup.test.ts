@@ -109,6 +109,13 @@ describe("GET /wallet/lookup", () => {
     expect(body.errors[0].message).toBe(message);
   });
 
+  it("says that the service does not take an underscore", async () => {
+    const { body } = await world.lookup("with_underscore");
+    expect(body.message).toBe(
+      'The handle must be 1-15 alphanumeric characters, without the @. Received "with_underscore". This service does not take handles with an underscore: use `walletById` in GraphQL.',
+    );
+  });
+
   it("answers INVALID_HANDLE for several handles", async () => {
     const { status, body } = await world.request("/wallet/lookup?handle=creator&handle=newcomer");
     expect([status, body]).toEqual([

@@ -297,7 +297,7 @@ describe("/openapi.json", () => {
 
   it("is openapi.json at the top of the repository (`npm run schema` updates it)", async () => {
     const committed = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
-    const plain = await startWorld();
+    const plain = await startWorld({ COLLECT_TIMEOUT_MS: "50000" });
     try {
       expect(JSON.parse(committed)).toEqual(await readBy("localhost:4000", plain));
     } finally {

@@ -72,10 +72,11 @@ describe("the schema", () => {
       "wallets(handles: [String!]!): [Wallet]!",
       "walletsById(socialIds: [String!]!): [Wallet]!",
       "rateLimit(): RateLimit",
-      "collect(socialId: String!,mints: [String!],minimum: String): CollectResult",
+      "collect(socialId: String!,mints: [String!],minimum: String,address: String): CollectResult",
       "collectMany(collects: [CollectInput!]!): [CollectResult]!",
       "wallet(handle: String!): Wallet",
       "walletById(socialId: String!): Wallet",
+      "walletsById(socialIds: [String!]!): Wallet!",
     ]);
   });
 });

@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { chromium, type Browser, type Page } from "playwright-core";
+import { chromium, type Browser, type BrowserContextOptions, type Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe } from "vitest";
 
 /**
@@ -37,7 +37,7 @@ export interface WatchedPage extends Page {
  */
 export function describeWithBrowser(
   name: string,
-  tests: (visit: (url: string) => Promise<WatchedPage>) => void,
+  tests: (visit: (url: string, options?: BrowserContextOptions) => Promise<WatchedPage>) => void,
 ): void {
   describe.skipIf(!isInstalled && !process.env.CI)(name + title, () => {
     let browser: Browser;
@@ -53,8 +53,8 @@ export function describeWithBrowser(
     // An open page may hold a connection, and a caller may have only some.
     afterEach(() => Promise.all(pages.splice(0).map((page) => page.close())));
 
-    tests(async (url) => {
-      const page = await browser.newPage();
+    tests(async (url, options) => {
+      const page = await browser.newPage(options);
       pages.push(page);
       page.setDefaultTimeout(TIMEOUT_MS);
       const offences: string[] = [];

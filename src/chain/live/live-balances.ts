@@ -43,6 +43,15 @@ interface Watched extends WalletWithCoins {
   nextRead: PromiseWithResolvers<undefined>;
 }
 
+/** A balance of a watched account. */
+interface WatchedBalance {
+  readonly account: AccountAddresses;
+  readonly balanceWith: BalanceWith;
+}
+
+/** No wallet has this version. */
+const NOT_SHOWN = -1;
+
 export type LiveBalances = ReturnType<typeof createLiveBalances>;
 
 /**
@@ -153,23 +162,26 @@ export function createLiveBalances(
 
   return {
     /**
-     * Yields the balance of an account and its coins: first as read for this watcher, then after
-     * each change and each outage. A slow watcher gets only the newest balance. Ends when `signal`
-     * aborts.
+     * Yields the balances of accounts and their coins, one at a time: each first as read for this
+     * watcher, then after each change and each outage. A slow watcher gets only the newest
+     * balances. Ends when `signal` aborts.
      */
-    watch(requestedWallet: WalletWithCoins, watcher: Caller): AsyncGenerator<BalanceWith> {
+    watch(
+      requestedWallets: readonly WalletWithCoins[],
+      watcher: Caller,
+    ): AsyncGenerator<WatchedBalance> {
       const { signal } = watcher;
       const joinedAt = monotonicNow();
-      const wallet = join(requestedWallet, watcher);
+      const watchedWallets = requestedWallets.map((wallet) => join(wallet, watcher));
       const end = () => {
-        leave(wallet, watcher);
+        for (const wallet of watchedWallets) leave(wallet, watcher);
       };
       if (signal.aborted) end();
       else {
         signal.addEventListener("abort", end, { once: true });
-        void read([wallet], watcher).then(schedule);
+        void read(watchedWallets, watcher).then(schedule);
       }
-      return follow(wallet, joinedAt, signal);
+      return follow(watchedWallets, joinedAt, signal);
     },
 
     /**
@@ -187,18 +199,25 @@ export function createLiveBalances(
 
 const blocksOf = ({ watchers }: Watched) => watchers.keys();
 
-/** Yields a wallet's balances that were read after `joinedAt`: the newest, then each change. */
+/** Yields wallets' balances that were read after `joinedAt`: the newest, then each change. */
 async function* follow(
-  wallet: Watched,
+  wallets: readonly Watched[],
   joinedAt: MonotonicTime,
   signal: AbortSignal,
-): AsyncGenerator<BalanceWith> {
-  let shownVersion: number | undefined;
+): AsyncGenerator<WatchedBalance> {
+  /** What was shown of each wallet. The wallet that was shown last comes last. */
+  const shownVersions = new Map<Watched, number>(wallets.map((wallet) => [wallet, NOT_SHOWN]));
+  const isNew = ([{ balance, readAt, version }, shownVersion]: [Watched, number]) =>
+    balance && readAt >= joinedAt && version !== shownVersion;
   while (!signal.aborted) {
-    const { balance, readAt, version, nextRead } = wallet;
-    if (balance && readAt >= joinedAt && version !== shownVersion) {
-      shownVersion = version;
-      yield balance;
-    } else await untilAborted(nextRead.promise, signal).catch(() => undefined);
+    const [wallet] = shownVersions.entries().find(isNew) ?? [];
+    if (wallet?.balance) {
+      shownVersions.delete(wallet);
+      shownVersions.set(wallet, wallet.version);
+      yield { account: wallet.account, balanceWith: wallet.balance };
+    } else {
+      const nextRead = Promise.race(wallets.map((each) => each.nextRead.promise));
+      await untilAborted(nextRead, signal).catch(() => undefined);
+    }
   }
 }

@@ -1,9 +1,10 @@
 import { Kind, parse, print, printSchema, visit, type GraphQLSchema } from "graphql";
-import { codesOf, ERROR_CODES, type ErrorCode } from "../../contract/error-codes.ts";
+import { codesOf, ERROR_CODES, meaningOf, type ErrorCode } from "../../contract/error-codes.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../../contract/mint.ts";
 import type { OpenApiDocument, RestOperation } from "../../rest/openapi.ts";
 import {
   MAX_COLLECTS,
+  MAX_FOLLOWED,
   MAX_LISTED_COLLECTS,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
@@ -38,7 +39,7 @@ export function createLlmsText({ basePath, publicUrl, schema, openApi }: ApiDesc
     const url = publicUrl ? new URL(path, publicUrl).href : `${basePath}/${path}`;
     return `[${path}](${url}): ${text}`;
   });
-  const coins = `Fees also wait on each coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name. GraphQL's \`coinsSeen\` has those swept lately. \`minimum\` is in SOL.`;
+  const coins = `Fees wait on each coin first. The launch platform's own sweeper moves those of 0.001 SOL or more to the vault within some 14 minutes (not promised), so \`total\` is short of them only briefly; smaller ones stay until a collect names the coin. They count in requests that name it by its mint, up to ${MAX_MINTS}: \`mint\` in a query, repeatable, \`mints\` in a body and in GraphQL. REST also takes the other name. GraphQL's \`coinsSeen\` has those swept lately. \`minimum\` is in SOL.`;
   return `# Tributary
 
 > Finds the Solana address of a social-network account. A token launched with this address as its creator earns trading fees for the account's owner, who may have no wallet. Shows these fees, and collects them to the address. Anyone can collect, and the service pays for the transaction. Only the owner can withdraw.
@@ -55,7 +56,7 @@ ${describeEndpoints(basePath, openApi).join("\n\n")}
 
 ${describeSchema(schema)}
 
-To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network.
+To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network. The subscription \`walletsById\` follows them live: an address may have 20 streams, of ${MAX_FOLLOWED} accounts in all, and each ends after ten minutes. Events may be merged: each has the newest amounts, not every change.
 
 ## Limits
 
@@ -63,7 +64,7 @@ ${toList([...rules, coins, MAXIMA, ...describeCosts(schema)])}
 
 ## Error codes
 
-\`error\` in REST, \`extensions.code\` in GraphQL, with the status, and when to try again.
+\`error\` in REST, \`extensions.code\` in GraphQL, with the status, the meaning, and in brackets whether to try again.
 
 ${describeErrors()}
 
@@ -125,7 +126,10 @@ function describeCosts(schema: GraphQLSchema): string[] {
 function describeErrors(): string {
   const codes = new Set<ErrorCode>([...codesOf("lookup"), ...codesOf("collect")]);
   return toList(
-    [...codes].map((code) => `\`${code}\` ${ERROR_CODES[code].status}: ${ERROR_CODES[code].retry}`),
+    [...codes].map((code) => {
+      const { status, retry } = ERROR_CODES[code];
+      return `\`${code}\` ${status}: ${meaningOf(code)} (${retry})`;
+    }),
   );
 }
 

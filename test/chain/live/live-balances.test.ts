@@ -79,8 +79,8 @@ function watch(
 ) {
   const vaults: number[] = [];
   void (async () => {
-    for await (const balance of live.watch(wallet, { signal, addressBlock }))
-      vaults.push(Number(balance([]).vault));
+    for await (const { balanceWith } of live.watch([wallet], { signal, addressBlock }))
+      vaults.push(Number(balanceWith([]).vault));
   })();
   return vaults;
 }
@@ -222,8 +222,8 @@ describe("watching", () => {
     const shown: (string | null)[][] = [];
     void (async () => {
       const watcher = { signal: stop.signal, addressBlock: "" };
-      for await (const balance of createLive(chain).watch(walletOf("a"), watcher))
-        shown.push(balance([]).coins.map(({ stage }) => stage));
+      for await (const { balanceWith } of createLive(chain).watch([walletOf("a")], watcher))
+        shown.push(balanceWith([]).coins.map(({ stage }) => stage));
     })();
     await vi.advanceTimersByTimeAsync(5_000);
     for (coins of [[curve, pool], [pool], [curve]]) await vi.advanceTimersByTimeAsync(5_000);
@@ -235,12 +235,34 @@ describe("watching", () => {
     const chain = createChain();
     const live = createLive(chain);
     const stop = new AbortController();
-    const watcher = live.watch(walletOf("a"), { signal: stop.signal, addressBlock: "" });
+    const watcher = live.watch([walletOf("a")], { signal: stop.signal, addressBlock: "" });
     for (let vault = 0; vault < 50; vault++) {
       chain.vault = vault;
       await vi.advanceTimersByTimeAsync(2_200);
     }
-    expect((await watcher.next()).value!([])).toMatchObject({ vault: 49n });
+    expect((await watcher.next()).value!.balanceWith([])).toMatchObject({ vault: 49n });
+    stop.abort();
+  });
+
+  it("gives a slow watcher of many wallets the newest balance of each in turn", async () => {
+    const chain = createChain();
+    const stop = new AbortController();
+    const watcher = createLive(chain).watch(
+      names(100).map((name) => walletOf(name)),
+      {
+        ...{ signal: stop.signal, addressBlock: "" },
+      },
+    );
+    const shown: (readonly [string, number])[] = [];
+    for (let i = 0; i < 200; i++) {
+      chain.vault = i;
+      await vi.advanceTimersByTimeAsync(20_000);
+      const { account, balanceWith } = (await watcher.next()).value!;
+      shown.push([account.address, Number(balanceWith([]).vault)]);
+    }
+    for (const round of [shown.slice(0, 100), shown.slice(100)])
+      expect(new Set(round.map(([address]) => address)).size).toBe(100);
+    expect(shown.map(([, vault]) => vault)).toEqual(shown.map((_, i) => i));
     stop.abort();
   });
 

@@ -1,7 +1,7 @@
 const viewer = document.getElementById("viewer");
 
 // Undefined if its file was refused (refused.js).
-const ui = window.SwaggerUIBundle?.({
+window.SwaggerUIBundle?.({
   url: "openapi.json",
   domNode: viewer,
   tryItOutEnabled: true,
@@ -14,32 +14,44 @@ const ui = window.SwaggerUIBundle?.({
   syntaxHighlight: false,
   // The default would send the document to an external validator.
   validatorUrl: null,
-  plugins: [ownServer, collapsibleHeaders, startOfOperation, collapsibleInfo, execution],
-  onComplete() {
-    if (!location.hash) open("lookUpWallet");
-  },
+  plugins: [
+    ownServer,
+    collapsibleHeaders,
+    callBelowSummary,
+    collapsibleDescription,
+    collapsibleInfo,
+    execution,
+  ],
 });
 
-/** Opens an operation. Swagger UI's own action would also change the address. */
-function open(operationId) {
-  const thing = ["operations", "default", operationId];
-  ui.getStore().dispatch({ type: "layout_show", payload: { thing, shown: true } });
+/** Shows how to call an operation, also while it is closed. */
+function callBelowSummary({ React, getSystem }) {
+  const withCall = (Summary) => (props) => {
+    const { path, method } = props.operationProps.toObject();
+    const operation = getSystem().specSelectors.specJson().getIn(["paths", path, method]);
+    return React.createElement(
+      React.Fragment,
+      null,
+      React.createElement(Summary, props),
+      React.createElement("pre", { className: "curl-example" }, toCurl(path, operation.toJS())),
+    );
+  };
+  return { wrapComponents: { OperationSummary: withCall } };
 }
 
 /**
- * Starts an operation with how to call it, and its description on demand. The style sheet hides the
- * description above it, which would move the form out of sight.
+ * Shows an operation's description on demand. The style sheet hides the one above the form, which
+ * would move it out of sight.
  */
-function startOfOperation({ React, getComponent }) {
-  const withStart = (Parameters) => (props) =>
+function collapsibleDescription({ React, getComponent }) {
+  const withDescription = (Parameters) => (props) =>
     React.createElement(
       React.Fragment,
       null,
-      React.createElement("pre", { className: "curl-example" }, toCurl(props)),
       onDemand({ React, getComponent }, "How it works", props.operation.get("description")),
       React.createElement(Parameters, props),
     );
-  return { wrapComponents: { parameters: withStart } };
+  return { wrapComponents: { parameters: withDescription } };
 }
 
 /**
@@ -54,7 +66,7 @@ function collapsibleInfo({ React, getComponent, getSystem }) {
       React.createElement(Info, props),
       onDemand(
         { React, getComponent },
-        "Rate limit, amounts and errors",
+        "Time, limits, amounts and errors",
         getSystem().specSelectors.info().get("description").split("\n\n").slice(1).join("\n\n"),
       ),
     );
@@ -115,8 +127,7 @@ function execution({ React }) {
   };
 }
 
-function toCurl({ pathMethod: [path], operation }) {
-  const { parameters = [], requestBody } = operation.toJS();
+function toCurl(path, { parameters = [], requestBody }) {
   const url = `${baseUrl()}${path}`;
   if (requestBody)
     return `curl '${url}' -d '${JSON.stringify(requestBody.content["application/json"].example)}'`;

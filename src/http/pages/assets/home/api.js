@@ -18,7 +18,7 @@ const BALANCE = `
 const HISTORY = `
   history(first: ${TRANSFERS}) { nodes { kind lamports amount signature at } pageInfo { hasNextPage } }`;
 const WALLET = `
-  handle socialId address
+  handle socialId address derivation { program seeds bump }
   profile { name verified followers pictureUrl }${BALANCE}`;
 
 /** An operation on the wallet of a handle or an id. The field is named `wallet` in both cases. */

@@ -27,7 +27,7 @@ export function setLoading(isLoading) {
 }
 
 /** Shows who the account belongs to. */
-export function showIdentity({ handle, socialId, address, profile }) {
+export function showIdentity({ handle, socialId, address, derivation, profile }) {
   const name = profile?.name ?? (handle === null ? `Account ${socialId}` : `@${handle}`);
   byId("name").textContent = name;
   byId("about").replaceChildren(...describe(handle, profile));
@@ -35,8 +35,18 @@ export function showIdentity({ handle, socialId, address, profile }) {
   showPicture(name, profile?.pictureUrl);
   byId("address").textContent = address;
   byId("social-id").textContent = socialId;
+  showDerivation(derivation);
   const title = handle === null ? name : `${name} (@${handle})`;
   document.title = `${title} · Tributary`;
+}
+
+function showDerivation({ program, seeds, bump }) {
+  byId("program").textContent = program;
+  byId("first-seed").textContent = seeds[0];
+  byId("second-seed").textContent = seeds[1];
+  byId("bump").textContent = bump;
+  const words = seeds.map((seed) => `string:${seed}`).join(" ");
+  byId("derive").textContent = `solana find-program-derived-address ${program} ${words}`;
 }
 
 function describe(handle, profile) {

@@ -8,8 +8,6 @@ import { describeLookup } from "./messages.js";
 import { readAccount, readMint, readParameters, toPageUrl } from "./pasted.js";
 import { startSandbox } from "./sandbox.js";
 
-/** How long a hidden page stays connected. Browsers allow few connections to a server. */
-const HIDDEN_SECONDS = 60;
 /**
  * The stream shows a wallet within moments, unless a proxy holds it back: then a query shows it.
  */
@@ -31,7 +29,7 @@ let view;
 function open(target) {
   const previous = view;
   previous?.closing.abort();
-  previous?.following.abort();
+  previous?.following?.abort();
   view = undefined;
   document.body.dataset.view = target ? "creator" : "start";
   byId("notice").hidden = true;
@@ -42,7 +40,7 @@ function open(target) {
     document.title = "Tributary";
     return;
   }
-  view = { target, closing: new AbortController(), following: new AbortController() };
+  view = { target, closing: new AbortController() };
   const isSameAccount =
     previous?.wallet &&
     previous.target.handle === target.handle &&
@@ -55,8 +53,23 @@ function open(target) {
     showHistoryLoading();
     showCoinsLoading(target);
   }
-  void follow(view);
+  connect(view);
   void queryIfLate(view);
+}
+
+/**
+ * Follows the wallet while the page is visible. A hidden page holds no connection, because browsers
+ * allow only six to a server, and all tabs share them.
+ */
+function connect(of) {
+  of.following?.abort();
+  if (document.hidden) {
+    setLive(false);
+    query(of);
+    return;
+  }
+  of.following = new AbortController();
+  void follow(of);
 }
 
 /** Shows the wallet and each change of it, until the page shows another account. */
@@ -192,11 +205,14 @@ function removeCoin(mint) {
 byId("lookup").addEventListener("submit", (event) => {
   event.preventDefault();
   const target = readAccount(byId("handle").value);
-  if (target?.handle === "") byId("handle").focus();
-  else if (target) visit(target);
-  else
-    byId("handle-problem").textContent =
-      "This is no profile. Paste an address such as https://x.com/creator, or enter a handle.";
+  if (target && target.handle !== "") {
+    visit(target);
+    return;
+  }
+  byId("handle-problem").textContent = target
+    ? "Enter a handle, or paste the address of a profile."
+    : "This is no profile. Paste an address such as https://x.com/creator, or enter a handle.";
+  byId("handle").focus();
 });
 
 byId("add-coin").addEventListener("submit", (event) => {
@@ -212,20 +228,8 @@ byId("add-coin").addEventListener("submit", (event) => {
   addCoin(mint);
 });
 
-document.addEventListener("visibilitychange", async () => {
-  const current = view;
-  if (!current) return;
-  current.waking?.abort();
-  if (!document.hidden) {
-    if (current.following.signal.aborted) {
-      current.following = new AbortController();
-      void follow(current);
-    }
-    return;
-  }
-  current.waking = new AbortController();
-  await sleep(HIDDEN_SECONDS * 1000, current.waking.signal);
-  if (!current.waking.signal.aborted) current.following.abort();
+document.addEventListener("visibilitychange", () => {
+  if (view) connect(view);
 });
 
 window.addEventListener("popstate", () =>
