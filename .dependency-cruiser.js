@@ -34,7 +34,6 @@ const MAY_IMPORT = {
     "chain/primitives/keypair.ts",
     "chain/primitives/lamports.ts",
     "chain/launchpad/program-ids.ts",
-    "chain/units/priority-fee.ts",
     "contract",
     "observability/thrown.ts",
   ],

@@ -30,9 +30,9 @@ export function createGateway(
   const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
   const redis = urls && createRedis({ urls, log, warnings, registry, answerTimeoutMs });
 
-  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log };
+  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides };
   const social = createSocialServices(shared);
-  const chain = createChainServices({ ...shared, overrides });
+  const chain = createChainServices(shared);
   const format = handleFormat(config.handleAllowUnderscore ?? false);
   const useCases = createUseCases({
     handleFormat: format,
@@ -50,7 +50,7 @@ export function createGateway(
     registry,
   });
   const { api, admin, closeStreams } = createHttpApi({
-    settings: config,
+    settings: { ...config, ...overrides },
     handleFormat: format,
     useCases,
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },

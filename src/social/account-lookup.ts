@@ -30,7 +30,7 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
   budget: ReadBudget;
-  socialConcurrency: number;
+  socialConcurrency?: number;
   socialQueueMax: number;
   socialTimeoutMs: number;
   socialCacheSeconds: number;

@@ -37,6 +37,8 @@ interface Entry extends PromiseWithResolvers<Answer> {
  * (300 in 15 minutes).
  */
 const MAX_WAIT_MS = 150;
+/** If a call takes a second, four at once use up 300 calls in 75 seconds. */
+const MAX_CALLS = 4;
 
 /**
  * Merges the keys of concurrent callers into few calls, at most `socialConcurrency` in flight.
@@ -54,12 +56,12 @@ export function createLookupQueue(needs: {
   ask: (keys: readonly AccountKey[]) => Promise<ReadonlyMap<AccountKey, Answer>>;
   /** Resolves when the next call may be made; undefined if that is now. */
   turn: SocialClient["turn"];
-  socialConcurrency: number;
+  socialConcurrency?: number | undefined;
   socialQueueMax: number;
   /** The error of a key that does not fit into the queue, or is not sent in time. */
   refuse: () => Error;
 }) {
-  const { ask, socialConcurrency, socialQueueMax, refuse } = needs;
+  const { ask, socialConcurrency = MAX_CALLS, socialQueueMax, refuse } = needs;
   const waiting = new Map<AccountKey, Entry>();
   const inFlight = new Map<AccountKey, Entry>();
   const clock = createDispatchClock(send);
