@@ -5,7 +5,7 @@ import { readConfig } from "../../src/config.ts";
 import { LAUNCHPAD_PROGRAMS } from "../../src/chain/launchpad/program-ids.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";

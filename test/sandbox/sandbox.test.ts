@@ -10,7 +10,7 @@ import {
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toTransaction } from "../../src/chain/units/message.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";
 
