@@ -59,6 +59,8 @@ export interface Redis {
    * with these URLs.
    */
   readonly ready: Promise<string | undefined>;
+  /** Why Redis is unavailable; empty if it has not answered. */
+  reason(): string;
   close(): void;
 }
 
@@ -127,6 +129,7 @@ export function createRedis(needs: {
   const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
+  const reason = () => lastProbe.refusal ?? connection.lastError();
 
   function warn(state: string, reason: string): void {
     const details = { reason: reason || "it does not answer" };
@@ -166,9 +169,8 @@ export function createRedis(needs: {
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    const { problem, refusal } = lastProbe;
-    if (state !== "up" && problem === undefined)
-      warn("Redis is not available yet", refusal ?? connection.lastError());
+    const { problem } = lastProbe;
+    if (state !== "up" && problem === undefined) warn("Redis is not available yet", reason());
     return problem;
   }
 
@@ -256,6 +258,7 @@ export function createRedis(needs: {
       subscriptions.push({ onReconnect, close });
     },
     ready: waitForFirstAnswer(),
+    reason,
     close,
   };
 }

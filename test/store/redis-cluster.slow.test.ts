@@ -134,7 +134,7 @@ describeWithRedis("a Redis Cluster", () => {
       onTestFinished(() => void frozen.thaw());
       await eventually(() => Promise.all(KEYS.map(increment)).then(isDown));
       const probes = async () =>
-        Number(/^cmdstat_eval:calls=(\d+)/m.exec(await other.command("INFO", "commandstats"))![1]);
+        Number(/^cmdstat_evalsha:calls=(\d+)/m.exec(await other.command("INFO", "commandstats"))![1]);
       const probesBefore = await probes();
       await eventually(async () => {
         expect((await isUp()) === 1 || (await probes()) > probesBefore + 20).toBe(true);
