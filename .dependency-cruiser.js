@@ -81,6 +81,18 @@ export default {
       to: { path: "^(test|bench|scripts|examples)/" },
     },
     {
+      name: "bench imports nothing of test but test/support",
+      severity: "error",
+      from: { path: "^bench/" },
+      to: { path: "^test/", pathNot: "^test/support/" },
+    },
+    {
+      name: "test/support imports nothing from bench",
+      severity: "error",
+      from: { path: "^test/support/" },
+      to: { path: "^bench/" },
+    },
+    {
       name: "main.ts imports the sandbox dynamically",
       severity: "error",
       from: { path: "^src/main\\.ts$" },

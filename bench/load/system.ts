@@ -1,10 +1,7 @@
+import { addAmmFees } from "../../test/support/add-amm-fees.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
-import {
-  addAmmCreatorFees,
-  addCreatorFees,
-  setAmmVault,
-} from "../../src/sandbox/chain/creator-fees.ts";
+import { addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
@@ -12,7 +9,7 @@ import { aboveRent } from "./audit-ledger.ts";
 import { createBadNodes } from "./bad-nodes.ts";
 import { startEndpoints } from "./endpoints.ts";
 import type { Problems } from "./problems.ts";
-import { createRandom } from "./random.ts";
+import { createRandom } from "../../test/support/random.ts";
 import { startReplica, type Period } from "./replica.ts";
 import {
   launchFailingCoins,
@@ -127,7 +124,7 @@ export async function startSystem(
   }
 
   function addVaultFees(creator: string, lamports: bigint, place: Place): void {
-    const add = place === "amm" ? addAmmCreatorFees : addCreatorFees;
+    const add = place === "amm" ? addAmmFees : addCreatorFees;
     add(chain, creator, lamports);
   }
 

@@ -289,27 +289,6 @@ describe("the sandbox's chain", () => {
     expect(await list({ until: sent[0]! })).toEqual([2, 1]);
   });
 
-  it("pays new fees into a creator's vault on request, and rejects invalid requests", async () => {
-    const { address, creatorVault } = sandbox.accounts.find(({ handle }) => handle === "newcomer")!;
-    expect(sandbox.chain.balance(creatorVault)).toBe(0n);
-    const { result } = await rpc("sandboxAddCreatorFees", [address, 1_000_000]);
-    expect(sandbox.chain.landed(result)?.err).toBeNull();
-    expect(sandbox.chain.balance(creatorVault)).toBe(
-      sandbox.chain.rentExemptMinimum(0) + 1_000_000n,
-    );
-    for (const params of [
-      [],
-      ["nonsense", 1],
-      [address, 0],
-      [address, 1.5],
-      [address, "1"],
-      [address, 1, 2],
-      [address, 1, "bonding curve"],
-    ]) {
-      expect((await rpc("sandboxAddCreatorFees", params)).error.code).toBe(-32602);
-    }
-  });
-
   it("rejects unknown methods", async () => {
     expect((await rpc("getEverything", [])).error.code).toBe(-32601);
   });

@@ -6,6 +6,7 @@ import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { recordCalls } from "./record-calls.ts";
 import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
@@ -53,7 +54,9 @@ export async function startTestSandbox({
   const { chain, env } = sandbox;
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
-  const secondRpc = await createChainRpc({ chain, port: 0 });
+  const rpc = recordCalls(sandbox.rpc);
+  const social = recordCalls(sandbox.social);
+  const secondRpc = recordCalls(await createChainRpc({ chain, port: 0 }));
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("finalized")) chain.advanceSlots(1);
@@ -77,6 +80,8 @@ export async function startTestSandbox({
 
   return {
     ...sandbox,
+    rpc,
+    social: { ...sandbox.social, ...social },
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
