@@ -208,7 +208,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   /** Stops the slots until the returned function is called. */
   function standStill(): () => void {
     system.isStill = true;
-    const goOn = chain.standStill();
+    const goOn = system.standStill();
     return () => {
       goOn();
       system.isStill = false;

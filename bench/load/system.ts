@@ -1,3 +1,4 @@
+import { createStandstill, includeUnpaid } from "../../test/support/chain-levers.ts";
 import { addAmmFees } from "../../test/support/add-amm-fees.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
@@ -44,9 +45,13 @@ export async function startSystem(
   seed: number,
   shared: typeof SHARED_COINS | [] = [],
 ) {
-  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+  const standstill = createStandstill();
+  const sandbox = await startSandbox({
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+    now: standstill.now,
+  });
   const { chain } = sandbox;
-  chain.includeUnpaid({ withBalances: false });
+  includeUnpaid(chain, { withBalances: false });
   const known = sandbox.accounts.filter(({ suspended }) => !suspended);
   const sharedCoins = launchSharedCoins(sandbox, known, shared);
   const { failingCoins, fillStrangers, emptyStrangers } = launchFailingCoins(
@@ -195,6 +200,8 @@ export async function startSystem(
       timeline.setRent(lamportsPerByte);
       for (const [i, after] of inVaults().entries()) all[i]!.arrived += after - before[i]!;
     },
+    /** Stops the cluster until the returned function is called. */
+    standStill: () => standstill.standStill(chain),
     /** Whether the cluster stands still. It then takes no transaction, so no fees are added. */
     isStill: false,
     /** Times when an endpoint showed a stale state. */

@@ -1,3 +1,4 @@
+import { createStandstill } from "../support/chain-levers.ts";
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
@@ -14,10 +15,14 @@ import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";
 
+const standstill = createStandstill();
 let sandbox: Sandbox;
 let connection: Connection;
 beforeAll(async () => {
-  sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+  sandbox = await startSandbox({
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+    now: standstill.now,
+  });
   connection = new Connection(sandbox.rpc.url, "finalized");
 });
 afterAll(() => sandbox.close());
@@ -218,7 +223,7 @@ describe("the sandbox's chain", () => {
     const now = Date.now.bind(Date);
     const user = createUser();
     const slot = chain.slot("processed");
-    const goOn = chain.standStill();
+    const goOn = standstill.standStill(chain);
     const late = await transfer(user, 10_000_000);
     chain.advanceSlots(200);
     expect([chain.slot("processed"), await statusOf(late)]).toEqual([slot, null]);

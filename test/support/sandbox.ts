@@ -1,3 +1,4 @@
+import { createStandstill } from "./chain-levers.ts";
 import { Keypair } from "@solana/web3.js";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
@@ -46,9 +47,11 @@ export async function startTestSandbox({
   feesOnCoins = false,
   ...options
 }: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
+  const standstill = createStandstill();
   const sandbox = await startSandbox({
     ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
     platformPrograms: process.env.PLATFORM_PROGRAMS || undefined,
+    now: standstill.now,
     ...options,
   });
   const { chain, env } = sandbox;
@@ -85,6 +88,8 @@ export async function startTestSandbox({
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
+    /** Stops the chain until the returned function is called. */
+    standStill: () => standstill.standStill(chain),
     /** The fee payer's address. */
     feePayer: Keypair.fromSecretKey(
       Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]),

@@ -2,7 +2,6 @@ import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
-import { isFeePayerShort } from "../../chain/errors/transaction-error.ts";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createFaucet } from "./faucet.ts";
 import type { Faucet } from "./faucet.ts";
@@ -28,7 +27,7 @@ export interface InnerInstruction {
 }
 
 /**
- * A transaction in a block. It paid its fee even if it failed, except after `includeUnpaid`.
+ * A transaction in a block. It paid its fee even if it failed.
  */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
@@ -47,6 +46,8 @@ export interface SandboxTransaction extends WireTransaction {
   /** One list per instruction of the message. */
   readonly innerInstructions: readonly (readonly InnerInstruction[])[];
 }
+
+type Execution = Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">;
 
 interface Simulation {
   readonly err: TransactionError | null;
@@ -68,16 +69,14 @@ export interface Chain
   extends
     Pick<
       Slots,
-      | "slot"
-      | "blockHeight"
-      | "latestBlockhash"
-      | "isBlockhashValid"
-      | "advanceSlots"
-      | "standStill"
-      | "blockTime"
+      "slot" | "blockHeight" | "latestBlockhash" | "isBlockhashValid" | "advanceSlots" | "blockTime"
     >,
     Pick<Faucet, "sendFromFaucet" | "transfer"> {
   readonly consensus: Consensus;
+  /** The machine that runs the programs. */
+  readonly svm: LiteSVM;
+  /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
+  maxAccounts: number;
   /** The faucet's address, in base58. */
   readonly faucet: string;
   /** Null if the account does not exist. An account without lamports does not exist. */
@@ -98,6 +97,8 @@ export interface Chain
    * blockhash.
    */
   simulate(transaction: WireTransaction): Simulation;
+  /** Adds a transaction to the current block. */
+  land(transaction: WireTransaction, execution: Execution): void;
   /** The transaction with that signature (base58), if it landed. */
   landed(signature: string): SandboxTransaction | undefined;
   /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
@@ -110,15 +111,6 @@ export interface Chain
    */
   setPriorityFee(microLamports: number): void;
   priorityFee(): number;
-  /** The rent in lamports per byte. Mainnet lowers it from time to time. */
-  setRent(lamportsPerByte: number): void;
-  /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
-  setMaxAccounts(count: number): void;
-  /**
-   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0
-   * (SIMD-0290). `withBalances` says whether `getTransaction` returns its balances.
-   */
-  includeUnpaid(options: { withBalances: boolean }): void;
   /** Stops the slots. */
   close(): void;
 }
@@ -156,7 +148,7 @@ export function createChain(
     .withSigverify(false)
     .withBlockhashCheck(false)
     .withTransactionHistory(0n);
-  setRent(RENT);
+  svm.setRent(new Rent(BigInt(RENT), 1.0, 50));
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
@@ -164,8 +156,6 @@ export function createChain(
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
   let priorityFee = 0;
-  let maxAccounts = MAX_ACCOUNTS;
-  let unpaid: { readonly withBalances: boolean } | undefined;
 
   const timer =
     options.slotMs > 0 ? setInterval(slots.passSlot, options.slotMs).unref() : undefined;
@@ -195,12 +185,8 @@ export function createChain(
     setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
 
-  function setRent(lamportsPerByte: number): void {
-    svm.setRent(new Rent(BigInt(lamportsPerByte), 1.0, 50));
-  }
-
   function simulate(transaction: WireTransaction): Simulation {
-    if (transaction.message.staticAccounts.length > maxAccounts) {
+    if (transaction.message.staticAccounts.length > chain.maxAccounts) {
       const err = "TooManyAccountLocks";
       return { err, logs: [], unitsConsumed: 0, accounts: new Map(), innerInstructions: [] };
     }
@@ -217,11 +203,7 @@ export function createChain(
     };
   }
 
-  /** Adds a transaction to the current block. */
-  function land(
-    transaction: WireTransaction,
-    execution: Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">,
-  ): void {
+  function land(transaction: WireTransaction, execution: Execution): void {
     const landedTransaction = {
       ...transaction,
       slot: slots.slot("processed"),
@@ -235,26 +217,19 @@ export function createChain(
   }
 
   function send(transaction: WireTransaction): TransactionError | null {
-    if (slots.isStill()) return "ClusterMaintenance";
     if (!isSigned(transaction)) return "SignatureFailure";
     if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
     if (ledger.has(transaction.signature)) return "AlreadyProcessed";
 
     const accounts = transaction.message.staticAccounts;
-    if (accounts.length > maxAccounts) return "TooManyAccountLocks";
+    if (accounts.length > chain.maxAccounts) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
-    const withoutEffect = { feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] };
     const result = svm.sendTransaction(transaction.decoded);
     const isFailed = result instanceof FailedTransactionMetadata;
     const err = isFailed ? toTransactionError(result.err()) : null;
     const meta = isFailed ? result.meta() : result;
     // LiteSVM sets the signature only if the transaction paid its fee.
-    if (meta.signature().every((byte) => byte === 0)) {
-      const balances = unpaid?.withBalances ? preBalances : [];
-      if (err !== null && unpaid && isFeePayerShort(err))
-        land(transaction, { ...withoutEffect, err, preBalances: balances, postBalances: balances });
-      return err;
-    }
+    if (meta.signature().every((byte) => byte === 0)) return err;
     const postBalances = accounts.map(balance);
     land(transaction, {
       err,
@@ -269,13 +244,15 @@ export function createChain(
     return err;
   }
 
-  return {
+  const chain: Chain = {
+    svm,
+    maxAccounts: MAX_ACCOUNTS,
+    land,
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
     isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
-    standStill: slots.standStill,
     blockTime: slots.blockTime,
     consensus: options.consensus,
     faucet: faucet.address,
@@ -300,17 +277,11 @@ export function createChain(
       priorityFee = microLamports;
     },
     priorityFee: () => priorityFee,
-    setRent,
-    setMaxAccounts(count) {
-      maxAccounts = count;
-    },
-    includeUnpaid(options) {
-      unpaid = options;
-    },
     close() {
       clearInterval(timer);
     },
   };
+  return chain;
 }
 
 function toChainAccount(account: EncodedAccount): ChainAccount {
