@@ -70,22 +70,9 @@ export async function createSocialNetwork(options: {
   function handle(request: LoopbackRequest): LoopbackAnswer {
     const lookup = LOOKUPS[request.url.pathname];
     const isCreditsPath = request.url.pathname === CREDITS_PATH;
-    if (request.method !== "GET" || !(lookup || isCreditsPath)) {
-      return json(404, {
-        title: "Not Found",
-        type: "about:blank",
-        status: 404,
-        detail: "Not Found",
-      });
-    }
-    if (request.headers.authorization !== `Bearer ${options.token}`) {
-      return json(401, {
-        title: "Unauthorized",
-        type: "about:blank",
-        status: 401,
-        detail: "Unauthorized",
-      });
-    }
+    if (request.method !== "GET" || !(lookup || isCreditsPath)) return refusal(404, "Not Found");
+    if (request.headers.authorization !== `Bearer ${options.token}`)
+      return refusal(401, "Unauthorized");
     if (!lookup) return json(200, { data: CREDITS });
     const { parameter, format } = lookup;
     const names = namesIn(request);
@@ -193,6 +180,10 @@ function notFound(parameter: string, name: string, title: string, detail: string
     resource_id: name,
     type: `${PROBLEMS}/resource-not-found`,
   };
+}
+
+function refusal(status: number, title: string): LoopbackAnswer {
+  return json(status, { title, type: "about:blank", status, detail: title });
 }
 
 function json(status: number, body: object): LoopbackAnswer {
