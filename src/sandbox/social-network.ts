@@ -1,5 +1,5 @@
 import { createLoopbackServer } from "./loopback-server.ts";
-import type { LoopbackAnswer, LoopbackRequest, LoopbackServer } from "./loopback-server.ts";
+import type { LoopbackAnswer, LoopbackRequest } from "./loopback-server.ts";
 
 export interface NetworkAccount {
   /** As its owner spells it; lookups ignore case. */
@@ -20,11 +20,6 @@ interface SocialCall {
   readonly path: string;
   /** The requested handles or ids. */
   readonly names: readonly string[];
-}
-
-export interface SocialNetwork extends LoopbackServer<SocialCall> {
-  /** Changes the handle of an account; the old handle is then free. */
-  rename(handle: string, newHandle: string): void;
 }
 
 /** The two lookups: by handle and by id. */
@@ -57,7 +52,7 @@ export async function createSocialNetwork(options: {
   token: string;
   host?: string | undefined;
   port: number;
-}): Promise<SocialNetwork> {
+}) {
   const byHandle = new Map<string, NetworkAccount>();
   const byId = new Map<string, NetworkAccount>();
   for (const account of options.accounts) add(account);
@@ -108,7 +103,8 @@ export async function createSocialNetwork(options: {
 
   return {
     ...server,
-    rename(handle, newHandle) {
+    /** Changes the handle of an account; the old handle is then free. */
+    rename(handle: string, newHandle: string): void {
       const account = byHandle.get(handle.toLowerCase());
       if (!account) throw new Error(`No account has the handle ${handle}`);
       byHandle.delete(handle.toLowerCase());

@@ -4,9 +4,8 @@ import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createFaucet } from "./faucet.ts";
-import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
-import type { Consensus, SlotOptions, Slots } from "./slots.ts";
+import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { isSigned } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
@@ -59,61 +58,7 @@ interface Simulation {
   readonly innerInstructions: SandboxTransaction["innerInstructions"];
 }
 
-/**
- * A chain with a single node. A transaction executes at once, in the current block, and is
- * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
- * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
- * commitment.
- */
-export interface Chain
-  extends
-    Pick<
-      Slots,
-      "slot" | "blockHeight" | "latestBlockhash" | "isBlockhashValid" | "advanceSlots" | "blockTime"
-    >,
-    Pick<Faucet, "sendFromFaucet" | "transfer"> {
-  readonly consensus: Consensus;
-  /** The machine that runs the programs. */
-  readonly svm: LiteSVM;
-  /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
-  maxAccounts: number;
-  /** The faucet's address, in base58. */
-  readonly faucet: string;
-  /** Null if the account does not exist. An account without lamports does not exist. */
-  account(address: string): ChainAccount | null;
-  balance(address: string): bigint;
-  /** Creates or overwrites an account, without a transaction. */
-  setAccount(address: string, account: Omit<ChainAccount, "executable">): void;
-  /** Creates or overwrites an account of the System program, without data. */
-  setBalance(address: string, lamports: bigint): void;
-  rentExemptMinimum(dataBytes: number): bigint;
-  /**
-   * Executes a transaction. After an error, `landed` shows whether the transaction still paid its
-   * fee.
-   */
-  send(transaction: WireTransaction): TransactionError | null;
-  /**
-   * Executes a transaction without changing any state. Checks neither its signatures nor its
-   * blockhash.
-   */
-  simulate(transaction: WireTransaction): Simulation;
-  /** Adds a transaction to the current block. */
-  land(transaction: WireTransaction, execution: Execution): void;
-  /** The transaction with that signature (base58), if it landed. */
-  landed(signature: string): SandboxTransaction | undefined;
-  /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
-  ledger(): SandboxTransaction[];
-  /** From now on, calls `listener` with each transaction right after it lands. */
-  onLanded(listener: (transaction: SandboxTransaction) => void): void;
-  /**
-   * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at
-   * first.
-   */
-  setPriorityFee(microLamports: number): void;
-  priorityFee(): number;
-  /** Stops the slots. */
-  close(): void;
-}
+export type Chain = ReturnType<typeof createChain>;
 
 /**
  * Mainnet's rent in lamports per byte. The rent-exempt minimum of an account without data is then
@@ -132,7 +77,12 @@ const KEPT_TRANSACTIONS = 20_000;
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 /**
- * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs
+ * A chain with a single node. A transaction executes at once, in the current block, and is
+ * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
+ * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
+ * commitment.
+ *
+ * Starts with `programs` deployed, each loaded from a file, as well as the token programs
  * and the wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they
  * advance only through `advanceSlots`.
  */
@@ -141,7 +91,7 @@ export function createChain(
     slotMs: number;
     programs: readonly { id: string; file: string }[];
   },
-): Chain {
+) {
   // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
   // latest blockhash.
   const svm = new LiteSVM()
@@ -167,6 +117,7 @@ export function createChain(
     return svm.getBalance(address(of)) ?? 0n;
   }
 
+  /** Creates or overwrites an account, without a transaction. */
   function setAccount(
     of: string,
     { lamports, owner, data }: Omit<ChainAccount, "executable">,
@@ -181,10 +132,15 @@ export function createChain(
     });
   }
 
+  /** Creates or overwrites an account of the System program, without data. */
   function setBalance(of: string, lamports: bigint): void {
     setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
 
+  /**
+   * Executes a transaction without changing any state. Checks neither its signatures nor its
+   * blockhash.
+   */
   function simulate(transaction: WireTransaction): Simulation {
     if (transaction.message.staticAccounts.length > chain.maxAccounts) {
       const err = "TooManyAccountLocks";
@@ -203,6 +159,7 @@ export function createChain(
     };
   }
 
+  /** Adds a transaction to the current block. */
   function land(transaction: WireTransaction, execution: Execution): void {
     const landedTransaction = {
       ...transaction,
@@ -216,6 +173,10 @@ export function createChain(
     for (const listener of listeners) listener(landedTransaction);
   }
 
+  /**
+   * Executes a transaction. After an error, `landed` shows whether the transaction still paid its
+   * fee.
+   */
   function send(transaction: WireTransaction): TransactionError | null {
     if (!isSigned(transaction)) return "SignatureFailure";
     if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
@@ -244,40 +205,52 @@ export function createChain(
     return err;
   }
 
-  const chain: Chain = {
+  const chain = {
+    consensus: options.consensus,
+    /** The machine that runs the programs. */
     svm,
+    /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
     maxAccounts: MAX_ACCOUNTS,
-    land,
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
     isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
     blockTime: slots.blockTime,
-    consensus: options.consensus,
+    /** The faucet's address, in base58. */
     faucet: faucet.address,
     sendFromFaucet: faucet.sendFromFaucet,
     transfer: faucet.transfer,
-    account(of) {
+    /** Null if the account does not exist. An account without lamports does not exist. */
+    account(of: string): ChainAccount | null {
       const account = svm.getAccount(address(of));
       return account.exists ? toChainAccount(account) : null;
     },
     balance,
     setAccount,
     setBalance,
-    rentExemptMinimum: (dataBytes) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
+    rentExemptMinimum: (dataBytes: number) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
     send,
     simulate,
-    landed: (signature) => ledger.get(signature),
+    land,
+    /** The transaction with that signature (base58), if it landed. */
+    landed: (signature: string) => ledger.get(signature),
+    /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
     ledger: () => [...ledger.values()],
-    onLanded(listener) {
+    /** From now on, calls `listener` with each transaction right after it lands. */
+    onLanded(listener: (transaction: SandboxTransaction) => void): void {
       listeners.push(listener);
     },
-    setPriorityFee(microLamports) {
+    /**
+     * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0
+     * at first.
+     */
+    setPriorityFee(microLamports: number): void {
       priorityFee = microLamports;
     },
     priorityFee: () => priorityFee,
-    close() {
+    /** Stops the slots. */
+    close(): void {
       clearInterval(timer);
     },
   };
