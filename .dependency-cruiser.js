@@ -34,7 +34,6 @@ const MAY_IMPORT = {
     "chain/primitives/keypair.ts",
     "chain/primitives/lamports.ts",
     "chain/launchpad/program-ids.ts",
-    "chain/units/priority-fee.ts",
     "contract",
     "observability/thrown.ts",
   ],
@@ -80,6 +79,18 @@ export default {
       severity: "error",
       from: { path: "^src/" },
       to: { path: "^(test|bench|scripts|examples)/" },
+    },
+    {
+      name: "bench imports nothing of test but test/support",
+      severity: "error",
+      from: { path: "^bench/" },
+      to: { path: "^test/", pathNot: "^test/support/" },
+    },
+    {
+      name: "test/support imports nothing from bench",
+      severity: "error",
+      from: { path: "^test/support/" },
+      to: { path: "^bench/" },
     },
     {
       name: "main.ts imports the sandbox dynamically",

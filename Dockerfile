@@ -42,4 +42,4 @@ EXPOSE 4000
 HEALTHCHECK --interval=10s --timeout=3s --start-period=10s \
   CMD ["bash", "-c", "exec 3<>/dev/tcp/127.0.0.1/${PORT:-4000} && printf 'GET %s/livez HTTP/1.0\\r\\n\\r\\n' \"$BASE_PATH\" >&3 && read -r _ status _ <&3 && [ \"$status\" = 200 ]"]
 # The flags of `npm start`. docs/measurements.md says why.
-CMD ["node", "--disallow-code-generation-from-strings", "--no-allocation-site-pretenuring", "--no-maglev", "--no-memory-reducer", "--heap-growing-percent=20", "--v8-pool-size=1", "--max-semi-space-size=16", "--max-old-space-size=512", "src/start.js"]
+CMD ["node", "--disallow-code-generation-from-strings", "--no-allocation-site-pretenuring", "--max-old-space-size=512", "src/start.js"]

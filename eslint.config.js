@@ -1,24 +1,5 @@
 import tseslint from "typescript-eslint";
 
-/**
- * Participles that are no name of a variable. `scripts/measure-style.ts --names` prints those that
- * src still has.
- */
-const BARE_PARTICIPLES = `
-  accepted added admitted allowed answered arrived asked begun blocked changed checked chosen
-  closed completed compressed counted decoded delayed described distributed doubted drawn driven
-  dropped earned emptied ended exceeded expected failed followed found gathered gone got held
-  joined judged kept landed listed loaded logged looked lost made measured memoized merged met
-  nested observed offered opened paid pipelined preferred prepared printed probed queued reached
-  received reported requested required reserved resized seen selected sent settled simulated
-  sorted stored taken thrown told tried used visited wanted won wrapped written
-`;
-/** Variables and parameters, but no properties, whose names may come from elsewhere. */
-const VARIABLES = [
-  ...["VariableDeclarator > .id", ":function > .params", "AssignmentPattern > .left"],
-  ...["ObjectPattern > Property > .value", "ArrayPattern > .elements", "RestElement > .argument"],
-];
-
 export default tseslint.config(
   { ignores: ["node_modules", "coverage", "examples/clients/graphql.ts"] },
   {
@@ -57,18 +38,6 @@ export default tseslint.config(
           object: "performance",
           property: "now",
           message: "Use src/time/monotonic.ts: its times cannot be mixed up with other numbers.",
-        },
-      ],
-    },
-  },
-  {
-    files: ["src/**/*.ts"],
-    rules: {
-      "no-restricted-syntax": [
-        "error",
-        {
-          selector: `:matches(${VARIABLES.join()})[name=/^(${BARE_PARTICIPLES.trim().split(/\s+/).join("|")})$/]`,
-          message: "A variable is a noun: heldClaims, not held.",
         },
       ],
     },

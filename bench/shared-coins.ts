@@ -25,7 +25,7 @@ const CASES: Readonly<Record<string, Fees>> = {
   "curve and pool": { curve: SOL, pool: SOL },
 };
 
-const { sandbox, collect, close } = await startOnSandbox();
+const { sandbox, endpoints, collect, close } = await startOnSandbox();
 const { chain, coins } = sandbox;
 const account = sandbox.accounts[0]!;
 
@@ -57,7 +57,7 @@ function launch(coin: NewCoin, { curve, pool }: Fees): void {
 async function collectCoins(some: readonly NewCoin[]) {
   const mints = some.map(({ mint }) => mint);
   const { message, unitsConsumed } = chain.landed(await collect({ socialId: account.id, mints }))!;
-  const sent = sandbox.rpc.calls.findLast(({ method }) => method === "sendTransaction");
+  const sent = endpoints[0]!.calls.findLast(({ method }) => method === "sendTransaction");
   const bytes = Buffer.from(String(sent?.params[0]), "base64");
   return { bytes, units: unitsConsumed, keys: message.staticAccounts.map(String) };
 }

@@ -1,7 +1,7 @@
 import ipaddr from "ipaddr.js";
 import type { z } from "zod";
 import { overlap } from "./contract/address-ranges.ts";
-import { Constants, Secrets, Settings } from "./variables.ts";
+import { Secrets, Settings } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -9,9 +9,6 @@ export const VARIABLE_NAMES: readonly string[] = Object.keys({
   ...Secrets.shape,
   ...Settings.shape,
 });
-
-/** The names of former variables, which are constants now. */
-export const CONSTANT_NAMES: readonly string[] = Object.keys(Constants.shape);
 
 /**
  * The variables that select the upstreams. If none is set, the sandbox starts, but never in
@@ -47,7 +44,7 @@ type CamelCase<Name> = Name extends `${infer Word}_${infer Rest}`
 type InCamelCase<Values> = { readonly [Name in keyof Values as CamelCase<Name>]: Values[Name] };
 
 /** The value of each variable, under its name in camel case. */
-export type Config = InCamelCase<z.output<typeof Settings> & z.output<typeof Constants>> & {
+export type Config = InCamelCase<z.output<typeof Settings>> & {
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
@@ -68,9 +65,8 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
   const entries = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
   const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(entries) };
   const settings = Settings.safeParse(present);
-  const constants = Constants.safeParse(present);
   const secrets = Secrets.safeParse(present);
-  const problems = [settings, constants, secrets]
+  const problems = [settings, secrets]
     .flatMap(({ error }) => error?.issues ?? [])
     .map(({ path, message }) => `${String(path[0])}: ${message}`);
   if (sandbox) problems.push(...sandboxProblems(env));
@@ -85,15 +81,12 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",
     );
-  if (problems.length > 0 || !settings.success || !constants.success || !secrets.success)
+  if (problems.length > 0 || !settings.success || !secrets.success)
     throw new ConfigError(
       problems,
       UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT],
     );
-  return {
-    ...inCamelCase({ ...settings.data, ...constants.data }),
-    secrets: inCamelCase(secrets.data),
-  };
+  return { ...inCamelCase(settings.data), secrets: inCamelCase(secrets.data) };
 }
 
 export function inCamelCase<Values extends object>(values: Values): InCamelCase<Values> {

@@ -1,4 +1,4 @@
-import { Registry } from "@prometheus-io/client";
+import { Counter, Registry } from "@prometheus-io/client";
 import { nameOfCluster } from "./checks/check-chain.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
@@ -6,7 +6,7 @@ import { handleFormat } from "./contract/handle.ts";
 import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createHealth } from "./http/health.ts";
 import { createHttpApi, type SandboxRoutes } from "./http/http-api.ts";
-import { createLogger, type Logger } from "./observability/log.ts";
+import { createLogger, droppedLines, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
 import { createUseCases } from "./resolvers/use-cases.ts";
 import { createChainServices, createSocialServices, type Overrides } from "./services.ts";
@@ -23,6 +23,15 @@ export function createGateway(
 ) {
   const { log = createLogger(config.logLevel), sandbox, overrides = {} } = options;
   const registry = new Registry();
+  new Counter({
+    name: "tributary_log_lines_dropped_total",
+    help: "Log lines that were dropped, because standard output was full.",
+    registers: [registry],
+    collect() {
+      this.reset();
+      this.inc(droppedLines());
+    },
+  });
   const warnings = createWarnings(log);
   const callUpstream = createCallUpstream(registry);
   const budgetMetrics = createBudgetMetrics(registry);
@@ -30,9 +39,9 @@ export function createGateway(
   const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
   const redis = urls && createRedis({ urls, log, warnings, registry, answerTimeoutMs });
 
-  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log };
+  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides };
   const social = createSocialServices(shared);
-  const chain = createChainServices({ ...shared, overrides });
+  const chain = createChainServices(shared);
   const format = handleFormat(config.handleAllowUnderscore ?? false);
   const useCases = createUseCases({
     handleFormat: format,
@@ -50,7 +59,7 @@ export function createGateway(
     registry,
   });
   const { api, admin, closeStreams } = createHttpApi({
-    settings: config,
+    settings: { ...config, ...overrides },
     handleFormat: format,
     useCases,
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },

@@ -3,7 +3,7 @@ import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import type { Checks } from "./commands/doctor.ts";
 import { describeFailure } from "./commands/describe-failure.ts";
-import { loadEnvFile, type EnvFile } from "./commands/env-file.ts";
+import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
 import { warnAboutUnknown } from "./commands/unknown-variables.ts";
@@ -44,7 +44,7 @@ const OPTIONS = {
 /** What a command needs from the process. Tests pass their own. */
 interface Host {
   /** Reads the environment variables and the working directory's .env file. */
-  readEnv(): { readonly env: Environment; readonly file: EnvFile };
+  readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
   print(text: string): void;
   printError(...values: unknown[]): void;
   /** Default: standard output. */
@@ -59,8 +59,8 @@ interface Host {
 
 export const THIS_PROCESS: Host = {
   readEnv() {
-    const file = loadEnvFile(".env");
-    return { env: process.env, file };
+    const warnings = loadEnvFile(".env");
+    return { env: process.env, warnings };
   },
   print: console.log,
   printError: console.error,
@@ -88,7 +88,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     const read = host.readEnv();
     ({ env } = read);
-    hints = [...read.file.warnings, ...warnAboutUnknown(env, read.file.names)];
+    hints = [...read.warnings, ...warnAboutUnknown(env)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command, ...mints] = positionals;
     if (command === undefined) return await serve(env, host, warnings);

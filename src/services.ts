@@ -2,6 +2,7 @@ import { Gauge, type Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/balances/wallets.ts";
 import { createAddresses } from "./chain/launchpad/account-addresses.ts";
 import { createFailures } from "./chain/balances/failures.ts";
+import { MAX_RENT_LAMPORTS } from "./chain/launchpad/choose-sweeps.ts";
 import { createDeployWatch } from "./chain/launchpad/deploys.ts";
 import { createBalances } from "./chain/balances/balances.ts";
 import { createClaims } from "./chain/collect/claims.ts";
@@ -19,7 +20,7 @@ import { createReadUnits } from "./chain/units/units.ts";
 import { createFloors } from "./chain/balances/floors.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
-import { toLamports } from "./chain/primitives/lamports.ts";
+import { toLamports, type Lamports } from "./chain/primitives/lamports.ts";
 import { createLandedSlots } from "./chain/balances/landed-slots.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import type { FailoverWaits } from "./chain/rpc/failover.ts";
@@ -42,7 +43,14 @@ import type { Redis } from "./store/redis.ts";
 export type Overrides = ConfirmationWaits &
   FailoverWaits &
   LiveWaits &
-  MetricsWaits & { readonly redisAnswerTimeoutMs?: number | undefined };
+  MetricsWaits & {
+    readonly redisAnswerTimeoutMs?: number;
+    readonly socialConcurrency?: number;
+    readonly maxRentLamports?: Lamports;
+    readonly rateLimitWindowSeconds?: number;
+    readonly streamsPerAddress?: number;
+    readonly streamSeconds?: number;
+  };
 
 interface ServiceNeeds {
   readonly config: Config;
@@ -52,10 +60,11 @@ interface ServiceNeeds {
   readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
   readonly log: Logger;
+  readonly overrides: Overrides;
 }
 
 export function createSocialServices(needs: ServiceNeeds) {
-  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log } = needs;
+  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
   const { socialApiUrl, socialTimeoutMs } = config;
   const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
   budgetMetrics.watch("social_calls", quota.usedRatio);
@@ -77,7 +86,7 @@ export function createSocialServices(needs: ServiceNeeds) {
   const accountLookup = createAccountLookup({
     client,
     budget,
-    socialConcurrency: config.socialConcurrency,
+    ...overrides,
     socialQueueMax: config.socialQueueMax,
     socialTimeoutMs,
     socialCacheSeconds: config.socialCacheSeconds,
@@ -97,9 +106,10 @@ export function createSocialServices(needs: ServiceNeeds) {
   return { client, accountLookup };
 }
 
-export function createChainServices(needs: ServiceNeeds & { readonly overrides: Overrides }) {
+export function createChainServices(needs: ServiceNeeds) {
   const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
-  const { minCollectLamports, maxRentLamports, maxPriorityFeeLamports } = config;
+  const { minCollectLamports, maxPriorityFeeLamports } = config;
+  const { maxRentLamports = MAX_RENT_LAMPORTS } = overrides;
   const { feeBudgetLamportsPerHour, collectTimeoutMs, escrowProgramId, escrowSeed } = config;
   const { feePayerKeypair, solanaRpcUrl } = config.secrets;
   const feePayer = feePayerKeypair.publicKey.toBase58();

@@ -1,12 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { readKeypair } from "./chain/primitives/keypair.ts";
-import {
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS,
-  PRIORITY_FEE_PERCENTILE,
-} from "./chain/units/priority-fee.ts";
 import { toLamports } from "./chain/primitives/lamports.ts";
-import { LAUNCHPAD_PROGRAMS, NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
+import { NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
 import { toError } from "./observability/thrown.ts";
 
@@ -252,34 +248,6 @@ export const Secrets = z.object({
     ),
 });
 
-/**
- * Variables of earlier versions, now constant. The service does not start if one is set to another
- * value.
- */
-export const Constants = z.object({
-  // The platform has the same programs on every cluster.
-  LAUNCHPAD_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.LAUNCHPAD),
-  LAUNCHPAD_AMM_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.AMM),
-  LAUNCHPAD_FEES_PROGRAM_ID: constant(LAUNCHPAD_PROGRAMS.FEES),
-  // The contract's limit is per minute.
-  RATE_LIMIT_WINDOW_SECONDS: constant(60),
-  // If a call takes a second, four at once use up the network's 300 calls per 15 minutes in 75
-  // seconds.
-  SOCIAL_CONCURRENCY: constant(4),
-  // Histories have a share of RPC_CALLS_PER_SECOND now.
-  HISTORY_CALLS_PER_HOUR: constant(36_000),
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS: constant(PRIORITY_FEE_FLOOR_MICROLAMPORTS),
-  PRIORITY_FEE_PERCENTILE: constant(PRIORITY_FEE_PERCENTILE),
-  // The most rent that a collect pays for sweeps: enough for two token accounts; 6% of the default
-  // hourly fee budget.
-  MAX_RENT_LAMPORTS: constant(toLamports(3_000_000)),
-  // As many as a caller may open in a minute, by default.
-  STREAMS_PER_ADDRESS: constant(20),
-  // Short, so that streams soon move to new replicas. Opening a stream again costs the caller one
-  // request.
-  STREAM_SECONDS: constant(600),
-});
-
 /** A message that quotes the value. Not for secrets. */
 function expected(format: string) {
   return {
@@ -308,15 +276,6 @@ function addressRanges() {
     .refine(areRanges, expected("addresses or CIDR ranges, but no /0, separated by commas"))
     .transform(splitList)
     .default([]);
-}
-
-function constant<Value>(value: Value) {
-  const isValue = (text?: string) => text === undefined || text === String(value);
-  return z
-    .string()
-    .optional()
-    .refine(isValue, `no longer a variable, and always ${String(value)}. Remove it`)
-    .transform(() => value);
 }
 
 /** Reports an error of `parse` as the variable's problem. */

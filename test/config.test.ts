@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { inCamelCase, readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
+import { readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
 import { temporaryFolder } from "./support/temporary-folder.ts";
 
 const keypair = Keypair.generate();
@@ -25,21 +25,6 @@ function messageFor(env: Record<string, string | undefined>): string {
   }
   throw new Error("expected readConfig to find a problem");
 }
-
-/** Each with its only value. */
-const CONSTANTS = {
-  LAUNCHPAD_PROGRAM_ID: "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-  LAUNCHPAD_AMM_PROGRAM_ID: "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
-  LAUNCHPAD_FEES_PROGRAM_ID: "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-  RATE_LIMIT_WINDOW_SECONDS: 60,
-  SOCIAL_CONCURRENCY: 4,
-  HISTORY_CALLS_PER_HOUR: 36_000,
-  PRIORITY_FEE_FLOOR_MICROLAMPORTS: 1_000n,
-  PRIORITY_FEE_PERCENTILE: 75,
-  MAX_RENT_LAMPORTS: 3_000_000n,
-  STREAMS_PER_ADDRESS: 20,
-  STREAM_SECONDS: 600,
-};
 
 describe("the variables", () => {
   it("are 32", () => {
@@ -75,7 +60,6 @@ describe("the variables", () => {
       streamsMax: 1_000,
       logLevel: "info",
       nodeEnv: undefined,
-      ...inCamelCase(CONSTANTS),
     });
     expect(secrets.solanaRpcUrl.map(({ host }) => host)).toEqual(["rpc.example", "127.0.0.1:8899"]);
   });
@@ -105,20 +89,6 @@ describe("the variables", () => {
   it("count as absent when they are empty", () => {
     expect(readConfig({ ...complete, PORT: "", BASE_PATH: "", REDIS_URL: "" }).port).toBe(4000);
   });
-});
-
-describe("a variable of an earlier version", () => {
-  it.each(Object.entries(CONSTANTS))(
-    "stops the start by name if its value is another: %s",
-    (name, value) => {
-      expect(messageFor({ ...complete, [name]: "another" })).toContain(
-        `- ${name}: no longer a variable, and always ${value}. Remove it`,
-      );
-      expect(readConfig({ ...complete, [name]: String(value) })).toMatchObject(
-        inCamelCase({ [name]: value }),
-      );
-    },
-  );
 });
 
 describe("an invalid variable", () => {

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../../test/support/refuse-version-1.ts";
 import { isMethod } from "../../test/support/sandbox.ts";
 import type { BadNode } from "./bad-nodes.ts";
 import type { ChainCall, Endpoint } from "./endpoints.ts";
@@ -208,7 +208,7 @@ function chainScenarios(system: System, problems: Problems): Scenario[] {
   /** Stops the slots until the returned function is called. */
   function standStill(): () => void {
     system.isStill = true;
-    const goOn = chain.standStill();
+    const goOn = system.standStill();
     return () => {
       goOn();
       system.isStill = false;

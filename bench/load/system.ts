@@ -1,10 +1,8 @@
+import { createStandstill, includeUnpaid } from "../../test/support/chain-levers.ts";
+import { addAmmFees } from "../../test/support/add-amm-fees.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
-import {
-  addAmmCreatorFees,
-  addCreatorFees,
-  setAmmVault,
-} from "../../src/sandbox/chain/creator-fees.ts";
+import { addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
@@ -12,7 +10,7 @@ import { aboveRent } from "./audit-ledger.ts";
 import { createBadNodes } from "./bad-nodes.ts";
 import { startEndpoints } from "./endpoints.ts";
 import type { Problems } from "./problems.ts";
-import { createRandom } from "./random.ts";
+import { createRandom } from "../../test/support/random.ts";
 import { startReplica, type Period } from "./replica.ts";
 import {
   launchFailingCoins,
@@ -47,9 +45,13 @@ export async function startSystem(
   seed: number,
   shared: typeof SHARED_COINS | [] = [],
 ) {
-  const sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+  const standstill = createStandstill();
+  const sandbox = await startSandbox({
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+    now: standstill.now,
+  });
   const { chain } = sandbox;
-  chain.includeUnpaid({ withBalances: false });
+  includeUnpaid(chain, { withBalances: false });
   const known = sandbox.accounts.filter(({ suspended }) => !suspended);
   const sharedCoins = launchSharedCoins(sandbox, known, shared);
   const { failingCoins, fillStrangers, emptyStrangers } = launchFailingCoins(
@@ -127,7 +129,7 @@ export async function startSystem(
   }
 
   function addVaultFees(creator: string, lamports: bigint, place: Place): void {
-    const add = place === "amm" ? addAmmCreatorFees : addCreatorFees;
+    const add = place === "amm" ? addAmmFees : addCreatorFees;
     add(chain, creator, lamports);
   }
 
@@ -198,6 +200,8 @@ export async function startSystem(
       timeline.setRent(lamportsPerByte);
       for (const [i, after] of inVaults().entries()) all[i]!.arrived += after - before[i]!;
     },
+    /** Stops the cluster until the returned function is called. */
+    standStill: () => standstill.standStill(chain),
     /** Whether the cluster stands still. It then takes no transaction, so no fees are added. */
     isStill: false,
     /** Times when an endpoint showed a stale state. */

@@ -1,3 +1,4 @@
+import { setRent } from "../../test/support/chain-levers.ts";
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
@@ -236,7 +237,7 @@ export function createTimeline(
     /** Lowers the chain's rent from a new slot on, and records the change. */
     setRent(lamportsPerByte: number): void {
       chain.advanceSlots(1);
-      chain.setRent(lamportsPerByte);
+      setRent(chain, lamportsPerByte);
       rentMinimums.push({ slot: now().slot, rentMinimum: chain.rentExemptMinimum(0) });
       record([...contents.keys()], now());
     },

@@ -3,6 +3,11 @@ import { describeBalance } from "../chain/collect/fee-payer-balance.ts";
 import { guardInstruction } from "../chain/units/composer.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "../chain/launchpad/deploys.ts";
+import {
+  LAUNCHPAD_AMM_PROGRAM_ID,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAM_ID,
+} from "../chain/launchpad/program-ids.ts";
 import type { CheckedSlots } from "../chain/launchpad/platform-checks.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoints.ts";
@@ -53,9 +58,9 @@ export async function checkChain(needs: {
   const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const programs = [
     { name: "escrow", id: config.escrowProgramId, program: undefined },
-    { name: "launch platform's", id: config.launchpadProgramId, program: "LAUNCHPAD" },
-    { name: "launch platform's AMM", id: config.launchpadAmmProgramId, program: "AMM" },
-    { name: "launch platform's fee-sharing", id: config.launchpadFeesProgramId, program: "FEES" },
+    { name: "launch platform's", id: LAUNCHPAD_PROGRAM_ID, program: "LAUNCHPAD" },
+    { name: "launch platform's AMM", id: LAUNCHPAD_AMM_PROGRAM_ID, program: "AMM" },
+    { name: "launch platform's fee-sharing", id: LAUNCHPAD_FEES_PROGRAM_ID, program: "FEES" },
   ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const [endpoints, accounts, checkedSlots] = await Promise.all([

@@ -69,15 +69,12 @@ interface Target extends PlatformAccounts {
   readonly stages: readonly Stage[];
 }
 
-type Outcome =
-  | { readonly kind: "unchecked"; readonly why: string }
-  | {
-      readonly kind: "compared";
-      readonly differences: readonly string[];
-      readonly text: string;
-      /** The programs of which an instruction had an effect. */
-      readonly programs: readonly ProgramName[];
-    };
+interface Outcome {
+  readonly differences: readonly string[];
+  readonly text: string;
+  /** The programs of which an instruction had an effect. */
+  readonly programs: readonly ProgramName[];
+}
 
 /**
  * Holds the model of the launch platform's five instructions against the deployed programs, by
@@ -109,12 +106,9 @@ export async function comparePlatform(needs: {
   const usedPrograms = new Set<ProgramName>();
   let isDifferent = false;
   for (const { name, read } of targets) {
-    const outcome = await compare(read).catch((error: unknown): Outcome => ({
-      kind: "unchecked",
-      why: toError(error).message,
-    }));
-    if (outcome.kind === "unchecked") {
-      report(poor(PLATFORM, `${name} is not checked: ${outcome.why}`));
+    const outcome = await compare(read).catch(toError);
+    if (outcome instanceof Error) {
+      report(poor(PLATFORM, `${name} is not checked: ${outcome.message}`));
       continue;
     }
     const { differences, text } = outcome;
@@ -142,25 +136,21 @@ export async function comparePlatform(needs: {
     ),
   );
 
-  /** Compares until a read shows no difference. */
-  async function compare(read: () => Target | string | Promise<Target | string>): Promise<Outcome> {
+  /** Compares until a read shows no difference. Rejects with why the target cannot be checked. */
+  async function compare(read: () => Target | Promise<Target>): Promise<Outcome> {
     let minSlot = 0;
     for (let reads = 1; ; reads++) {
-      const target = await read();
-      if (typeof target === "string") return { kind: "unchecked", why: target };
-      const { outcome, slot } = await simulate(target, minSlot);
-      if (outcome.kind === "unchecked" || outcome.differences.length === 0 || reads === MAX_READS)
-        return outcome;
+      const { outcome, slot } = await simulate(await read(), minSlot);
+      if (outcome.differences.length === 0 || reads === MAX_READS) return outcome;
       minSlot = slot;
     }
   }
 
-  /** Returns why the coin cannot be checked, or what to simulate. */
-  async function readCoin(mint: string): Promise<Target | string> {
+  async function readCoin(mint: string): Promise<Target> {
     const addresses = coinAddressesOf(mint);
     const { accounts, rent } = await readAll(keysOfCoin(addresses), 0);
     const coin = decodeCoin(addresses, accounts, rent);
-    if (!coin) return "its accounts hold too much to be read exactly";
+    if (!coin) throw new Error("its accounts hold too much to be read exactly");
     return toTarget(addresses, coin);
   }
 
@@ -184,8 +174,7 @@ export async function comparePlatform(needs: {
     minSlot: number,
   ): Promise<{ outcome: Outcome; slot: number }> {
     const keys = [feePayer, ...addressesOfState(target)];
-    if (new Set(keys).size < keys.length)
-      return { outcome: { kind: "unchecked", why: "one account has two roles" }, slot: 0 };
+    if (new Set(keys).size < keys.length) throw new Error("one account has two roles");
     const { accounts, slot, rent } = await readAll(keys, minSlot);
     const byAddress = new Map(keys.map((key, i) => [key, accounts[i]]));
     const before = decodePlatformState(target, byAddress, rent);
@@ -193,31 +182,20 @@ export async function comparePlatform(needs: {
     const canReceive =
       receiver?.executable !== true && receiver?.owner !== LAUNCHPAD_FEES_PROGRAM_ID;
     const prediction = predict(target, before, canReceive);
-    if (prediction.steps.length === 0)
-      return { outcome: { kind: "unchecked", why: "no instruction applies to it" }, slot };
+    if (prediction.steps.length === 0) throw new Error("no instruction applies to it");
     const payerBefore = byAddress.get(feePayer)?.lamports ?? 0n;
     const cost = BASE_FEE_LAMPORTS + prediction.after.paid;
     if (payerBefore < cost + rentMinimumOf(rent, 0))
-      return {
-        outcome: {
-          kind: "unchecked",
-          why: `the fee payer holds less than it costs (${cost} lamports)`,
-        },
-        slot,
-      };
+      throw new Error(`the fee payer holds less than it costs (${cost} lamports)`);
     const trace = await rpc.simulateTransaction(compose(prediction.steps), {
       addresses: keys,
       minSlot: slot,
       innerInstructions: true,
     });
     if (!trace.invoked)
-      return {
-        outcome: {
-          kind: "unchecked",
-          why: `${trace.endpoint.host} simulates without innerInstructions: use another SOLANA_RPC_URL`,
-        },
-        slot,
-      };
+      throw new Error(
+        `${trace.endpoint.host} simulates without innerInstructions: use another SOLANA_RPC_URL`,
+      );
     const payerAfter = trace.accounts.get(feePayer)?.lamports ?? 0n;
     const actual = {
       ...decodePlatformState(target, trace.accounts, rent),
@@ -332,15 +310,16 @@ function toVaultsOf(address: string): Target {
   return { creator, coin: undefined, shareholders: [], isShared: false, stages: [] };
 }
 
-function toTarget(addresses: CoinAddresses, { places, sharing }: Coin): Target | string {
+/** Throws why the coin cannot be checked. */
+function toTarget(addresses: CoinAddresses, { places, sharing }: Coin): Target {
   const place = places.at(-1);
-  if (!place) return "the launch platform has no such coin";
+  if (!place) throw new Error("the launch platform has no such coin");
   if (places.some(({ account }) => account.quoteMint !== WRAPPED_SOL_MINT))
-    return "it trades in another currency than SOL";
+    throw new Error("it trades in another currency than SOL");
   const { sharingConfig } = addresses;
   const isShared = place.account.creator === sharingConfig.address;
-  if (isShared && !sharing) return "its sharing config cannot be read";
-  if (isShared && sharing?.isPaused) return "its distributions are paused";
+  if (isShared && !sharing) throw new Error("its sharing config cannot be read");
+  if (isShared && sharing?.isPaused) throw new Error("its distributions are paused");
   const creator = isShared ? sharingConfig : new DerivedCreator(place.account.creator);
   return {
     creator,
@@ -373,7 +352,6 @@ function toOutcome(
     const isAsTested = failure !== undefined && err !== null;
     const prediction = failure ? `a failure (${failure.error}: ${failure.message})` : "success";
     return {
-      kind: "compared",
       differences: isAsTested ? [] : [`expected ${prediction}`],
       text,
       programs: [],
@@ -381,7 +359,6 @@ function toOutcome(
   }
   const unitLimit = UNITS_MARGIN * (COSTS.spread.units + sumOf(steps.map(({ units }) => units)));
   return {
-    kind: "compared",
     differences: [
       ...differencesOf({ ...after, trace: 0 }, { ...actual, trace: 0 }),
       ...steps.flatMap(({ name }, i) =>

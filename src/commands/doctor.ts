@@ -204,16 +204,19 @@ async function checkPlatform(
   );
 }
 
+const connectToRedis = (urls: readonly URL[]): Redis =>
+  createRedis({
+    ...{ urls, log: createLogger("silent"), registry: new Registry() },
+    answerTimeoutMs: REDIS_TIMEOUT_MS,
+  });
+
 /** Returns the result of `use`; undefined if Redis is not configured or does not answer. */
 async function withRedis<T>(
   { secrets: { redisUrl: urls } }: Config,
   use: (redis: Redis) => Promise<T>,
 ): Promise<T | undefined> {
   if (!urls) return undefined;
-  const redis = createRedis({
-    ...{ urls, log: createLogger("silent"), registry: new Registry() },
-    answerTimeoutMs: REDIS_TIMEOUT_MS,
-  });
+  const redis = connectToRedis(urls);
   try {
     return (await redis.ready) === undefined ? await use(redis) : undefined;
   } finally {
@@ -225,18 +228,7 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   const { redisUrl: redisUrls } = secrets;
   if (!redisUrls) return good("REDIS_URL", "not set: right for one replica, wrong for several");
   const host = redisUrls.map((url) => url.host).join();
-  let reason = "";
-  const log = createLogger("warn", {
-    write: (line) => {
-      reason = (JSON.parse(line) as { reason?: string }).reason ?? reason;
-    },
-  });
-  const redis = createRedis({
-    urls: redisUrls,
-    log,
-    registry: new Registry(),
-    answerTimeoutMs: REDIS_TIMEOUT_MS,
-  });
+  const redis = connectToRedis(redisUrls);
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
   let info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
@@ -247,7 +239,8 @@ async function checkRedis({ secrets }: Config): Promise<Finding> {
   }
   redis.close();
   if (info === undefined) {
-    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(reason, redisUrls[0]!)}`;
+    const reason = redis.reason() || "it does not answer";
+    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), redisUrls[0]!)}`;
     return bad("REDIS_URL", text);
   }
   if (info === "")

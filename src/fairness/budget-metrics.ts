@@ -10,20 +10,12 @@ import { SCOPES, type BudgetScope } from "./budget.ts";
 const BUDGETS = ["social_reads", "social_calls", "fees", "small_fees", "chain_calls"] as const;
 type BudgetName = (typeof BUDGETS)[number];
 
-export interface BudgetMetrics {
-  /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
-  refused(budget: BudgetName, scope: BudgetScope, count: number): void;
-  /**
-   * Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at most
-   * once a second.
-   */
-  watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void;
-}
+export type BudgetMetrics = ReturnType<typeof createBudgetMetrics>;
 
 /** Scrapes read used ratios from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
-export function createBudgetMetrics(registry: Registry): BudgetMetrics {
+export function createBudgetMetrics(registry: Registry) {
   const budgets = new Map<BudgetName, () => number | Promise<number>>();
   const usedRatios = new Gauge({
     name: "tributary_budget_used_ratio",
@@ -48,9 +40,16 @@ export function createBudgetMetrics(registry: Registry): BudgetMetrics {
   for (const budget of BUDGETS) for (const scope of SCOPES) refusals.inc({ budget, scope }, 0);
 
   return {
-    refused(budget, scope, count) {
+    /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
+    refused(budget: BudgetName, scope: BudgetScope, count: number): void {
       refusals.inc({ budget, scope }, count);
     },
-    watch: (budget, usedRatio) => budgets.set(budget, usedRatio),
+    /**
+     * Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at
+     * most once a second.
+     */
+    watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void {
+      budgets.set(budget, usedRatio);
+    },
   };
 }

@@ -347,15 +347,9 @@ export function createChainCallPlan(needs: {
     batchesOf: (use: Use) => ({
       /** `blocks`: returns those whose keys wait. */
       turn: (blocks: () => Iterable<string>) => takeTurn(use, blocks),
-      /** Takes up to `most` further calls that may be made now. Returns how many. */
-      takeMore(most: number): number {
-        let calls = 0;
-        for (; calls < most && mayCall(use); calls++) takeOne(use);
-        return calls;
-      },
-      /** Makes the taken calls, for the owners of the chosen keys. Gives back what is not made. */
-      run: <T>(parts: Parts, run: () => T | Promise<T>, calls = 1): Promise<T> =>
-        runAs({ use, parts }, calls, run),
+      /** Makes the call, for the owners of the chosen keys. Gives it back if it is not made. */
+      run: <T>(parts: Parts, run: () => T | Promise<T>): Promise<T> =>
+        runAs({ use, parts }, 1, run),
       inOrder: <T>(
         items: Iterable<T>,
         blocksOf: (item: T) => Iterable<string>,

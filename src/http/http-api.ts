@@ -19,7 +19,7 @@ import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
 import { createOpenApiFile } from "./pages/openapi-file.ts";
 import { createPages } from "./pages/pages.ts";
-import { createRateLimit, rateLimited } from "./rate-limit/rate-limit.ts";
+import { createRateLimit, rateLimited, WINDOW_SECONDS } from "./rate-limit/rate-limit.ts";
 import { createWriteRefusal } from "./refusals.ts";
 import type { RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
@@ -45,11 +45,11 @@ interface ApiNeeds {
     readonly trustProxy: readonly string[];
     readonly trustedCallers: readonly string[];
     readonly rateLimitMax: number;
-    readonly rateLimitWindowSeconds: number;
+    readonly rateLimitWindowSeconds?: number | undefined;
     readonly collectTimeoutMs: number;
     readonly streamsMax: number;
-    readonly streamsPerAddress: number;
-    readonly streamSeconds: number;
+    readonly streamsPerAddress?: number | undefined;
+    readonly streamSeconds?: number | undefined;
   };
   readonly handleFormat: HandleFormat;
   readonly useCases: UseCases;
@@ -67,7 +67,8 @@ interface ApiNeeds {
 /** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
 export function createHttpApi(needs: ApiNeeds) {
   const { settings, handleFormat, registry, redis, warnings, log } = needs;
-  const { basePath, rateLimitMax: max, rateLimitWindowSeconds: windowSeconds } = settings;
+  const { basePath, rateLimitMax: max } = settings;
+  const { rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS } = settings;
   const streams = createStreams(settings, registry);
   const scopeNeeds: RequestScopeNeeds = {
     identifyClient: createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
@@ -112,7 +113,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     basePath,
     publicUrl,
     rateLimitMax: max,
-    rateLimitWindowSeconds: windowSeconds,
+    rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS,
   } = settings;
   const openApi = createOpenApiDocument({
     basePath,

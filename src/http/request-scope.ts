@@ -4,7 +4,7 @@ import { SpanKind } from "@opentelemetry/api";
 import { ContractError } from "../contract/contract-error.ts";
 import { isErrorCode, rowOf } from "../contract/error-codes.ts";
 import { answerError, type Answer } from "../contract/http-messages.ts";
-import { logMembers, type Logger } from "../observability/log.ts";
+import type { Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
@@ -227,10 +227,8 @@ export class HttpRequestScope implements RequestScope {
     } else if (label === "other" || this.#decision?.refusal) {
       this.#needs.log.debug(line, "answered");
     } else {
-      logMembers(
-        this.#needs.log,
-        `"requestId":"${requestId}","operation":"${label}","code":${JSON.stringify(code)},"status":${status},"durationMs":${duration},"cached":${cached},"socialReads":${social},"chainReads":${chain},"msg":"answered"`,
-      );
+      const counts = { cached, socialReads: social, chainReads: chain };
+      this.#needs.log.info({ ...line, ...counts }, "answered");
     }
     return answer;
   }

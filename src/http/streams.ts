@@ -13,6 +13,10 @@ import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monoto
  */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
+/** As many as a caller may open in a minute, by default. */
+export const STREAMS_PER_ADDRESS = 20;
+/** Short, so that streams soon move to new replicas. Opening one again costs one request. */
+export const STREAM_SECONDS = 600;
 /** When to try again while all accounts are taken. Most end before their time. */
 const RETRY_FULL_SECONDS = 30;
 
@@ -47,10 +51,15 @@ export type Streams = ReturnType<typeof createStreams>;
  * an orderly end.
  */
 export function createStreams(
-  limits: { streamsMax: number; streamsPerAddress: number; streamSeconds: number },
+  limits: {
+    streamsMax: number;
+    streamsPerAddress?: number | undefined;
+    streamSeconds?: number | undefined;
+  },
   registry: Registry,
 ) {
-  const { streamsMax, streamsPerAddress, streamSeconds } = limits;
+  const { streamsMax } = limits;
+  const { streamsPerAddress = STREAMS_PER_ADDRESS, streamSeconds = STREAM_SECONDS } = limits;
   const limitOf = (share: number) => Math.max(1, Math.floor(share * streamsMax));
   const all = new Set<Entry>();
   /** The streams of each caller, address block, and IPv6 /32, the oldest first. */

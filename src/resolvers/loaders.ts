@@ -39,66 +39,50 @@ export class Loaders {
   readonly reads: Reads = { cached: 0, social: 0, chain: 0 };
   readonly #sources: LoaderSources;
   readonly #caller: Caller;
-  // The fields below are created on demand, because most requests need only one or two.
-  /** Hits in the process's cache, kept because the cache can change during the request. */
-  #cachedByHandle: Map<string, SocialAccount | Error> | undefined;
-  #loadsByHandle: Map<string, Promise<SocialAccount>> | undefined;
-  #accountByHandle: DataLoader<string, SocialAccount> | undefined;
-  #accountById: DataLoader<string, SocialAccount> | undefined;
-  #accountsById: Map<string, SocialAccount> | undefined;
-  #balance: DataLoader<WalletWithCoins, Balance, string> | undefined;
+  /** The accounts that the request has found, by id: the network charges for each account. */
+  readonly #accounts: Map<string, SocialAccount>;
+  readonly #lookups = new Map<string, Promise<SocialAccount>>();
+  readonly #byHandle = new DataLoader<string, SocialAccount>(
+    (handles) => this.#loadByHandles(handles),
+    { cacheMap: this.#lookups },
+  );
+  readonly #byId = new DataLoader<string, SocialAccount>((ids) => this.#loadByIds(ids));
+  readonly #balances = new DataLoader<WalletWithCoins, Balance, string>(
+    (wallets) => this.#loadBalances(wallets),
+    {
+      cacheKeyFn: identityOf,
+      batchScheduleFn: (dispatch) => {
+        onNextTick(() => {
+          // A handle that is still being looked up may lead to the same account, with other coins.
+          onNextTick(dispatch, Promise.allSettled(this.#lookups.values()));
+        });
+      },
+    },
+  );
 
-  constructor(sources: LoaderSources, caller: Caller) {
+  constructor(sources: LoaderSources, caller: Caller, accounts = new Map<string, SocialAccount>()) {
     this.#sources = sources;
     this.#caller = caller;
+    this.#accounts = accounts;
   }
 
-  /** The account of a case-insensitive handle; not a promise if it is cached. */
-  accountByHandle(text: string): SocialAccount | Promise<SocialAccount> {
-    const handle = text.toLowerCase();
-    const load = this.#loadsByHandle?.get(handle);
-    if (load) return load;
-    const cachedLookup = this.#cachedByHandle?.get(handle) ?? this.#takeFromCache(handle);
-    if (cachedLookup instanceof Error) throw cachedLookup;
-    if (cachedLookup) return cachedLookup;
-    this.#accountByHandle ??= new DataLoader((handles) => this.#loadByHandles(handles), {
-      cacheMap: (this.#loadsByHandle = new Map<string, Promise<SocialAccount>>()),
-    });
-    return this.#accountByHandle.load(handle);
+  /** The account of a case-insensitive handle. */
+  accountByHandle(handle: string): Promise<SocialAccount> {
+    return this.#byHandle.load(handle.toLowerCase());
   }
 
-  /**
-   * The account of a canonical id. Reuses accounts that the request found by handle, or by id for
-   * an earlier event.
-   */
-  accountById(id: string): SocialAccount | Promise<SocialAccount> {
-    const knownAccount = this.#accountsById?.get(id);
-    if (knownAccount) return knownAccount;
-    this.#accountById ??= new DataLoader((ids) => this.#loadByIds(ids));
-    return this.#accountById.load(id);
+  /** The account of a canonical id. */
+  accountById(id: string): Promise<SocialAccount> {
+    return this.#byId.load(id);
   }
 
   balance(wallet: WalletWithCoins): Promise<Balance> {
     return this.#balances.load(wallet);
   }
 
-  get #balances(): DataLoader<WalletWithCoins, Balance, string> {
-    return (this.#balance ??= new DataLoader((wallets) => this.#loadBalances(wallets), {
-      cacheKeyFn: identityOf,
-      batchScheduleFn: (dispatch) => {
-        onNextTick(() => {
-          // A handle that is still being looked up may lead to the same account, with other coins.
-          const lookups = this.#loadsByHandle;
-          if (!lookups) dispatch();
-          else onNextTick(dispatch, Promise.allSettled(lookups.values()));
-        });
-      },
-    }));
-  }
-
   /** Call when a balance may have changed: the next load of each balance reads the chain again. */
   clearBalances(): void {
-    this.#balance?.clearAll();
+    this.#balances.clearAll();
   }
 
   /** Stores a balance that has just been read, for later loads. */
@@ -106,58 +90,40 @@ export class Loaders {
     this.#balances.prime(wallet, balance);
   }
 
-  /**
-   * Loaders for a stream's next event. Keeps accounts found by id, because the network charges for
-   * each account.
-   */
+  /** Loaders for a stream's next event. Keeps the accounts. */
   renew(): Loaders {
-    const next = new Loaders(this.#sources, this.#caller);
-    next.#accountsById = this.#accountsById;
-    return next;
-  }
-
-  #takeFromCache(handle: string): SocialAccount | Error | undefined {
-    const cachedLookup = this.#sources.accountLookup.cached(handle);
-    if (!cachedLookup) return undefined;
-    this.reads.cached++;
-    const account = toLoaded(cachedLookup);
-    (this.#cachedByHandle ??= new Map<string, SocialAccount | Error>()).set(handle, account);
-    return account;
+    return new Loaders(this.#sources, this.#caller, this.#accounts);
   }
 
   async #loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
-    this.reads.social += handles.length;
-    const accounts = await this.#sources.accountLookup.findByHandles(handles, this.#caller);
-    return accounts.map(toLoaded);
+    const { accountLookup } = this.#sources;
+    this.#count(handles, accountLookup.cached);
+    return this.#keep(await accountLookup.findByHandles(handles, this.#caller));
   }
 
-  /**
-   * Waits for this request's lookups by handle first, because one of them may find the same
-   * account.
-   */
+  /** Waits for this request's lookups by handle: one of them may find the same account. */
   async #loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
+    const { accountLookup } = this.#sources;
     const startedAt = monotonicNow();
-    const accounts = new Map<string, SocialAccount | Error>();
-    for (const account of this.#cachedByHandle?.values() ?? [])
-      if (!(account instanceof Error)) accounts.set(account.id, account);
-    for (const load of await Promise.allSettled([...(this.#loadsByHandle?.values() ?? [])]))
-      if (load.status === "fulfilled") accounts.set(load.value.id, load.value);
+    await Promise.allSettled(this.#lookups.values());
+    const missing = ids.filter((id) => !this.#accounts.has(id));
+    this.#count(missing, accountLookup.cachedById);
+    const found = this.#keep(await accountLookup.findByIds(missing, this.#caller, startedAt));
+    return ids.map((id) => this.#accounts.get(id) ?? found[missing.indexOf(id)]!);
+  }
 
-    const missing = ids.filter((id) => !accounts.has(id));
-    if (missing.length > 0) {
-      const { accountLookup } = this.#sources;
-      const cachedCount = missing.filter((id) => accountLookup.cachedById(id)).length;
-      this.reads.cached += cachedCount;
-      this.reads.social += missing.length - cachedCount;
-      const foundAccounts = await accountLookup.findByIds(missing, this.#caller, startedAt);
-      missing.forEach((id, i) => {
-        const account = toLoaded(foundAccounts[i] ?? noAnswer(id));
-        accounts.set(id, account);
-        if (!(account instanceof Error))
-          (this.#accountsById ??= new Map<string, SocialAccount>()).set(id, account);
-      });
-    }
-    return ids.map((id) => accounts.get(id) ?? noAnswer(id));
+  #count(keys: readonly string[], cached: (key: string) => unknown): void {
+    const cachedCount = keys.filter((key) => cached(key)).length;
+    this.reads.cached += cachedCount;
+    this.reads.social += keys.length - cachedCount;
+  }
+
+  #keep(answers: readonly (SocialAccount | Error)[]): (SocialAccount | Error)[] {
+    return answers.map((answer) => {
+      if (answer instanceof Error) return fromSocial(answer);
+      this.#accounts.set(answer.id, answer);
+      return answer;
+    });
   }
 
   /** Reads each account once, with all coins that the request names for it. */
@@ -165,18 +131,20 @@ export class Loaders {
     const balances = new Map<string, BalanceWith | Error>();
     const accounts: WalletWithCoins[] = [];
     for (const [address, same] of Map.groupBy(wallets, ({ account }) => account.address)) {
-      const mergedWallet = withAllCoins(same);
-      if (mergedWallet instanceof Error) balances.set(address, mergedWallet);
-      else accounts.push(mergedWallet);
+      try {
+        accounts.push({ ...same[0]!, coins: allCoins(same.map(({ coins }) => coins)) });
+      } catch (error) {
+        balances.set(address, toError(error));
+      }
     }
     this.reads.chain += accounts.length;
     const read = await this.#sources.balances.getBalances(accounts, this.#caller).catch(toError);
     accounts.forEach(({ account: { address } }, i) => {
-      const result = read instanceof Error ? read : (read[i] ?? noAnswer(address));
+      const result = read instanceof Error ? read : read[i]!;
       balances.set(address, result instanceof Error ? toLookupContractError(result) : result);
     });
     return wallets.map(({ account: { address }, coins }) => {
-      const result = balances.get(address) ?? noAnswer(address);
+      const result = balances.get(address)!;
       return result instanceof Error ? result : result(coins);
     });
   }
@@ -193,21 +161,6 @@ export function allCoins(
   return [...coins.values()];
 }
 
-/**
- * Merges the coins of several entries for one account. Returns INVALID_MINT if there are too many.
- */
-function withAllCoins([first, ...others]: readonly WalletWithCoins[]): WalletWithCoins | Error {
-  const { account, coins } = first!;
-  if (others.length === 0) return first!;
-  try {
-    return { account, coins: allCoins([coins, ...others.map((other) => other.coins)]) };
-  } catch (error) {
-    return toError(error);
-  }
-}
-
-const noAnswer = (key: string) => new Error(`no answer for ${key}`);
-
 const READY = Promise.resolve();
 
 /**
@@ -218,8 +171,4 @@ function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
   void ready.then(() => {
     process.nextTick(next);
   });
-}
-
-function toLoaded(account: SocialAccount | Error): SocialAccount | Error {
-  return account instanceof Error ? fromSocial(account) : account;
 }

@@ -139,13 +139,12 @@ export function createUseCases(needs: {
 
     /**
      * Finds the wallet of a case-insensitive handle. Reads the social network, never the chain.
-     * Throws or rejects with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED,
+     * Rejects with INVALID_HANDLE, SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED,
      * SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
      */
-    lookUpWallet(handle: string, { loaders }: RequestScope): Wallet | Promise<Wallet> {
+    async lookUpWallet(handle: string, { loaders }: RequestScope): Promise<Wallet> {
       if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
-      const account = loaders.accountByHandle(handle);
-      return account instanceof Promise ? account.then(toWallet) : toWallet(account);
+      return toWallet(await loaders.accountByHandle(handle));
     },
 
     /**
@@ -296,13 +295,12 @@ function countOnce(
  * found by id. Fails with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or
  * SERVICE_BUSY.
  */
-export function fromAccount<T>(
+export async function fromAccount<T>(
   { account, socialId }: Wallet,
   { loaders }: RequestScope,
   pick: (account: SocialAccount) => T,
-): T | Promise<T> {
-  const lookup = account ?? loaders.accountById(socialId);
-  return lookup instanceof Promise ? lookup.then(pick) : pick(lookup);
+): Promise<T> {
+  return pick(account ?? (await loaders.accountById(socialId)));
 }
 
 /**

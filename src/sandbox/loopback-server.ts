@@ -49,27 +49,21 @@ interface Faults<Call> {
   clear(): void;
 }
 
-/** An HTTP server, usually on 127.0.0.1, that records its calls and can inject faults. */
+/** An HTTP server, usually on 127.0.0.1, that can inject faults. */
 export interface LoopbackServer<Call> {
   /** For example `http://127.0.0.1:8899`, without a trailing slash. */
   readonly url: string;
-  /**
-   * The last 10,000 calls, oldest first, including failed ones. `calls.length = 0` clears the list.
-   */
-  readonly calls: Call[];
   readonly faults: Faults<Call>;
   /** Closes at once, and aborts requests in flight. */
   close(): Promise<void>;
 }
 
-const MAX_CALLS = 10_000;
 const MAX_BODY_BYTES = 1024 * 1024;
 const TOO_LARGE: LoopbackAnswer = { status: 413, body: "Request body too large" };
 
 /**
  * Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. `describe`
- * converts a request to a call, which is recorded in `calls` and passed to each fault's `when`. If
- * `describe` returns undefined, nothing is recorded.
+ * converts a request to a call, which is passed to each fault's `when`.
  */
 export async function createLoopbackServer<Call>(options: {
   host?: string | undefined;
@@ -78,7 +72,6 @@ export async function createLoopbackServer<Call>(options: {
   describe: (request: LoopbackRequest) => Call | undefined;
 }): Promise<LoopbackServer<Call>> {
   const { host = "127.0.0.1" } = options;
-  const calls: Call[] = [];
   const faults = new Set<{ readonly fault: Fault<Call>; timesLeft: number }>();
   const closing = new AbortController();
 
@@ -107,9 +100,6 @@ export async function createLoopbackServer<Call>(options: {
       body,
     };
     const call = options.describe(request);
-    if (call !== undefined) calls.push(call);
-    if (calls.length > MAX_CALLS) calls.shift();
-
     const { delayMs = 0, until, then, after = false } = takeFault(call);
     const earlyAnswer = after ? options.handle(request) : null;
     if (delayMs > 0) await sleep(delayMs, undefined, { ref: false, signal: closing.signal });
@@ -144,7 +134,6 @@ export async function createLoopbackServer<Call>(options: {
 
   return {
     url: `http://${host.includes(":") ? `[${host}]` : host}:${(server.address() as AddressInfo).port}`,
-    calls,
     faults: {
       add(fault) {
         const entry = { fault, timesLeft: fault.times ?? Infinity };

@@ -11,18 +11,15 @@ import {
 } from "../chain/launchpad/program-ids.ts";
 import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
-import type { Chain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
 import { createCoins, createUsdc, MINT_DECIMALS, USDC_MINT } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
 import { setAmmVault } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
-import type { LoopbackServer } from "./loopback-server.ts";
-import type { JsonRpcCall } from "./rpc/json-rpc.ts";
 import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
-import type { NetworkAccount, SocialNetwork } from "./social-network.ts";
+import type { NetworkAccount } from "./social-network.ts";
 import { createFeesHandler } from "./fees-handler.ts";
 import { createPlatformConfigs, programsIn } from "./platform.ts";
 import { createTrading } from "./trading.ts";
@@ -32,39 +29,7 @@ export interface SandboxAccount extends NetworkAccount, AccountAddresses {
   readonly coins: readonly CoinAddresses[];
 }
 
-/** A chain and a social network in this process, with accounts on both and no real money. */
-export interface Sandbox {
-  /**
-   * The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and FEE_PAYER_KEYPAIR
-   * are secrets.
-   */
-  readonly env: SandboxEnv;
-  /** A warning for each port that was in use. */
-  readonly warnings: readonly string[];
-  readonly chain: Chain;
-  readonly rpc: LoopbackServer<JsonRpcCall>;
-  readonly social: SocialNetwork;
-  /** Launches and migrates coins, and adds fees to them. */
-  readonly coins: Coins;
-  /** Answers `POST /sandbox/fees`. */
-  readonly handleFees: ReturnType<typeof createFeesHandler>;
-  /** The accounts of seed.json with their coins, in the file's order. */
-  readonly accounts: readonly SandboxAccount[];
-  /** Which programs the chain runs for the launch platform's. */
-  readonly programs: string;
-  /** The banner to print once a gateway listens at `gatewayUrl`. */
-  describe(gatewayUrl: string): string;
-  close(): Promise<void>;
-}
-
-interface SandboxEnv extends Readonly<Record<string, string>> {
-  readonly SOCIAL_API_URL: string;
-  readonly SOCIAL_API_TOKEN: string;
-  readonly SOLANA_RPC_URL: string;
-  readonly FEE_PAYER_KEYPAIR: string;
-  readonly ESCROW_PROGRAM_ID: string;
-  readonly ESCROW_SEED: string;
-}
+export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
 
 const programFile = (name: string) => fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
@@ -99,7 +64,8 @@ const addressesOf = createAddresses({
 });
 
 /**
- * Starts a sandbox on `host` whose slots last `slotMs`; with 0 they advance only through
+ * A chain and a social network in this process, with accounts on both and no real money. Starts
+ * them on `host`; slots last `slotMs`; with 0 they advance only through
  * `chain.advanceSlots`. If a port is 0 or in use, picks a free one. `platformPrograms` is a folder
  * with the launch platform's own programs, which replace the stand-ins; `launchpadFile` replaces
  * its main program.
@@ -120,7 +86,7 @@ export async function startSandbox({
   socialPort?: number;
   platformPrograms?: string | undefined;
   launchpadFile?: string | undefined;
-} = {}): Promise<Sandbox> {
+} = {}) {
   const chain = createChain({
     ...slots,
     slotMs,
@@ -169,12 +135,18 @@ export async function startSandbox({
       ? "stand-ins for its programs; PLATFORM_PROGRAMS=<folder> runs its own"
       : `its own programs, from ${platformPrograms}`;
   return {
+    /** Which programs the chain runs for the launch platform's. */
     programs,
+    /** A warning for each port that was in use. */
     warnings: ports
       .filter(([, port, url]) => port !== 0 && new URL(url).port !== String(port))
       .map(
         ([name, port, url]) => `port ${port} is in use, so the sandbox's ${name} listens at ${url}`,
       ),
+    /**
+     * The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and
+     * FEE_PAYER_KEYPAIR are secrets.
+     */
     env: {
       SOCIAL_API_URL: social.url,
       SOCIAL_API_TOKEN,
@@ -187,9 +159,12 @@ export async function startSandbox({
     rpc,
     social,
     coins,
+    /** Answers `POST /sandbox/fees`. */
     handleFees: createFeesHandler(createTrading({ chain, coins, accounts })),
+    /** The accounts of seed.json with their coins, in the file's order. */
     accounts,
-    describe: (gatewayUrl) =>
+    /** The banner to print once a gateway listens at `gatewayUrl`. */
+    describe: (gatewayUrl: string) =>
       describeSandbox({
         gatewayUrl,
         rpcUrl: rpc.url,

@@ -1,5 +1,5 @@
 import { createLoopbackServer } from "./loopback-server.ts";
-import type { LoopbackAnswer, LoopbackRequest, LoopbackServer } from "./loopback-server.ts";
+import type { LoopbackAnswer, LoopbackRequest } from "./loopback-server.ts";
 
 export interface NetworkAccount {
   /** As its owner spells it; lookups ignore case. */
@@ -20,11 +20,6 @@ interface SocialCall {
   readonly path: string;
   /** The requested handles or ids. */
   readonly names: readonly string[];
-}
-
-export interface SocialNetwork extends LoopbackServer<SocialCall> {
-  /** Changes the handle of an account; the old handle is then free. */
-  rename(handle: string, newHandle: string): void;
 }
 
 /** The two lookups: by handle and by id. */
@@ -57,7 +52,7 @@ export async function createSocialNetwork(options: {
   token: string;
   host?: string | undefined;
   port: number;
-}): Promise<SocialNetwork> {
+}) {
   const byHandle = new Map<string, NetworkAccount>();
   const byId = new Map<string, NetworkAccount>();
   for (const account of options.accounts) add(account);
@@ -70,22 +65,9 @@ export async function createSocialNetwork(options: {
   function handle(request: LoopbackRequest): LoopbackAnswer {
     const lookup = LOOKUPS[request.url.pathname];
     const isCreditsPath = request.url.pathname === CREDITS_PATH;
-    if (request.method !== "GET" || !(lookup || isCreditsPath)) {
-      return json(404, {
-        title: "Not Found",
-        type: "about:blank",
-        status: 404,
-        detail: "Not Found",
-      });
-    }
-    if (request.headers.authorization !== `Bearer ${options.token}`) {
-      return json(401, {
-        title: "Unauthorized",
-        type: "about:blank",
-        status: 401,
-        detail: "Unauthorized",
-      });
-    }
+    if (request.method !== "GET" || !(lookup || isCreditsPath)) return refusal(404, "Not Found");
+    if (request.headers.authorization !== `Bearer ${options.token}`)
+      return refusal(401, "Unauthorized");
     if (!lookup) return json(200, { data: CREDITS });
     const { parameter, format } = lookup;
     const names = namesIn(request);
@@ -121,7 +103,8 @@ export async function createSocialNetwork(options: {
 
   return {
     ...server,
-    rename(handle, newHandle) {
+    /** Changes the handle of an account; the old handle is then free. */
+    rename(handle: string, newHandle: string): void {
       const account = byHandle.get(handle.toLowerCase());
       if (!account) throw new Error(`No account has the handle ${handle}`);
       byHandle.delete(handle.toLowerCase());
@@ -193,6 +176,10 @@ function notFound(parameter: string, name: string, title: string, detail: string
     resource_id: name,
     type: `${PROBLEMS}/resource-not-found`,
   };
+}
+
+function refusal(status: number, title: string): LoopbackAnswer {
+  return json(status, { title, type: "about:blank", status, detail: title });
 }
 
 function json(status: number, body: object): LoopbackAnswer {

@@ -3,9 +3,9 @@ import type { Caller } from "../fairness/caller.ts";
 import { reasonOf, toError } from "../observability/thrown.ts";
 import type { Redis } from "../store/redis.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
-import { toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
+import { isHandleKey, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import type { SocialClient } from "./api-client.ts";
-import { createLookupQueue, type OnEnd } from "./lookup-queue.ts";
+import { createLookupQueue } from "./lookup-queue.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
 import { addMs, monotonicNow, type MonotonicTime, msSince } from "../time/monotonic.ts";
@@ -30,7 +30,7 @@ const MAX_NETWORK_ID = 2n ** 63n - 1n;
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
   budget: ReadBudget;
-  socialConcurrency: number;
+  socialConcurrency?: number;
   socialQueueMax: number;
   socialTimeoutMs: number;
   socialCacheSeconds: number;
@@ -40,19 +40,22 @@ export function createAccountLookup(needs: {
 }) {
   const { client, budget, socialTimeoutMs, metrics } = needs;
   const cache = createAccountCache(needs);
-  const queue = createLookupQueue({
-    ...needs,
-    async ask(keys) {
-      const answers = await client.find(keys);
-      cache.store(answers);
-      return answers;
-    },
-    turn: client.turn,
-    refuse() {
-      metrics?.refused("social_calls", "SERVICE", 1);
-      return new SocialError({ kind: "queue-full" });
-    },
-  });
+  const createQueue = () =>
+    createLookupQueue({
+      ...needs,
+      async ask(keys) {
+        const answers = await client.find(keys);
+        cache.store(answers);
+        return answers;
+      },
+      turn: client.turn,
+      refuse() {
+        metrics?.refused("social_calls", "SERVICE", 1);
+        return new SocialError({ kind: "queue-full" });
+      },
+    });
+  /** No call has both, and the network counts their calls separately. */
+  const queues = { handles: createQueue(), ids: createQueue() };
 
   /**
    * Keys whose payment is being reserved. Other requests for such a key wait, and then join its
@@ -74,18 +77,16 @@ export function createAccountLookup(needs: {
     while (!signal.aborted && reservations().length > 0) await Promise.all(reservations());
     if (signal.aborted) return keys.map(() => reasonOf(signal));
 
+    const queue = keys.every(isHandleKey) ? queues.handles : queues.ids;
     const request = {
-      addressBlock,
+      blocks: [addressBlock],
       signal,
       sendBefore: addMs(startedAt, SEND_WITHIN * socialTimeoutMs),
     };
-    const answers = new Map<AccountKey, Promise<SocialAccount | Error>>();
-    const ask = (wantedKeys: readonly AccountKey[], onEnd?: OnEnd) => {
-      for (const key of wantedKeys) answers.set(key, queue.load(key, request, onEnd));
-    };
     const unique = [...new Set(keys)];
+    const pending = unique.filter(queue.isPending);
     const fresh = unique.filter((key) => !queue.isPending(key));
-    ask(unique.filter(queue.isPending));
+    const joining = queue.load(pending, request);
     // Never rejects: a failed payment fails its keys, and the requests that wait for them pay.
     const reservation = budget(fresh.length, addressBlock).catch((error: unknown) => ({
       paid: 0,
@@ -94,10 +95,12 @@ export function createAccountLookup(needs: {
     }));
     for (const key of fresh) reserving.set(key, reservation);
     const { paid: paidCount, refusal, onEnd } = await reservation;
-    // Do not await between `delete` and `ask`: another request could then pay for the keys again.
+    // Do not await between `delete` and `load`: another request could then pay for the keys again.
     for (const key of fresh) reserving.delete(key);
-    ask(fresh.slice(0, paidCount), onEnd);
-    return Promise.all(keys.map(async (key) => answers.get(key) ?? refusal!));
+    const paying = queue.load(fresh.slice(0, paidCount), { ...request, onEnd });
+    const answers = [...(await joining), ...(await paying)];
+    const answered = [...pending, ...fresh];
+    return keys.map((key) => answers[answered.indexOf(key)] ?? refusal!);
   }
 
   /** Finds the account of each key: in this process's cache, then in Redis, then on the network. */
@@ -130,7 +133,7 @@ export function createAccountLookup(needs: {
 
   return {
     /** The number of accounts that wait for a call. */
-    waiting: queue.waiting,
+    waiting: () => queues.handles.waiting() + queues.ids.waiting(),
 
     /** The cached account or cached `not-found` of a case-insensitive handle. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),

@@ -1,6 +1,6 @@
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { afterFailure, backoffLeftMs, isBackingOff, type Backoff } from "../time/backoff.ts";
+import { afterFailure, backoffLeftMs, type Backoff } from "../time/backoff.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
 import { addMs, latest, LONG_AGO, monotonicNow, msUntil } from "../time/monotonic.ts";
 
@@ -12,59 +12,34 @@ const RETRY_MS = 200;
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
- * - closed: calls are made. The fifth outage in a row opens the circuit.
- * - open: calls are refused until the backoff ends. The next call is the trial.
- * - on trial: all other calls are refused. An outage opens the circuit for longer; any other result
- *   of the trial closes it.
- *
- * Calls that began while the circuit was closed change only a closed circuit.
- */
-type Circuit =
-  | { readonly kind: "closed"; /** In a row. */ readonly outages: number }
-  | {
-      readonly kind: "open" | "on-trial";
-      readonly backoff: Backoff;
-      readonly lastOutage: SocialError;
-    };
-
-const CLOSED: Circuit = { kind: "closed", outages: 0 };
-
-/**
  * Refuses calls after a 429 until the reset, and while the circuit is open. Five outages in a row
  * open it for a second; then a single trial call closes it, or opens it for longer, up to 30 s.
- * Retries a broken connection or a 5xx once.
+ * Calls that began while the circuit was closed change only a closed circuit. Retries a broken
+ * connection or a 5xx once.
  */
 export function createCircuitBreaker({ log }: { log: Logger }) {
-  let circuit: Circuit = CLOSED;
+  /** In a row, while the circuit is closed. */
+  let outages = 0;
+  /** Undefined while the circuit is closed. */
+  let open: { readonly backoff: Backoff; readonly lastOutage: SocialError } | undefined;
+  let isOnTrial = false;
   /** No call is made until this time, after a 429. */
   let limitedUntil = LONG_AGO;
-
-  const refuse = (
-    kind: "rate-limited" | "circuit-open",
-    leftMs: number,
-    cause?: SocialError,
-  ): SocialError =>
-    new SocialError({ kind, retryAfterSeconds: toRetryAfterSeconds(leftMs) }, cause);
 
   /** Why a call would be refused now because of a 429. */
   function limitRefusal(): SocialError | undefined {
     const limitedMs = msUntil(limitedUntil);
-    return limitedMs > 0 ? refuse("rate-limited", limitedMs) : undefined;
+    const retryAfterSeconds = toRetryAfterSeconds(limitedMs);
+    return limitedMs > 0 ? new SocialError({ kind: "rate-limited", retryAfterSeconds }) : undefined;
   }
 
   /** Why a call would be refused now. */
   function refusal(): SocialError | undefined {
     const limit = limitRefusal();
-    if (limit) return limit;
-    switch (circuit.kind) {
-      case "closed":
-        return undefined;
-      case "open":
-        if (!isBackingOff(circuit.backoff)) return undefined;
-        return refuse("circuit-open", backoffLeftMs(circuit.backoff), circuit.lastOutage);
-      case "on-trial":
-        return refuse("circuit-open", 0, circuit.lastOutage);
-    }
+    const leftMs = backoffLeftMs(open?.backoff);
+    if (limit || !open || !(isOnTrial || leftMs > 0)) return limit;
+    const retryAfterSeconds = toRetryAfterSeconds(leftMs);
+    return new SocialError({ kind: "circuit-open", retryAfterSeconds }, open.lastOutage);
   }
 
   function recordLimit(retryAfterSeconds: number): void {
@@ -76,12 +51,10 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     limitedUntil = latest(limitedUntil, addMs(monotonicNow(), retryAfterSeconds * 1_000));
   }
 
-  function afterOutage(lastOutage: SocialError): Circuit {
-    if (circuit.kind !== "closed")
-      return { kind: "open", backoff: afterFailure(circuit.backoff, OPEN), lastOutage };
-    const outages = circuit.outages + 1;
-    if (outages < FAILURES_TO_OPEN) return { kind: "closed", outages };
-    return { kind: "open", backoff: afterFailure(undefined, OPEN), lastOutage };
+  function record(error: unknown): void {
+    if (!isOutage(error)) [outages, open] = [0, undefined];
+    else if (open || ++outages >= FAILURES_TO_OPEN)
+      open = { backoff: afterFailure(open?.backoff, OPEN), lastOutage: error };
   }
 
   async function withRetry<T>(call: () => Promise<T>): Promise<T> {
@@ -104,16 +77,20 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
     async call<T>(call: () => Promise<T>): Promise<T> {
       const currentRefusal = refusal();
       if (currentRefusal) throw currentRefusal;
-      const isTrial = circuit.kind !== "closed";
-      if (circuit.kind === "open") circuit = { ...circuit, kind: "on-trial" };
-      const [result] = await Promise.allSettled([withRetry(call)]);
-      const error: unknown = result.status === "rejected" ? result.reason : undefined;
-      const failure = error instanceof SocialError ? error.failure : undefined;
-      if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
-      if (isTrial || circuit.kind === "closed")
-        circuit = isOutage(error) ? afterOutage(error) : CLOSED;
-      if (result.status === "rejected") throw error;
-      return result.value;
+      const isTrial = open !== undefined;
+      isOnTrial = isTrial;
+      let error: unknown;
+      try {
+        return await withRetry(call);
+      } catch (thrown) {
+        error = thrown;
+        const failure = thrown instanceof SocialError ? thrown.failure : undefined;
+        if (failure?.kind === "rate-limited") recordLimit(failure.retryAfterSeconds);
+        throw thrown;
+      } finally {
+        if (isTrial) isOnTrial = false;
+        if (isTrial || !open) record(error);
+      }
     },
   };
 }

@@ -30,12 +30,6 @@ interface Wanted {
   readonly aheadMs: number;
 }
 
-/** A bucket, and when it would have been full without a call; at once if it was full. */
-export interface Fill {
-  readonly bucket: Bucket;
-  readonly fullAt: number;
-}
-
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
@@ -47,8 +41,8 @@ interface Answer {
   /** The index of the bucket that sets `waitMs`. */
   readonly slowest: number;
   readonly now: number;
-  /** Of each bucket. */
-  readonly fills: readonly Fill[];
+  /** When each bucket would have been full without a call; at once if it was full. */
+  readonly fullAt: readonly number[];
 }
 
 /** Tolerates rounding errors, which are far smaller. */
@@ -81,43 +75,41 @@ export function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
   return {
-    take(buckets: readonly Bucket[], { wanted: wantedUnits, least, aheadMs }: Wanted): Answer {
+    take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {
       const now = performance.now();
-      const fills = buckets.map((bucket): Fill => {
-        const { name, capacity, msPerUnit } = bucket;
+      const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
         const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
-        const storedTime = full.get(name) ?? 0;
-        if (storedTime > latest) full.set(name, latest);
-        return { bucket, fullAt: Math.min(Math.max(now, storedTime), latest) };
+        const stored = full.get(name) ?? 0;
+        if (stored > latest) full.set(name, latest);
+        return Math.min(Math.max(now, stored), latest);
       });
-      const rooms = fills.map(({ bucket: { burst, msPerUnit }, fullAt }) => {
-        const roomMs = burst * msPerUnit - (fullAt - now) + aheadMs + ROUNDING_MS;
+      const rooms = buckets.map(({ burst, msPerUnit }, i) => {
+        const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
         return Math.floor(roomMs / msPerUnit);
       });
-      const fits = Math.min(wantedUnits, ...rooms);
-      const takenUnits = fits >= least ? fits : 0;
-      const amount = Math.min(wantedUnits, takenUnits + least);
-      const waits = fills.map(
-        ({ bucket: { burst, msPerUnit }, fullAt }) => fullAt - now + (amount - burst) * msPerUnit,
+      const fits = Math.min(wanted, ...rooms);
+      const taken = fits >= least ? fits : 0;
+      const amount = Math.min(wanted, taken + least);
+      const waits = buckets.map(
+        ({ burst, msPerUnit }, i) => fullAt[i]! - now + (amount - burst) * msPerUnit,
       );
       const waitMs = Math.max(0, ...waits);
       const slowest = Math.max(0, waits.indexOf(waitMs));
-      if (takenUnits > 0)
-        for (const { bucket, fullAt } of fills)
-          full.set(bucket.name, fullAt + takenUnits * bucket.msPerUnit);
-      return { taken: takenUnits, waitMs, slowest, now, fills };
+      if (taken > 0)
+        for (const [i, { name, msPerUnit }] of buckets.entries())
+          full.set(name, fullAt[i]! + taken * msPerUnit);
+      return { taken, waitMs, slowest, now, fullAt };
     },
 
     /**
-     * Returns units to the buckets; a negative `amount` takes more. `fills` come from the call
+     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call
      * that took the units. Units that have refilled since that call are not returned: otherwise an
      * hour could give them twice. Taking more leaves the bucket empty at most.
      */
-    giveBack(fills: readonly Fill[], amount: number): void {
+    giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
       const now = performance.now();
-      for (const { bucket, fullAt } of fills) {
-        const { name, capacity, msPerUnit } = bucket;
-        const flowedInMs = Math.max(0, now - fullAt);
+      for (const [i, { name, capacity, msPerUnit }] of buckets.entries()) {
+        const flowedInMs = Math.max(0, now - fullAt[i]!);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
         const before = Math.max(now, full.get(name) ?? 0);
         const fullTime = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
@@ -196,13 +188,12 @@ export function createRedisBuckets(redis: Redis, budget: string) {
     async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
       const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
       if (!answer) return undefined;
-      const [takenUnits, waitMs, slowest, now, ...fullAt] = answer;
-      const fills = buckets.map((bucket, i) => ({ bucket, fullAt: fullAt[i]! }));
-      return { taken: takenUnits, waitMs, slowest, now, fills };
+      const [taken, waitMs, slowest, now, ...fullAt] = answer;
+      return { taken, waitMs, slowest, now, fullAt };
     },
 
-    giveBack(fills: readonly Fill[], amount: number): void {
-      const each = fills.map(({ bucket, fullAt }) => ({ ...toEntry(bucket), fullAt }));
+    giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
+      const each = buckets.map((bucket, i) => ({ ...toEntry(bucket), fullAt: fullAt[i]! }));
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
       void redis.run(GIVE_BACK, { amount, each });
@@ -252,11 +243,7 @@ export function createBuckets(needs: {
      */
     async take(
       buckets: readonly Bucket[],
-      {
-        wanted: wantedUnits,
-        least = wantedUnits,
-        aheadMs = 0,
-      }: { wanted: number; least?: number; aheadMs?: number },
+      { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
     ): Promise<Taken> {
       const toTaken = (
         amount: number,
@@ -271,25 +258,26 @@ export function createBuckets(needs: {
       if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
 
       /** The answer from Redis; `local` is the answer from this process's memory. */
-      const all = await inRedis?.take(buckets, { wanted: wantedUnits, least, aheadMs });
+      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
       if (all?.taken === 0) return toTaken(0, all);
 
       const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
-      const localWanted = all?.taken ?? wantedUnits;
+      const localWanted = all?.taken ?? wanted;
       const local = memory.take(localBuckets, {
         wanted: localWanted,
         least: Math.min(least, localWanted),
         aheadMs,
       });
-      if (all && local.taken < all.taken) inRedis?.giveBack(all.fills, all.taken - local.taken);
+      if (all && local.taken < all.taken)
+        inRedis?.giveBack(buckets, all.fullAt, all.taken - local.taken);
       if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
         return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
       return {
         ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
-          memory.giveBack(local.fills, unusedUnits);
-          if (all) inRedis?.giveBack(all.fills, unusedUnits);
+          memory.giveBack(localBuckets, local.fullAt, unusedUnits);
+          if (all) inRedis?.giveBack(buckets, all.fullAt, unusedUnits);
         },
       };
     },
@@ -299,8 +287,7 @@ export function createBuckets(needs: {
       if (bucket.burst === 0) return 1;
       const nothing = { wanted: 0, least: 0, aheadMs: 0 };
       const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);
-      const [fill] = answer.fills;
-      return Math.min(1, (fill!.fullAt - answer.now) / (bucket.burst * bucket.msPerUnit));
+      return Math.min(1, (answer.fullAt[0]! - answer.now) / (bucket.burst * bucket.msPerUnit));
     },
   };
 }

@@ -38,6 +38,7 @@ export function createConnection(needs: {
     // The probe tells whether Redis can be used. The check would need the commands INFO and CLUSTER
     // INFO, which an ACL may deny.
     enableReadyCheck: false,
+    keyPrefix: KEY_PREFIX,
   };
   let client = urls.length > 1 ? connectToCluster() : connectToServer();
 
@@ -59,7 +60,8 @@ export function createConnection(needs: {
     const cluster = new Cluster(
       nodes.map(({ host, port }) => ({ host, port })),
       {
-        redisOptions: { ...commonOptions, username, password, tls },
+        keyPrefix: KEY_PREFIX,
+        redisOptions: { ...commonOptions, keyPrefix: "", username, password, tls },
         enableOfflineQueue: false,
         enableReadyCheck: false,
         // Resend only scripts that a node refused: after a lost connection, a script may have run.
@@ -99,39 +101,41 @@ export function createConnection(needs: {
     client.disconnect(true);
   }
 
-  /** Resolves to the result, or to an Error after at most `answerTimeoutMs`; never rejects. */
-  function call(name: string, args: readonly (string | number)[]): Promise<unknown> {
-    const { promise, resolve } = Promise.withResolvers<unknown>();
-    const command = new Command(name, [...args], { replyEncoding: "utf8" });
-    let immediate: NodeJS.Immediate | undefined;
-    const timer = setTimeout(() => {
-      // If this process was busy, the answer is already in the socket and is read before this
-      // runs.
-      immediate = setImmediate(() => {
-        // A cluster node may still answer that the keys have moved. Ignore that redirect.
-        command.reject = () => undefined;
-        resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
-        replaceConnection();
+  /** Returns the command of a script, which sends the script's text only once per connection. */
+  function commandOf(text: string): (...args: (string | number)[]) => Promise<unknown> {
+    const commands = client as unknown as Record<string, ReturnType<typeof commandOf>>;
+    // Named by its text.
+    if (!Object.hasOwn(commands, text))
+      client.defineCommand(text, {
+        lua: `local function run() ${text}\nend return {ARGV[#ARGV], run()}`,
       });
-    }, answerTimeoutMs);
-    Promise.resolve(client.sendCommand(command)).then(resolve, resolve);
-    return promise.finally(() => {
-      clearTimeout(timer);
-      clearImmediate(immediate);
-    });
+    return commands[text]!.bind(client);
   }
 
   return {
     isCluster: () => client.isCluster,
     database: toOptions(urls[0]!).db,
-    call,
 
-    /** Runs a script, as `call` does. Returns no other script's answer, also after a lost reply. */
+    /**
+     * Runs a script. Resolves to the result, or to an Error after at most `answerTimeoutMs`; never
+     * rejects. Returns no other script's answer, also after a lost reply.
+     */
     async evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
       const id = String(++lastCall);
-      const named = `local function run() ${text}\nend return {ARGV[#ARGV], run()}`;
-      const prefixedKeys = keys.map((key) => KEY_PREFIX + key);
-      const reply = await call("eval", [named, keys.length, ...prefixedKeys, ...args, id]);
+      const { promise, resolve } = Promise.withResolvers<unknown>();
+      let immediate: NodeJS.Immediate | undefined;
+      const timer = setTimeout(() => {
+        // If this process was busy, the answer is already in the socket and is read before this
+        // runs.
+        immediate = setImmediate(() => {
+          resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
+          replaceConnection();
+        });
+      }, answerTimeoutMs);
+      commandOf(text)(keys.length, ...keys, ...args, id).then(resolve, resolve);
+      const reply = await promise;
+      clearTimeout(timer);
+      clearImmediate(immediate);
       if (reply instanceof Error) return reply;
       if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
       replaceConnection();
@@ -152,8 +156,8 @@ export function createConnection(needs: {
     keyOnEachMaster(keyOf: (index: number) => string): string[] {
       if (!(client instanceof Cluster)) return [keyOf(0)];
       const { slots } = client;
-      const masters = new Set(Array.from({ length: CLUSTER_SLOTS }, (_, slot) => slots[slot]?.[0]));
-      if (masters.has(undefined)) return [];
+      const masters = new Set(Object.values(slots).map(([master]) => master));
+      if (Object.keys(slots).length < CLUSTER_SLOTS) return [];
       const keys: string[] = [];
       for (let i = 0; masters.size > 0; i++) {
         const slot = new Command("get", [KEY_PREFIX + keyOf(i)]).getSlot();

@@ -1,20 +1,12 @@
 import { z } from "zod";
 import { isRefusal, type createConnection } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
-import { script } from "./script.ts";
+import { scriptOverKeys } from "./script.ts";
 
 /** Checks that Redis answers and accepts writes. */
-const PROBE = script({
-  keys: ["probe"],
+const PROBE = scriptOverKeys({
   answer: z.literal(1),
-  text: "redis.call('SET', probe, '1', 'PX', 1000) return 1",
-});
-
-/** Its keys are in different slots, so that every node of a cluster refuses it. */
-const PROBE_SLOTS = script({
-  keys: ["first", "second"],
-  answer: z.literal(1),
-  text: "return 1",
+  text: "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end return 1",
 });
 /** How a node of a cluster refuses keys in different slots, or in slots that it does not have. */
 const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
@@ -65,41 +57,28 @@ export interface ProbeResult {
   readonly problem?: string | undefined;
 }
 
-/** Redis itself says whether it is a cluster, because managed clusters have one host name. */
+/**
+ * Redis itself says whether it is a cluster, because managed clusters have one host name: every
+ * node of a cluster refuses a script whose keys are in different slots.
+ */
 export async function probe(connection: ReturnType<typeof createConnection>): Promise<ProbeResult> {
-  const slots = connection.isCluster() ? undefined : await findSlots(connection);
-  const problem = findProblem(connection);
-  if (problem !== undefined) return { isAnswering: false, problem };
-  if (isRefusal(slots)) return { isAnswering: false, refusal: slots.message };
-  if (slots === "some") {
+  const isCluster = connection.isCluster();
+  const calls = isCluster
+    ? connection.keyOnEachMaster(redisKeys.probe).map((key) => [key])
+    : [[redisKeys.probe(0), redisKeys.probe(1)]];
+  const answers = await Promise.all(
+    calls.map((keys) =>
+      connection.evaluate(PROBE.text, PROBE.toArguments({ each: keys.map((key) => ({ key })) })),
+    ),
+  );
+  const refusal = answers.find(isRefusal)?.message;
+  if (!isCluster && refusal !== undefined && CLUSTER_REFUSAL.test(refusal)) {
     connection.useCluster();
     return { isAnswering: false };
   }
-  const keys = connection.keyOnEachMaster(redisKeys.probe);
-  const answers = await Promise.all(
-    keys.map((probe) => connection.evaluate(PROBE.text, PROBE.toArguments({ probe }))),
-  );
-  const refusal = answers.find(isRefusal)?.message;
   const isAnswering =
-    keys.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
+    calls.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
   return { isAnswering, refusal, problem: findProblem(connection) };
-}
-
-/**
- * Whether a server has the slots of a cluster; undefined if it has none or does not answer. Returns
- * Redis's error if the server is in a cluster, but the user may not ask for the slots.
- */
-async function findSlots({
-  call,
-  evaluate,
-}: ReturnType<typeof createConnection>): Promise<"some" | Error | undefined> {
-  const slots = await call("cluster", ["slots"]);
-  // After a lost reply, this may be a script's.
-  if (Array.isArray(slots) && slots.every(Array.isArray)) return "some";
-  if (!isRefusal(slots) || !slots.message.startsWith("NOPERM")) return undefined;
-  const [first, second] = [redisKeys.probe(0), redisKeys.probe(1)];
-  const answer = await evaluate(PROBE_SLOTS.text, PROBE_SLOTS.toArguments({ first, second }));
-  return isRefusal(answer) && CLUSTER_REFUSAL.test(answer.message) ? slots : undefined;
 }
 
 function findProblem(connection: ReturnType<typeof createConnection>): string | undefined {

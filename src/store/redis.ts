@@ -25,42 +25,7 @@ interface Queued extends ScriptArguments {
 /** A script without its names. */
 type AnyScript<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer">;
 
-/** The state that all replicas share, in one Redis server or in a Redis Cluster. */
-export interface Redis {
-  /**
-   * Runs a script in one round trip. Returns undefined if the script fails, if its result does not
-   * match the schema, or if Redis is unavailable: at once if Redis is marked as down, otherwise
-   * after at most `answerTimeoutMs`. A script without a result may have run, or may still run, but
-   * never twice.
-   */
-  run<Call, Answer>(script: Script<Call, Answer>, call: NoInfer<Call>): Promise<Answer | undefined>;
-  /**
-   * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
-   * script may run twice, so it must be idempotent. A failure is logged and not retried. With
-   * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`, and
-   * does not count in `unwritten`.
-   */
-  runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs?: number): void;
-  /** The number of `runLater` scripts without `keptMs` that have not run. */
-  unwritten(): number;
-  /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
-  flush(timeoutMs: number): Promise<void>;
-  /**
-   * Receives messages on the channel `name`. A script with the key `name` can publish to it.
-   * Calls `onReconnect` whenever messages may have been missed: at first, and after each
-   * outage.
-   */
-  subscribe(
-    name: string,
-    handlers: { onMessage: (message: string) => void; onReconnect: () => void },
-  ): void;
-  /**
-   * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
-   * with these URLs.
-   */
-  readonly ready: Promise<string | undefined>;
-  close(): void;
-}
+export type Redis = ReturnType<typeof createRedis>;
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
@@ -84,6 +49,7 @@ const SCRIPT_ERROR = /^(ERR|WRONGTYPE|CROSSSLOT)\b/;
 export const REDIS_SUBJECT = "redis";
 
 /**
+ * The state that all replicas share, in one Redis server or in a Redis Cluster.
  * Connects to the Redis server or Redis Cluster at one URL, or to the Redis Cluster with nodes at
  * several URLs.
  * Redis may become unavailable at any time. The first script without a timely answer marks all of
@@ -97,7 +63,7 @@ export function createRedis(needs: {
   registry: Registry;
   /** Tests that do not test this timeout raise it, because a busy machine could exceed it. */
   answerTimeoutMs?: number | undefined;
-}): Redis {
+}) {
   const { urls, log, registry } = needs;
   const { warnings = createWarnings(log), answerTimeoutMs = ANSWER_TIMEOUT_MS } = needs;
   new Gauge({
@@ -127,6 +93,7 @@ export function createRedis(needs: {
   const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
+  const reason = () => lastProbe.refusal ?? connection.lastError();
 
   function warn(state: string, reason: string): void {
     const details = { reason: reason || "it does not answer" };
@@ -166,9 +133,8 @@ export function createRedis(needs: {
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    const { problem, refusal } = lastProbe;
-    if (state !== "up" && problem === undefined)
-      warn("Redis is not available yet", refusal ?? connection.lastError());
+    const { problem } = lastProbe;
+    if (state !== "up" && problem === undefined) warn("Redis is not available yet", reason());
     return problem;
   }
 
@@ -226,20 +192,44 @@ export function createRedis(needs: {
   }
 
   return {
-    async run(script, call) {
+    /**
+     * Runs a script in one round trip. Returns undefined if the script fails, if its result does
+     * not match the schema, or if Redis is unavailable: at once if Redis is marked as down,
+     * otherwise after at most `answerTimeoutMs`. A script without a result may have run, or may
+     * still run, but never twice.
+     */
+    async run<Call, Answer>(
+      script: Script<Call, Answer>,
+      call: NoInfer<Call>,
+    ): Promise<Answer | undefined> {
       const result = await attempt(script, script.toArguments(call));
       return typeof result === "object" ? result.answer : undefined;
     },
-    runLater(script, call, keptMs = Infinity) {
+    /**
+     * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
+     * script may run twice, so it must be idempotent. A failure is logged and not retried. With
+     * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`,
+     * and does not count in `unwritten`.
+     */
+    runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs = Infinity): void {
       if (keptMs === Infinity) unwritten++;
       send({ script, ...script.toArguments(call), endsAt: addMs(monotonicNow(), keptMs) });
     },
+    /** The number of `runLater` scripts without `keptMs` that have not run. */
     unwritten: () => unwritten,
-    async flush(timeoutMs) {
+    /** Resolves when `unwritten` is 0, or after `timeoutMs`. */
+    async flush(timeoutMs: number): Promise<void> {
       const deadline = addMs(monotonicNow(), timeoutMs);
       while (unwritten > 0 && monotonicNow() < deadline) await sleep(PROBE_MS);
     },
-    subscribe(name, { onMessage, onReconnect }) {
+    /**
+     * Receives messages on the channel `name`. A script with the key `name` can publish to it.
+     * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
+     */
+    subscribe(
+      name: string,
+      { onMessage, onReconnect }: { onMessage: (message: string) => void; onReconnect: () => void },
+    ): void {
       if (state === "closed") return;
       const { close } = createSubscription({
         urls,
@@ -255,7 +245,13 @@ export function createRedis(needs: {
       });
       subscriptions.push({ onReconnect, close });
     },
+    /**
+     * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
+     * with these URLs.
+     */
     ready: waitForFirstAnswer(),
+    /** Why Redis is unavailable; empty if it has not answered. */
+    reason,
     close,
   };
 }

@@ -1,7 +1,5 @@
-import { partsOf, type Batches } from "../fairness/chain-call-plan.ts";
 import { reasonOf, toError } from "../observability/thrown.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
-import { createDispatchClock } from "./dispatch-clock.ts";
 
 type Answer<Value> = Value | Error;
 
@@ -14,180 +12,216 @@ export type Ask<Key, Value> = (
   answer: (index: number, answer: Answer<Value>) => void,
 ) => Promise<void>;
 
-/** Who waits for a key. */
-interface KeyOwner {
+/** Who waits for keys. */
+export interface KeyOwner {
+  /** The owner's address blocks. */
   readonly blocks: readonly string[];
   readonly signal?: AbortSignal | undefined;
 }
 
-/** A key that waits or is in flight. */
-interface Entry<Key, Value> {
+/** A key that waits or is in flight, and the owners that wait for it. */
+export interface Entry<Key, Owner> {
   readonly key: Key;
-  /** When to send the key, unless an earlier call takes it. */
-  readonly dueAt: MonotonicTime;
-  readonly owners: KeyOwner[];
-  readonly waiters: ((answer: Answer<Value>) => void)[];
-  isAnswered: boolean;
+  readonly owners: ReadonlySet<Owner>;
 }
 
-const NO_OWNER: KeyOwner = { blocks: [] };
-/** Stands for the answer of a key until it is known. */
-const UNANSWERED = new Error("no answer yet");
+/** Decides when calls are made, with which keys, and which keys are refused. */
+interface Policy<Key, Owner, Value> {
+  /** Resolves when the next call may be made; undefined if that is now. A rejection fails all keys. */
+  turn?(waiting: () => IteratorObject<Entry<Key, Owner>>): Promise<unknown> | undefined;
+  /** Sorts the keys if not all fit into a call, or may wait. */
+  inOrder<Each extends Entry<Key, Owner>>(waiting: readonly Each[]): Each[];
+  /** Why a key is not sent, although it is its turn. */
+  refusalOf?(entry: Entry<Key, Owner>): Error | undefined;
+  /** The size of the keys that may wait, and the error of the others. */
+  maxWaiting(): number;
+  refuse(): Error;
+  /** The answer of a waiting key for an owner who leaves; by default, the signal's reason. */
+  reasonToLeave?(owner: Owner): Error;
+  /** Makes a call for the owners of its keys. */
+  run?(batch: readonly Entry<Key, Owner>[], make: () => Promise<void>): Promise<void>;
+  /** Called once for each key of the owner who first asked for it; without `answer` if not sent. */
+  onEnd?(first: Owner, answer?: Answer<Value>): void;
+}
+
+interface OwnEntry<Key, Owner, Value>
+  extends Entry<Key, Owner>, PromiseWithResolvers<Answer<Value>> {
+  readonly owners: Set<Owner>;
+  readonly first: Owner;
+  /** When to send the key, unless an earlier call takes it. */
+  readonly dueAt: MonotonicTime;
+  isSent: boolean;
+  answer?: Answer<Value>;
+}
 
 /**
  * Merges the loads of concurrent callers into few calls. While no call is in flight, keys are sent
  * at the end of the event-loop turn: a single key does not wait. While calls are in flight, keys
  * gather: the more callers there are, the more keys a call takes. The gathered keys are sent when
  * they fill a call, when the first key has waited `maxWaitMs`, or when no call is in flight any
- * more. At most `maxCalls` calls are in flight. All callers of a waiting key get its answer; no
- * caller joins a call in flight.
- *
- * With `batches`, a batch waits for its turn in the plan of calls, and keys gather meanwhile. It
- * makes as many calls as the plan allows now, and takes the keys of the blocks that have used least
- * of their shares. The owners of its keys share its cost.
+ * more; each call also waits for its turn by the `policy`. At most `maxCalls` calls are in flight.
+ * All callers of a waiting key get its answer; with `joinsInFlight`, also the callers of a key in
+ * flight, unless all its earlier callers have left: that call is probably failing.
  */
-export function createBatcher<Key, Value>(options: {
+export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(options: {
   ask: Ask<Key, Value>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
-  /** The most keys of a batch. */
+  /** The most keys of a call. */
   maxKeys: number;
-  /** The keys of each call that a batch makes; by default, it makes one. */
-  keysPerCall?: number;
   /** As how many keys a key counts in a call with `others`; by default, one. */
   sizeOf?: (key: Key, others?: readonly Key[]) => number;
   maxCalls: number;
   maxWaitMs: number;
-  batches?: Batches | undefined;
+  joinsInFlight?: boolean;
+  policy?: Policy<Key, Owner, Value> | undefined;
 }) {
-  const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, batches } = options;
-  const { keysPerCall = maxKeys } = options;
-  type Waiting = Entry<Key, Value>;
-  let waiting = new Map<string, Waiting>();
+  const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, joinsInFlight } = options;
+  const { policy } = options;
+  type Own = OwnEntry<Key, Owner, Value>;
+  const waiting = new Map<string, Own>();
+  const inFlight = new Map<string, Own>();
   /** The size of all waiting keys. */
   let size = 0;
-  let isTakingTurn = false;
-  const clock = createDispatchClock(send);
+  let calls = 0;
+  let turn: "needed" | "awaited" | "here" = "needed";
+  let timer: NodeJS.Timeout | undefined;
+  let endOfTurn: NodeJS.Immediate | undefined;
 
-  function add(key: Key): Waiting {
+  function pending(key: Key): Own | undefined {
+    const id = idOf(key);
+    const sentEntry = inFlight.get(id);
+    return waiting.get(id) ?? (sentEntry?.owners.size ? sentEntry : undefined);
+  }
+
+  function add(key: Key, first: Owner): Own {
     const dueAt = addMs(monotonicNow(), maxWaitMs);
-    const entry: Waiting = { key, dueAt, owners: [], waiters: [], isAnswered: false };
+    const entry: Own = {
+      ...Promise.withResolvers<Answer<Value>>(),
+      ...{ key, first, owners: new Set<Owner>(), dueAt, isSent: false },
+    };
     waiting.set(idOf(key), entry);
     size += sizeOf(key);
-    clock.wake();
+    wake();
     return entry;
   }
 
-  function remove(entries: readonly Waiting[]): void {
-    for (const { key } of entries) size -= sizeOf(key);
-    // A reused map would keep its deleted entries in memory for a long time.
-    if (entries.length === waiting.size) waiting = new Map();
-    else for (const { key } of entries) waiting.delete(idOf(key));
+  function removeFromWaiting({ key }: Own): void {
+    waiting.delete(idOf(key));
+    size -= sizeOf(key);
   }
 
-  function refuse(entries: readonly Waiting[], refusal: () => Error): void {
-    remove(entries);
-    for (const entry of entries) answer(entry, refusal());
+  function end(entry: Own, answer: Answer<Value>): void {
+    const id = idOf(entry.key);
+    if (!entry.isSent) removeFromWaiting(entry);
+    else if (inFlight.get(id) === entry) inFlight.delete(id);
+    entry.answer = answer;
+    policy?.onEnd?.(entry.first, entry.isSent ? answer : undefined);
+    entry.resolve(answer);
   }
 
-  function send(): number | undefined {
-    if (batches && size > keysPerCall * batches.maxWaiting()) refuseLast(batches);
-    while (waiting.size > 0 && clock.calls() < maxCalls && !isTakingTurn) {
+  /** Calls `send` at the end of the event-loop turn, so that keys that arrive together go together. */
+  function wake(): void {
+    endOfTurn ??= setImmediate(() => {
+      endOfTurn = undefined;
+      send();
+    });
+  }
+
+  function send(): void {
+    while (waiting.size > 0 && calls < maxCalls && turn !== "awaited") {
       const dueMs = millisecondsUntilDue();
-      if (dueMs > 0) return dueMs;
-      takeTurn();
+      if (dueMs > 0) {
+        // A timer that is already set is never too late, because all keys wait equally long.
+        timer ??= setTimeout(() => {
+          timer = undefined;
+          send();
+        }, dueMs);
+        return;
+      }
+      if (turn === "needed") takeTurn();
+      if (turn === "here") void sendOne();
     }
-    return undefined;
-  }
-
-  /** Keeps what fits into the most calls that may wait. */
-  function refuseLast({ maxWaiting, refusalOfMany }: Batches): void {
-    let room = keysPerCall * maxWaiting();
-    const last: Waiting[] = [];
-    for (const entry of inOrder(room)) {
-      room -= sizeOf(entry.key);
-      if (room < 0) last.push(entry);
-    }
-    refuse(last, refusalOfMany);
+    refuseOverflow();
   }
 
   function millisecondsUntilDue(): number {
-    if (clock.calls() === 0 || size >= maxKeys) return 0;
+    if (calls === 0 || size >= maxKeys || size > maxWaiting()) return 0;
     const [oldest] = waiting.values();
-    return oldest ? Math.max(0, msUntil(oldest.dueAt)) : 0;
+    return oldest ? msUntil(oldest.dueAt) : 0;
+  }
+
+  const maxWaiting = () => policy?.maxWaiting() ?? Infinity;
+
+  function refuseOverflow(): void {
+    let room = maxWaiting();
+    if (!policy || size <= room) return;
+    for (const entry of policy.inOrder([...waiting.values()])) {
+      room -= sizeOf(entry.key);
+      if (room < 0) end(entry, policy.refuse());
+    }
   }
 
   function takeTurn(): void {
-    const turn = batches?.turn(() => waiting.values().flatMap(blocksOf));
-    if (!turn) {
-      void sendOne();
-      return;
-    }
-    isTakingTurn = true;
-    void turn
-      .then(() => void sendOne())
-      .catch((error: unknown) => {
-        refuse([...waiting.values()], () => toError(error));
-      })
-      .finally(() => {
-        isTakingTurn = false;
-        clock.wake();
-      });
+    const wait = policy?.turn?.(() => waiting.values());
+    turn = wait ? "awaited" : "here";
+    void wait
+      ?.then(
+        () => (turn = "here"),
+        (error: unknown) => {
+          turn = "needed";
+          for (const entry of waiting.values()) end(entry, toError(error));
+        },
+      )
+      .finally(wake);
   }
 
-  const inOrder = (room: number) =>
-    batches && size > room
-      ? batches.inOrder(waiting.values(), blocksOf, ({ key }) => sizeOf(key) / keysPerCall)
-      : [...waiting.values()];
-
-  /** Removes the keys of the next batch. Refuses keys whose blocks have used their shares. */
-  function takeBatch(mostKeys: number): Waiting[] {
-    const refusals = new Map<Waiting, Error>();
-    const batch: Waiting[] = [];
+  /** Removes the keys of the next call. */
+  function takeBatch(): Own[] {
+    const batch: Own[] = [];
     const keys: Key[] = [];
-    let room = mostKeys;
-    for (const entry of inOrder(room)) {
-      const { owners, key } = entry;
-      const waitingOwners = owners.length === 1 ? owners : owners.filter(isWaiting);
-      const refusal =
-        reasonToLeave(owners) ?? batches?.refusalOf(blocksOf({ owners: waitingOwners }));
+    let room = maxKeys;
+    const entries = [...waiting.values()];
+    for (const entry of policy && size > room ? policy.inOrder(entries) : entries) {
+      const refusal = policy?.refusalOf?.(entry);
       if (refusal) {
-        refusals.set(entry, refusal);
+        end(entry, refusal);
         continue;
       }
-      const addedSize = sizeOf(key, keys);
+      const addedSize = sizeOf(entry.key, keys);
       if (addedSize > room && batch.length > 0) continue;
       batch.push(entry);
-      keys.push(key);
+      keys.push(entry.key);
       room -= addedSize;
       if (room <= 0) break;
     }
-    for (const [entry, refusal] of refusals) refuse([entry], () => refusal);
-    remove(batch);
+    for (const entry of batch) {
+      removeFromWaiting(entry);
+      entry.isSent = true;
+      if (joinsInFlight) inFlight.set(idOf(entry.key), entry);
+    }
     return batch;
   }
 
   async function sendOne(): Promise<void> {
-    const more = Math.ceil(Math.min(size, maxKeys) / keysPerCall) - 1;
-    const takenCalls = 1 + (batches?.takeMore(more) ?? more);
-    const batch = takeBatch(takenCalls * keysPerCall);
-    const keys = batch.map(({ key }) => key);
-    const run = async () =>
-      keys.length > 0 &&
-      ask(keys, (i, value) => {
-        answer(batch[i]!, value);
-      });
-    const parts = partsOf(batch, blocksOf, ({ key }) => sizeOf(key));
-    const error = await clock
-      .call(() => (batches ? batches.run(parts, run, takenCalls) : run()))
-      .catch(toError);
+    const batch = takeBatch();
+    // Keep the turn for the next key.
+    if (batch.length === 0) return;
+    turn = "needed";
+    calls++;
+    const make = async () =>
+      ask(
+        batch.map(({ key }) => key),
+        (i, value) => {
+          end(batch[i]!, value);
+        },
+      );
+    const error = await (policy?.run?.(batch, make) ?? make()).catch(toError);
+    calls--;
+    wake();
     for (const entry of batch)
-      if (!entry.isAnswered) answer(entry, error || new Error(`no answer for ${idOf(entry.key)}`));
-  }
-
-  function answer(entry: Waiting, value: Answer<Value>): void {
-    entry.isAnswered = true;
-    for (const waiter of entry.waiters) waiter(value);
+      if (entry.answer === undefined)
+        end(entry, error ?? new Error(`no answer for ${idOf(entry.key)}`));
   }
 
   return {
@@ -195,45 +229,45 @@ export function createBatcher<Key, Value>(options: {
      * Resolves to a value or an Error for each key, in order. When the owner's `signal` aborts,
      * keys without an answer get the signal's reason. A key whose owners have all left is not sent.
      */
-    load(keys: readonly Key[], owner = NO_OWNER): Promise<Answer<Value>[]> {
+    load(keys: readonly Key[], owner: Owner): Promise<Answer<Value>[]> {
       const { signal } = owner;
-      // One promise for all keys saves time: every lookup of a balance runs this code.
+      if (signal?.aborted) {
+        return Promise.resolve(
+          keys.map(() => {
+            policy?.onEnd?.(owner);
+            return reasonOf(signal);
+          }),
+        );
+      }
+      const entries = keys.map((key) => {
+        const entry = pending(key) ?? add(key, owner);
+        entry.owners.add(owner);
+        return entry;
+      });
       return new Promise((resolve) => {
-        const answers = new Array<Answer<Value>>(keys.length).fill(UNANSWERED);
         const leave = () => {
-          const reason = signal ? reasonOf(signal) : UNANSWERED;
-          resolve(answers.map((answer) => (answer === UNANSWERED ? reason : answer)));
+          const reason = reasonOf(signal!);
+          const reasonOfWaiting = policy?.reasonToLeave?.(owner) ?? reason;
+          resolve(
+            entries.map(({ answer, isSent }) => answer ?? (isSent ? reason : reasonOfWaiting)),
+          );
+          for (const entry of entries) {
+            entry.owners.delete(owner);
+            // Free the key's place at once.
+            if (entry.owners.size === 0 && waiting.get(idOf(entry.key)) === entry)
+              end(entry, reason);
+          }
         };
-        let missing = keys.length;
-        if (missing === 0 || signal?.aborted) {
-          leave();
-          return;
-        }
         signal?.addEventListener("abort", leave, { once: true });
-        keys.forEach((key, i) => {
-          const entry = waiting.get(idOf(key)) ?? add(key);
-          entry.owners.push(owner);
-          entry.waiters.push((value) => {
-            answers[i] = value;
-            if (--missing > 0) return;
-            signal?.removeEventListener("abort", leave);
-            resolve(answers);
-          });
+        void Promise.all(entries.map(({ promise }) => promise)).then((answers) => {
+          signal?.removeEventListener("abort", leave);
+          resolve(answers);
         });
       });
     },
+    /** Whether a load of the key would join an earlier load. */
+    isPending: (key: Key): boolean => pending(key) !== undefined,
+    /** The number of keys that wait for a call. */
+    waiting: () => waiting.size,
   };
-}
-
-const isWaiting = ({ signal }: KeyOwner) => !signal?.aborted;
-
-/** Why nobody waits for a key any more: the first owner's reason; undefined if an owner waits. */
-function reasonToLeave(owners: readonly KeyOwner[]): Error | undefined {
-  const signal = owners[0]?.signal;
-  return signal && !owners.some(isWaiting) ? reasonOf(signal) : undefined;
-}
-
-function blocksOf({ owners }: { readonly owners: readonly KeyOwner[] }): readonly string[] {
-  const owner = owners[0];
-  return owner && owners.length === 1 ? owner.blocks : owners.flatMap(({ blocks }) => blocks);
 }

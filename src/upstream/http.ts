@@ -1,6 +1,6 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
-import { Agent } from "undici";
+import { Agent, request } from "undici";
 import { reasonOf } from "../observability/thrown.ts";
 import { inSpan, type SpanDescription } from "../observability/tracing.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
@@ -75,56 +75,21 @@ export function createCallUpstream(registry: Registry) {
     connect: { autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS },
   });
 
-  /**
-   * Avoids undici's `request`: its streams keep the results of many calls alive until a full
-   * garbage collection.
-   */
-  function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
-    const { origin, pathname, search } = new URL(url);
+  async function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
     const method = body === undefined ? "GET" : "POST";
-    return new Promise((resolve, reject) => {
-      const chunks: Buffer[] = [];
-      let response: Omit<UpstreamAnswer, "text">;
-      let abortCall: ((reason: Error) => void) | undefined;
-      const abort = () => {
-        const reason = reasonOf(signal);
-        // Reject first: `abortCall` calls `onResponseError` at once, which would reject with
-        // another error.
-        reject(reason);
-        abortCall?.(reason);
+    try {
+      const answer = await request(url, {
+        ...{ dispatcher: agent, method, headers, body: body ?? null, signal },
+      });
+      return {
+        status: answer.statusCode,
+        headers: answer.headers,
+        text: await answer.body.text(),
       };
-      const fail = (cause: Error) => {
-        signal.removeEventListener("abort", abort);
-        reject(new BrokenConnection("the connection failed", { cause }));
-      };
-      if (signal.aborted) {
-        abort();
-        return;
-      }
-      signal.addEventListener("abort", abort, { once: true });
-      agent.dispatch(
-        { origin, path: pathname + search, method, headers, body: body ?? null },
-        {
-          onRequestStart(controller) {
-            if (signal.aborted) controller.abort(reasonOf(signal));
-            else abortCall = controller.abort.bind(controller);
-          },
-          onResponseStart(_controller, status, headers) {
-            response = { status, headers };
-          },
-          onResponseData(_controller, chunk) {
-            chunks.push(chunk);
-          },
-          onResponseEnd() {
-            signal.removeEventListener("abort", abort);
-            resolve({ ...response, text: Buffer.concat(chunks).toString() });
-          },
-          onResponseError: (_controller, cause) => {
-            fail(cause);
-          },
-        },
-      );
-    });
+    } catch (cause) {
+      if (signal.aborted) throw reasonOf(signal);
+      throw new BrokenConnection("the connection failed", { cause });
+    }
   }
 
   /**

@@ -1,6 +1,8 @@
 import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import { MAX_RENT_LAMPORTS } from "../../src/chain/launchpad/choose-sweeps.ts";
+import { WINDOW_SECONDS } from "../../src/http/rate-limit/rate-limit.ts";
 import { readConfig } from "../../src/config.ts";
 import { atOnce, from, type Answer } from "../support/client.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
@@ -316,7 +318,7 @@ describe("SECURITY.md", () => {
     const config = readConfig(world.sandbox.env);
     const { feeBudgetLamportsPerHour: budget, minCollectLamports: minCollectLamports } = config;
     const highestFee = BASE_FEE + config.maxPriorityFeeLamports;
-    const perAddress = BigInt((3_600 / config.rateLimitWindowSeconds) * config.rateLimitMax);
+    const perAddress = BigInt((3_600 / WINDOW_SECONDS) * config.rateLimitMax);
     const min = (a: bigint, b: bigint) => (a < b ? a : b);
     /** What addresses in 1, 9 and 1,000 blocks cost, with these limits for a block and for all. */
     const cost = (fee: bigint, share: bigint, limit: bigint) =>
@@ -339,7 +341,7 @@ describe("SECURITY.md", () => {
       [...small(highestFee), minCollectLamports / 50n, highestFee],
       repeat(3, failures * highestFee),
       large(highestFee),
-      [budget / 4n, budget, budget, BigInt(config.maxRentLamports)],
+      [budget / 4n, budget, budget, BigInt(MAX_RENT_LAMPORTS)],
     ];
     const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
     const rows = numbersInTable(page, "Attack");

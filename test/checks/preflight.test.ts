@@ -1,22 +1,17 @@
 import { readFileSync } from "node:fs";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { inCamelCase, readConfig, type Config } from "../../src/config.ts";
+import { readConfig } from "../../src/config.ts";
+import { LAUNCHPAD_PROGRAMS } from "../../src/chain/launchpad/program-ids.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { PreflightError } from "../../src/checks/preflight.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { inject } from "../support/inject.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
-const PROGRAMS = [
-  "ESCROW_PROGRAM_ID",
-  "LAUNCHPAD_PROGRAM_ID",
-  "LAUNCHPAD_AMM_PROGRAM_ID",
-  "LAUNCHPAD_FEES_PROGRAM_ID",
-];
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
 let sandbox: TestSandbox;
@@ -31,14 +26,11 @@ const envWith = (env: Record<string, string>) => ({
   PORT: "0",
   ...env,
 });
-/**
- * A gateway before its startup checks, with its log output. `changes` replace values of the
- * configuration.
- */
-function createGatewayWith(env: Record<string, string> = {}, changes: Partial<Config> = {}) {
+/** A gateway before its startup checks, with its log output. */
+function createGatewayWith(env: Record<string, string> = {}) {
   const lines: string[] = [];
   const log = createLogger("trace", { write: (line) => void lines.push(line) });
-  const gateway = createGateway({ ...readConfig(envWith(env)), ...changes }, { log });
+  const gateway = createGateway(readConfig(envWith(env)), { log });
   return { ...gateway, output: () => lines.join("") };
 }
 const simulateMainnet = () =>
@@ -72,14 +64,21 @@ describe("a start", () => {
     expect(sandbox.chain.ledger()).toHaveLength(0);
   });
 
-  it.each(PROGRAMS)("fails on a public cluster without %s", async (name) => {
-    simulateMainnet();
-    const id = Keypair.generate().publicKey.toBase58();
-    const start = createGatewayWith({}, inCamelCase({ [name]: id })).start();
-    const atFault = name === "ESCROW_PROGRAM_ID" ? name : "SOLANA_RPC_URL";
-    await expect(start).rejects.toThrow(`${atFault}: there is no program ${id} on mainnet-beta`);
-    await expect(start).rejects.toThrow(PreflightError);
-  });
+  it.each(["ESCROW", ...Object.keys(LAUNCHPAD_PROGRAMS)])(
+    "fails on a public cluster without the program %s",
+    async (name) => {
+      simulateMainnet();
+      const isEscrow = name === "ESCROW";
+      const id = isEscrow
+        ? sandbox.env.ESCROW_PROGRAM_ID
+        : LAUNCHPAD_PROGRAMS[name as keyof typeof LAUNCHPAD_PROGRAMS];
+      sandbox.chain.setBalance(id, 0n);
+      const start = createGatewayWith().start();
+      const atFault = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
+      await expect(start).rejects.toThrow(`${atFault}: there is no program ${id} on mainnet-beta`);
+      await expect(start).rejects.toThrow(PreflightError);
+    },
+  );
 
   it("is ready from then on, although the chain is lost before the first probe", async () => {
     const { start, api } = createGatewayWith();

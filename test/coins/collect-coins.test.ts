@@ -381,16 +381,9 @@ describe("INVALID_MINT of a collect", () => {
   });
 });
 
-it("sandboxAddCreatorFees adds fees to a coin, which a collect moves", async () => {
+it("new fees of a coin are collected too", async () => {
   const [mint] = mintsOf("launcher");
-  const { address } = world.account("launcher");
-  const body = JSON.stringify({
-    jsonrpc: "2.0",
-    id: 1,
-    method: "sandboxAddCreatorFees",
-    params: [address, 250_000_000, mint],
-  });
-  await fetch(world.sandbox.rpc.url, { method: "POST", body });
+  world.sandbox.coins.addFees(mint!, 250_000_000n);
   expect(await vaultOf("launcher", [mint!])).toBe("6.5000");
   expect((await collect("launcher", [mint!])).body.collected).toBe("6.5000");
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { addAmmFees } from "../support/add-amm-fees.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -12,11 +13,6 @@ beforeEach(async () => {
 });
 afterEach(() => world.close());
 
-const addFees = async (params: unknown[]) => {
-  const body = JSON.stringify({ jsonrpc: "2.0", id: 1, method: "sandboxAddCreatorFees", params });
-  const response = await fetch(world.sandbox.rpc.url, { method: "POST", body });
-  expect(await response.json()).toHaveProperty("result");
-};
 /** Whether the collect's transaction called the AMM. */
 const callsAmm = (signature: string) =>
   world.sandbox.chain
@@ -47,7 +43,7 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
   it("are collected without other fees, into a vault that did not exist", async () => {
     const { id, address, creatorVault } = world.account("newcomer");
     world.sandbox.chain.setBalance(address, 1_000_000n);
-    await addFees([address, 200_000_000, "amm"]);
+    addAmmFees(world.sandbox.chain, address, 200_000_000n);
     expect(world.sandbox.chain.balance(creatorVault)).toBe(0n);
     // The vault keeps its rent-exempt minimum from the first fees.
     expect((await world.lookup("newcomer")).body.balance.vault).toBe("0.1993");

@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import { readConfig } from "../../src/config.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
@@ -80,17 +81,7 @@ describe("POST /collect", () => {
     const { id, address } = world.account("artist010");
     await world.collect(id);
     const before = world.sandbox.chain.balance(address);
-    const fees = {
-      jsonrpc: "2.0",
-      id: 1,
-      method: "sandboxAddCreatorFees",
-      params: [address, 250_000_000],
-    };
-    const added = await fetch(world.sandbox.rpc.url, {
-      method: "POST",
-      body: JSON.stringify(fees),
-    });
-    expect(await added.json()).toMatchObject({ result: expect.any(String) });
+    addCreatorFees(world.sandbox.chain, address, 250_000_000n);
     expect((await world.lookup("artist010")).body.balance.vault).toBe("0.2500");
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.2500" });
     expect(world.sandbox.chain.balance(address)).toBe(before + 250_000_000n);

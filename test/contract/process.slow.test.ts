@@ -2,8 +2,9 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { Connection, Keypair } from "@solana/web3.js";
+import { Connection, Keypair, PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { DerivedCreator } from "../../src/chain/launchpad/vaults.ts";
 import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 import { startBareChain } from "../support/doubles/bare-chain.ts";
 import { startBareNetwork } from "../support/doubles/bare-network.ts";
@@ -53,17 +54,8 @@ describe("npm start with nothing configured", () => {
       body: { success: false, error: "NOTHING_TO_COLLECT", collected: "0.0000" },
     });
 
-    const fees = {
-      jsonrpc: "2.0",
-      id: 1,
-      method: "sandboxAddCreatorFees",
-      params: [found.body.address, 1_500_000_000],
-    };
-    await fetch(rpcUrl, {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify(fees),
-    });
+    const { creatorVault } = new DerivedCreator(found.body.address);
+    await connection.requestAirdrop(new PublicKey(creatorVault), 1_500_000_000);
     expect((await collect(url, found.body.socialId)).body).toMatchObject({
       collected: "1.5000",
       newBalance: "9.8000",

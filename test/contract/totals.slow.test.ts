@@ -1,7 +1,7 @@
 /** Callers that know only the documents: README.md, docs/errors.md, docs/clients.md, openapi.json. */
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, it } from "vitest";
-import { createRandom } from "../../bench/load/random.ts";
+import { createRandom } from "../support/random.ts";
 import { createLedger, type Collected } from "../../examples/ledger.ts";
 import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createRandom } from "../../bench/load/random.ts";
+import { createRandom } from "../support/random.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { TRUSTED_BLOCK, type Shortage } from "../../src/fairness/budget.ts";
 import { createChainCallPlan, equalParts, type Use } from "../../src/fairness/chain-call-plan.ts";

@@ -1,3 +1,4 @@
+import { includeUnpaid, setRent } from "../support/chain-levers.ts";
 import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
 import { rpcError } from "../support/rpc-answers.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
@@ -22,7 +23,7 @@ describe("while the cluster stands still", () => {
 
   it("balances are shown, and a collect's transaction lands once the cluster goes on", async () => {
     const { chain } = world.sandbox;
-    const goOn = chain.standStill();
+    const goOn = world.sandbox.standStill();
     expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
     // A slow machine may need several requests until the transaction is sent; then it stays in
     // flight.
@@ -46,7 +47,7 @@ it("after a standstill, when the states of all endpoints look old, balances are 
   const { chain } = world.sandbox;
   const now = Date.now.bind(Date);
   await balanceOf();
-  const goOn = chain.standStill();
+  const goOn = world.sandbox.standStill();
   vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
   onTestFinished(() => void vi.restoreAllMocks());
   goOn();
@@ -100,7 +101,7 @@ describe.each([true, false])(
   (withBalances) => {
     it("is INSUFFICIENT_FUNDS at no cost, and the next collect succeeds", async () => {
       const { chain, feePayer, rpc, secondRpc } = world.sandbox;
-      chain.includeUnpaid({ withBalances });
+      includeUnpaid(chain, { withBalances });
       const before = chain.balance(feePayer);
       for (const server of [rpc, secondRpc])
         onNext(server, isMethod("sendTransaction"), () => {
@@ -124,7 +125,7 @@ it.each([2_575, 1_322])(
     const { creatorVault, address } = world.account("creator");
     expect(await collect()).toMatchObject({ success: true });
     const [freed, pda] = [chain.rentExemptMinimum(0), chain.balance(address)];
-    chain.setRent(rent);
+    setRent(chain, rent);
     const released = freed - chain.rentExemptMinimum(0);
     const { body } = await world.graphql(
       `{ wallet(handle: "creator") { balance { vaultLamports } } }`,
@@ -138,7 +139,7 @@ it.each([2_575, 1_322])(
 
 it("a cluster that allows 96 accounts in a transaction, as one that allows 64, collects a crowd once each", async () => {
   const { chain, accounts } = world.sandbox;
-  chain.setMaxAccounts(96);
+  chain.maxAccounts = 96;
   const crowd = accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, 60);
   const answers = await Promise.all(crowd.map(({ handle }) => collect(handle)));
   expect(

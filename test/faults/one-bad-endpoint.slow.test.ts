@@ -1,3 +1,4 @@
+import { recordCalls } from "../support/record-calls.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
 import { createAccountMethods } from "../../src/sandbox/rpc/account-methods.ts";
@@ -77,7 +78,8 @@ beforeAll(async () => {
     ...createTransactionMethods(chain),
     ...createNetworkMethods(chain),
   };
-  endpoints = await Promise.all(FAULTS.map(() => createChainRpc({ chain, port: 0 })));
+  const servers = await Promise.all(FAULTS.map(() => createChainRpc({ chain, port: 0 })));
+  endpoints = servers.map(recordCalls);
 });
 afterAll(async () => {
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));

@@ -1,6 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";

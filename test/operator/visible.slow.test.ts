@@ -1,19 +1,16 @@
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { runMain, type Program } from "../support/program.ts";
-import { readCommit } from "../../src/observability/version.ts";
+import { COMMIT } from "../../src/observability/version.ts";
 import { createIdentifyClient } from "../../src/http/client-address.ts";
 import { createClient, from, type Client } from "../support/client.ts";
 import { runProduction, startProduction } from "../support/production.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
-
-const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 
 let sandbox: TestSandbox;
 beforeEach(async () => {
@@ -51,7 +48,7 @@ describe("the log", () => {
     await program.exitCode();
     const lines = linesOf(program);
     const listening = lines.find(({ msg }) => msg === "listening");
-    expect(listening).toMatchObject({ version: manifest.version, commit: readCommit(ROOT) });
+    expect(listening).toMatchObject({ version: manifest.version, commit: COMMIT });
     expect(lines.at(-1)).toMatchObject({ level: 30, msg: "stopped" });
   });
 });
@@ -60,7 +57,7 @@ describe("the first scrape", () => {
   it("has the version, the commit and no NaN, and a later one has the fee payer's balance", async () => {
     const { request } = await run();
     const { body } = await request("/metrics");
-    const labels = `version="${manifest.version}",commit="${readCommit(ROOT)}"`;
+    const labels = `version="${manifest.version}",commit="${COMMIT}"`;
     expect(body).toContain(`tributary_build_info{${labels}} 1\n`);
     // The lag of the event loop has no value before it is first measured, after 10 ms.
     expect(body).toMatch(/^process_resident_memory_bytes [1-9]\d+$/m);

@@ -115,6 +115,15 @@ describe("the import rules", () => {
       "src/http/of-a-test.ts",
       'import type { Planted } from "../../test/planted.ts";\nlet _: Planted;\n',
     );
+    plant("bench/planted.ts", PLANTED);
+    plant(
+      "bench/of-a-test.ts",
+      'import type { Planted } from "../test/planted.ts";\nlet _: Planted;\n',
+    );
+    plant(
+      "test/support/of-bench.ts",
+      'import type { Planted } from "../../bench/planted.ts";\nlet _: Planted;\n',
+    );
     plant("src/social/egg.ts", 'import type { Hen } from "./hen.ts";\nexport type Egg = Hen[];\n');
     plant(
       "src/social/hen.ts",
@@ -174,6 +183,14 @@ describe("the import rules", () => {
       /error src imports nothing from test.*: src\/http\/of-a-test\.ts → test\/planted/,
     ],
     [
+      "a test in a benchmark",
+      /error bench imports nothing of test but .*: bench\/of-a-test\.ts → test\/planted/,
+    ],
+    [
+      "a benchmark in what tests share",
+      /error test\/support imports nothing from bench: test\/support\/of-bench\.ts → bench\/planted/,
+    ],
+    [
       "a cycle of types",
       /error no import cycles: src\/social\/(egg|hen)\.ts → \n +src\/social\/(egg|hen)/,
     ],
@@ -181,7 +198,7 @@ describe("the import rules", () => {
     expect(check.output).toMatch(violation);
   });
 
-  it("hold in src, bench and scripts", async () => {
+  it("hold in src, bench, scripts and test/support", async () => {
     expect(await run("sh", ["-c", RULES], ROOT)).toMatchObject({
       code: 0,
       output: expect.stringContaining("no dependency violations found"),

@@ -6,6 +6,7 @@ import {
   TransactionInstruction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addAmmFees } from "../support/add-amm-fees.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 
 type Account = Sandbox["accounts"][number];
@@ -142,11 +143,11 @@ describe("the sandbox's AMM", () => {
     expect(landed.unitsConsumed).toBeLessThan(100_000);
   });
 
-  it("receives new fees on request, and moves any amount of them", async () => {
+  it("receives new fees, and moves any amount of them", async () => {
     const artist = account("artist110");
     expect(sandbox.chain.account(artist.ammVault)).toBeNull();
-    const { result } = await rpc("sandboxAddCreatorFees", [artist.address, 650_240, "amm"]);
-    expect(sandbox.chain.landed(result)?.err).toBeNull();
+    const signature = addAmmFees(sandbox.chain, artist.address, 650_240n);
+    expect(sandbox.chain.landed(signature)?.err).toBeNull();
     expect(tokenAmount(artist)).toBe(650_240n);
 
     const before = balances(artist);
@@ -162,7 +163,7 @@ describe("the sandbox's AMM", () => {
 
   it("moves nothing while the vault has fewer lamports than the rent of a token account", async () => {
     const artist = account("artist115");
-    await rpc("sandboxAddCreatorFees", [artist.address, 1_000_000, "amm"]);
+    addAmmFees(sandbox.chain, artist.address, 1_000_000n);
     const vault = sandbox.chain.account(artist.ammVault)!;
     sandbox.chain.setAccount(artist.ammVault, { ...vault, lamports: TOKEN_ACCOUNT_RENT - 1n });
     const before = balances(artist);
@@ -176,7 +177,7 @@ describe("the sandbox's AMM", () => {
 
   it("also moves unwrapped lamports of the vault, and all lamports of its authority", async () => {
     const artist = account("artist120");
-    await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
+    addAmmFees(sandbox.chain, artist.address, 2_000_000n);
     sandbox.chain.transfer(artist.ammVault, 7n);
     sandbox.chain.transfer(artist.ammVaultAuthority, 1_000_000n);
     const before = balances(artist);
@@ -201,7 +202,7 @@ describe("the sandbox's AMM", () => {
     ["event authority", 8, "InvalidSeeds"],
     ["program", 9, "IncorrectProgramId"],
   ])("rejects a wrong %s", async (_, position, error) => {
-    await rpc("sandboxAddCreatorFees", [account("artist130").address, 2_000_000, "amm"]);
+    addAmmFees(sandbox.chain, account("artist130").address, 2_000_000n);
     const accounts = transferAccounts(account("artist130"));
     const others = [
       ...transferAccounts(account("graduate")).slice(0, 8),
@@ -225,7 +226,7 @@ describe("the sandbox's AMM", () => {
     const artist = account("artist140");
     expect((await execute(transferFees(artist))).err).toEqual(instructionError({ Custom: 3012 }));
 
-    await rpc("sandboxAddCreatorFees", [artist.address, 2_000_000, "amm"]);
+    addAmmFees(sandbox.chain, artist.address, 2_000_000n);
     const accounts = transferAccounts(artist);
     for (const [given, data, writable, error] of [
       [accounts, TRANSFER_CREATOR_FEES_TO_PUMP, [6, 7], "InvalidArgument"],

@@ -1,3 +1,4 @@
+import { createStandstill } from "../support/chain-levers.ts";
 import { createHash, createPrivateKey, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
 import {
@@ -10,14 +11,18 @@ import {
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
 import { toTransaction } from "../../src/chain/units/message.ts";
-import { REFUSES_VERSION_1 } from "../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";
 
+const standstill = createStandstill();
 let sandbox: Sandbox;
 let connection: Connection;
 beforeAll(async () => {
-  sandbox = await startSandbox({ slotMs: 0, rpcPort: 0, socialPort: 0 });
+  sandbox = await startSandbox({
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
+    now: standstill.now,
+  });
   connection = new Connection(sandbox.rpc.url, "finalized");
 });
 afterAll(() => sandbox.close());
@@ -218,7 +223,7 @@ describe("the sandbox's chain", () => {
     const now = Date.now.bind(Date);
     const user = createUser();
     const slot = chain.slot("processed");
-    const goOn = chain.standStill();
+    const goOn = standstill.standStill(chain);
     const late = await transfer(user, 10_000_000);
     chain.advanceSlots(200);
     expect([chain.slot("processed"), await statusOf(late)]).toEqual([slot, null]);
@@ -287,27 +292,6 @@ describe("the sandbox's chain", () => {
     expect(await list({ limit: 1 })).toEqual([2]);
     expect(await list({ limit: 1, before: sent[2]! })).toEqual([1]);
     expect(await list({ until: sent[0]! })).toEqual([2, 1]);
-  });
-
-  it("pays new fees into a creator's vault on request, and rejects invalid requests", async () => {
-    const { address, creatorVault } = sandbox.accounts.find(({ handle }) => handle === "newcomer")!;
-    expect(sandbox.chain.balance(creatorVault)).toBe(0n);
-    const { result } = await rpc("sandboxAddCreatorFees", [address, 1_000_000]);
-    expect(sandbox.chain.landed(result)?.err).toBeNull();
-    expect(sandbox.chain.balance(creatorVault)).toBe(
-      sandbox.chain.rentExemptMinimum(0) + 1_000_000n,
-    );
-    for (const params of [
-      [],
-      ["nonsense", 1],
-      [address, 0],
-      [address, 1.5],
-      [address, "1"],
-      [address, 1, 2],
-      [address, 1, "bonding curve"],
-    ]) {
-      expect((await rpc("sandboxAddCreatorFees", params)).error.code).toBe(-32602);
-    }
   });
 
   it("rejects unknown methods", async () => {

@@ -7,6 +7,7 @@ import {
   type TransactionInstruction,
 } from "@solana/web3.js";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import { USDC_MINT } from "../../src/sandbox/chain/coins.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { coinFees } from "../support/coin-balances.ts";
@@ -167,7 +168,7 @@ describe("a distribution", () => {
 
   it("moves what trading pays into the vault, as before October 2026", async () => {
     const coin = newSharedCoin([10_000]);
-    await rpc("sandboxAddCreatorFees", [coin.config, 7_000_000]);
+    addCreatorFees(sandbox.chain, coin.config, 7_000_000n);
     expect(balance(coin.vault)).toBe(VAULT_RENT + 7_000_000n);
     expect(await distribute(coin)).toEqual({ gains: [7_000_000n], lost: 7_000_000n });
   });

@@ -1,3 +1,4 @@
+import { recordCalls, type RecordingServer } from "../support/record-calls.ts";
 import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLogger, type Logger } from "../../src/observability/log.ts";
@@ -9,9 +10,9 @@ import { nameOf, toHandleKey } from "../../src/social/account.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
-import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
+import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 
-let network: LoopbackServer<string>;
+let network: RecordingServer<string>;
 let answer: unknown;
 const log = { error: vi.fn() };
 const client = () =>
@@ -37,11 +38,13 @@ const results = (answers: ReadonlyMap<string, unknown>) =>
   );
 
 beforeAll(async () => {
-  network = await createLoopbackServer({
-    port: 0,
-    handle: () => ({ status: 200, body: JSON.stringify(answer) }),
-    describe: ({ url, headers }) => `${url.pathname}${url.search} ${headers.authorization ?? ""}`,
-  });
+  network = recordCalls(
+    await createLoopbackServer({
+      port: 0,
+      handle: () => ({ status: 200, body: JSON.stringify(answer) }),
+      describe: ({ url, headers }) => `${url.pathname}${url.search} ${headers.authorization ?? ""}`,
+    }),
+  );
 });
 afterEach(() => {
   network.faults.clear();

@@ -1,7 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { nameOf, toHandleKey, type SocialAccount } from "../../src/social/account.ts";
-import { createLookupQueue, type OnEnd, type Queuer } from "../../src/social/lookup-queue.ts";
+import { createLookupQueue, type Queuer } from "../../src/social/lookup-queue.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
 import { addMs, monotonicNow, NEVER } from "../../src/time/monotonic.ts";
 
@@ -44,16 +44,11 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
   /** Resolves to the handle of the answer, or to the message of the error. */
   async function load(
     name: string,
-    { by = "handle", ...caller }: Partial<Queuer> & { by?: "handle" | "id" } = {},
-    onEnd?: OnEnd,
+    { addressBlock = "", ...queuer }: Partial<Queuer> & { addressBlock?: string } = {},
   ): Promise<string> {
-    const everyone = {
-      addressBlock: "",
-      signal: new AbortController().signal,
-      sendBefore: NEVER,
-    };
-    const key = by === "handle" ? toHandleKey(name) : name;
-    const answer = await queue.load(key, { ...everyone, ...caller }, onEnd);
+    const everyone = { signal: new AbortController().signal, sendBefore: NEVER };
+    const owner = { blocks: [addressBlock], ...everyone, ...queuer };
+    const [answer] = (await queue.load([toHandleKey(name)], owner)) as [SocialAccount | Error];
     return answer instanceof Error ? answer.message : answer.handle;
   }
   const isPending = (name: string) => queue.isPending(toHandleKey(name));
@@ -61,20 +56,20 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
 }
 
 describe("the queue of lookups", () => {
-  it("keeps gathering names that arrive during a call, even after that call ends, to save calls", async () => {
+  it("gathers names that arrive during a call for 150 ms, or until it ends, to save calls", async () => {
     const { load, calls, sizes } = createHeldQueue();
     void load("first");
     await turn();
     for (const name of names(4)) void load(name);
-    calls[0]!.end();
     await turn();
-    for (const name of names(4, "later")) void load(name);
-    await turn();
-    expect(sizes()).toEqual([1]);
     await vi.advanceTimersByTimeAsync(149);
     expect(sizes()).toEqual([1]);
     await vi.advanceTimersByTimeAsync(1);
-    expect(sizes()).toEqual([1, 8]);
+    expect(sizes()).toEqual([1, 4]);
+    for (const name of names(4, "later")) void load(name);
+    for (const call of calls) call.end();
+    await turn();
+    expect(sizes()).toEqual([1, 4, 4]);
   });
 
   it("sends a full call without waiting, with at most socialConcurrency calls in flight", async () => {
@@ -177,36 +172,6 @@ describe("the queue of lookups", () => {
     void load("third");
     await turn();
     expect(sizes()).toEqual([1, 2]);
-  });
-
-  it("never combines handles and ids in one call", async () => {
-    const { load, calls } = createHeldQueue();
-    for (const name of ["1", "2"]) {
-      void load(name);
-      void load(name, { by: "id" });
-    }
-    await turn();
-    calls[0]!.end();
-    await turn();
-    await vi.advanceTimersByTimeAsync(150);
-    expect(calls.map((call) => call.names)).toEqual([
-      ["1", "2"],
-      ["1", "2"],
-    ]);
-  });
-
-  it("alternates between handles and ids, so that many of one do not delay the other", async () => {
-    const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
-    void load("first");
-    await turn();
-    for (const name of names(300)) void load(name);
-    void load("7", { by: "id" });
-    await turn();
-    for (let i = 0; i < 3; i++) {
-      calls[i]!.end();
-      await turn();
-    }
-    expect(calls.map((call) => call.names[0])).toEqual(["first", "7", "n0", "n100"]);
   });
 
   describe("when more names wait than fit", () => {
@@ -331,13 +296,15 @@ describe("the queue of lookups", () => {
     });
   });
 
-  it("passes a call's answer to the `onEnd` of the load that caused it, even if its caller has left, and none to the others'", async () => {
+  it("passes a call's answer to the `onEnd` of the load that caused it, even if its caller has left, and none if it is not sent", async () => {
     const { load, calls, isPending } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 1 });
     const ended: Record<string, (string | undefined)[]> = {};
     const start = (caller: string, name: string, signal?: AbortSignal) =>
-      load(name, signal && { signal }, (answer) =>
-        (ended[caller] ??= []).push((answer as SocialAccount | undefined)?.handle),
-      );
+      load(name, {
+        ...(signal && { signal }),
+        onEnd: (answer) =>
+          (ended[caller] ??= []).push((answer as SocialAccount | undefined)?.handle),
+      });
     const first = leavingCaller();
     expect(isPending("a")).toBe(false);
     void start("first", "a", first.signal);
@@ -356,7 +323,6 @@ describe("the queue of lookups", () => {
     await turn();
     expect(ended).toEqual({
       first: ["a"],
-      "joined in flight": [undefined],
       left: [undefined],
       refused: [undefined],
       "too late": [undefined],

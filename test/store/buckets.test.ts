@@ -5,7 +5,6 @@ import {
   createRedisBuckets,
   hourlyBucket,
   type Bucket,
-  type Fill,
 } from "../../src/store/buckets.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import {
@@ -133,17 +132,17 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
   it.each(CASES)("%s", async (_name, steps) => {
     const redis = getRedis();
     const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
-    const answers: (readonly Fill[])[] = [];
+    const answers: (readonly [readonly Bucket[], readonly number[]])[] = [];
     for (const step of steps) {
       setSeconds(step[0]);
       if (typeof step[1] === "number") {
-        buckets.giveBack(answers[step[1]]!, step[2]);
+        buckets.giveBack(...answers[step[1]]!, step[2]);
         continue;
       }
       const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] =
         step as Extract<Step, { length: 6 | 5 }>;
       const answer = await buckets.take(of, { wanted, least, aheadMs });
-      answers.push(answer!.fills);
+      answers.push([of, answer!.fullAt]);
       expect([step, answer!.taken]).toEqual([step, taken]);
       // Redis returns whole milliseconds.
       expect([step, Math.abs(answer!.waitMs - waitSeconds * SECOND) < 2]).toEqual([step, true]);
@@ -153,8 +152,8 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
   it("charging more than a bucket holds leaves it empty, not emptier", async () => {
     const redis = getRedis();
     const buckets = redis ? createRedisBuckets(redis, "test") : createMemoryBuckets();
-    const { fills } = (await buckets.take([A], { wanted: 1, least: 1, aheadMs: 0 }))!;
-    buckets.giveBack(fills, -1_000_000);
+    const { fullAt } = (await buckets.take([A], { wanted: 1, least: 1, aheadMs: 0 }))!;
+    buckets.giveBack([A], fullAt, -1_000_000);
     const taken = async () =>
       (await buckets.take([A], { wanted: 20, least: 1, aheadMs: 0 }))!.taken;
     expect(await taken()).toBe(0);
@@ -186,19 +185,19 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
     const bucket = hourlyBucket("all", 1_200, 200);
     let seed = 7;
     const random = () => (seed = (seed * 48_271) % 2_147_483_647) / 2_147_483_647;
-    const open: { at: number; taken: number; fills: readonly Fill[] }[] = [];
+    const open: { at: number; taken: number; fullAt: readonly number[] }[] = [];
     const spent: { at: number; amount: number }[] = [];
     for (let second = 0; second < 3 * 3_600; second += 1 + Math.floor(random() * 90)) {
       setSeconds(second);
       const wanted = 1 + Math.floor(random() * 250);
       const answer = await buckets.take([bucket], { wanted, least: 1, aheadMs: 0 });
-      open.push({ at: second, taken: answer!.taken, fills: answer!.fills });
+      open.push({ at: second, taken: answer!.taken, fullAt: answer!.fullAt });
       // Held for a while, so that the bucket refills beside them; then most is returned and taken
       // again.
       while (open.length > 5) {
-        const { at, taken, fills } = open.splice(Math.floor(random() * open.length), 1)[0]!;
+        const { at, taken, fullAt } = open.splice(Math.floor(random() * open.length), 1)[0]!;
         const unused = random() < 0.7 ? taken : 0;
-        if (unused > 0) buckets.giveBack(fills, unused);
+        if (unused > 0) buckets.giveBack([bucket], fullAt, unused);
         spent.push({ at, amount: taken - unused });
       }
     }

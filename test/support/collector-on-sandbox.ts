@@ -37,7 +37,7 @@ export function createSandboxCollector(
   } = {},
 ) {
   const { rpcs = [sandbox.rpc], redis, env, waits } = options;
-  const config = configure({
+  const { config, constants } = configure({
     ...sandbox.env,
     SOLANA_RPC_URL: rpcs.map(({ url }) => url).join(),
     COLLECT_TIMEOUT_MS: String(TIMEOUT_MS),
@@ -56,7 +56,7 @@ export function createSandboxCollector(
     budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
     log,
-    overrides: { ...SHORT_WAITS, ...waits },
+    overrides: { ...SHORT_WAITS, ...constants, ...waits },
   });
   const collector = {
     ...chain.collector,

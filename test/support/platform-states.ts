@@ -1,3 +1,4 @@
+import { setRent } from "./chain-levers.ts";
 import { createPrivateKey, sign } from "node:crypto";
 import fc from "fast-check";
 import { Keypair, PublicKey, type TransactionInstruction } from "@solana/web3.js";
@@ -378,7 +379,7 @@ function createBench({ chain, coins }: Sandbox) {
 /** Holds the model against a sandbox's programs on random states, at a rent in lamports per byte. */
 export function compareWithModel(sandbox: Sandbox, rate: number, count: number): void {
   const rent = rentOf(rate);
-  sandbox.chain.setRent(rate);
+  setRent(sandbox.chain, rate);
   const run = createBench(sandbox);
   let succeeded = 0;
   fc.assert(

@@ -33,7 +33,7 @@ export function runMain(env: Record<string, string>, args: readonly string[] = [
   let hasEnded = false;
   const write = (text: string) => void (output += text);
   const ended = main(args, {
-    readEnv: () => ({ env, file: { names: new Set<string>(), warnings: [] } }),
+    readEnv: () => ({ env, warnings: [] }),
     print: (text) => {
       write(`${text}\n`);
     },

@@ -17,9 +17,10 @@ export async function runReplica(
     logStream,
   }: { redisAnswerTimeoutMs: number; logStream?: DestinationStream },
 ) {
-  const config = configure({ ...env, RATE_LIMIT_WINDOW_SECONDS: LONG_WINDOW_SECONDS });
+  const { config } = configure(env);
   const log = createLogger(config.logLevel, logStream);
-  const gateway = createGateway(config, { log, overrides: { redisAnswerTimeoutMs } });
+  const overrides = { redisAnswerTimeoutMs, rateLimitWindowSeconds: LONG_WINDOW_SECONDS };
+  const gateway = createGateway(config, { log, overrides });
   await gateway.start();
   const server = await listen(gateway.api, config);
   return {

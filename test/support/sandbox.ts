@@ -1,3 +1,4 @@
+import { createStandstill } from "./chain-levers.ts";
 import { Keypair } from "@solana/web3.js";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
@@ -6,6 +7,7 @@ import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { recordCalls } from "./record-calls.ts";
 import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
@@ -45,15 +47,19 @@ export async function startTestSandbox({
   feesOnCoins = false,
   ...options
 }: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
+  const standstill = createStandstill();
   const sandbox = await startSandbox({
     ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
     platformPrograms: process.env.PLATFORM_PROGRAMS || undefined,
+    now: standstill.now,
     ...options,
   });
   const { chain, env } = sandbox;
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
-  const secondRpc = await createChainRpc({ chain, port: 0 });
+  const rpc = recordCalls(sandbox.rpc);
+  const social = recordCalls(sandbox.social);
+  const secondRpc = recordCalls(await createChainRpc({ chain, port: 0 }));
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("finalized")) chain.advanceSlots(1);
@@ -77,9 +83,13 @@ export async function startTestSandbox({
 
   return {
     ...sandbox,
+    rpc,
+    social: { ...sandbox.social, ...social },
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
+    /** Stops the chain until the returned function is called. */
+    standStill: () => standstill.standStill(chain),
     /** The fee payer's address. */
     feePayer: Keypair.fromSecretKey(
       Uint8Array.from(JSON.parse(env.FEE_PAYER_KEYPAIR) as number[]),

@@ -1,6 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { readConfig, type Config } from "../../src/config.ts";
-import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
+import { createRateLimit, WINDOW_SECONDS } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
@@ -35,7 +35,7 @@ export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?
   const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
   const admit = createRateLimit({
     max: config.rateLimitMax,
-    windowSeconds: config.rateLimitWindowSeconds,
+    windowSeconds: WINDOW_SECONDS,
   });
   let handles = 0;
 

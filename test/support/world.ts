@@ -23,12 +23,12 @@ export const AMPLE_DEADLINES = {
 
 /**
  * Starts a sandbox and a gateway that uses it, on a free port; both sides use real HTTP.
- * `overrides` are variables and constants of the configuration, or a function that chooses them
+ * `variables` are variables and constants of the configuration, or a function that chooses them
  * once the sandbox runs; `limits` are the connection limits, and `waits` replace {@link
  * SHORT_WAITS}.
  */
 export async function startWorld(
-  overrides: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
+  variables: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
   {
     waits,
     consensus = "alpenglow",
@@ -37,10 +37,10 @@ export async function startWorld(
 ) {
   const sandbox = await startTestSandbox({ consensus });
   const { secondRpc } = sandbox;
-  let env = typeof overrides === "function" ? await overrides(sandbox) : overrides;
+  let env = typeof variables === "function" ? await variables(sandbox) : variables;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
     env = { ...env, SOLANA_RPC_URL: `${sandbox.rpc.url},${secondRpc.url}` };
-  const config = configure({
+  const { config, constants } = configure({
     ...sandbox.env,
     ...AMPLE_DEADLINES,
     PORT: "0",
@@ -52,7 +52,8 @@ export async function startWorld(
   });
   const logLines: string[] = [];
   const log = createLogger("trace", { write: (line) => void logLines.push(line) });
-  const gateway = createGateway(config, { log, sandbox, overrides: { ...SHORT_WAITS, ...waits } });
+  const overrides = { ...SHORT_WAITS, ...constants, ...waits };
+  const gateway = createGateway(config, { log, sandbox, overrides });
   await gateway.ready;
   let received = 0;
   const handle: HandleNode = (...request) => {

@@ -17,6 +17,8 @@ async function turn(): Promise<void> {
 const keys = (count: number, prefix = "k") =>
   Array.from({ length: count }, (_, i) => `${prefix}${i}`);
 
+const NO_OWNER = { blocks: [] };
+
 type Options = Parameters<typeof createBatcher<string, string>>[0];
 const defaults = { idOf: (key: string) => key, maxKeys: 10, maxCalls: 3, maxWaitMs: 50 };
 /** A batcher whose calls stay in flight until the test ends them. */
@@ -131,7 +133,7 @@ describe("a batcher", () => {
       },
     });
     const items = ["one", "one again", "two"].map((text, i) => ({ id: i >> 1, text }));
-    expect(await batcher.load(items)).toEqual(["one", "one", "two"]);
+    expect(await batcher.load(items, NO_OWNER)).toEqual(["one", "one", "two"]);
     expect(asked).toHaveLength(2);
   });
 
@@ -167,7 +169,7 @@ describe("a batcher", () => {
       },
     });
     const messages = async (...requested: string[]) =>
-      (await batcher.load(requested)).map((answer) =>
+      (await batcher.load(requested, NO_OWNER)).map((answer) =>
         answer instanceof Error ? answer.message : answer,
       );
     expect(await messages("a", "b", "c", "a")).toEqual([
@@ -190,8 +192,8 @@ describe("a batcher", () => {
         throw new Error("no others");
       },
     });
-    const late = batcher.load(["late"]);
-    expect(await batcher.load(["early"])).toEqual(["value"]);
+    const late = batcher.load(["late"], NO_OWNER);
+    expect(await batcher.load(["early"], NO_OWNER)).toEqual(["value"]);
     end.resolve(undefined);
     expect(await late).toEqual([new Error("no others")]);
   });

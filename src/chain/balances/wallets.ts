@@ -1,8 +1,8 @@
 import { hash } from "node:crypto";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Caller } from "../../fairness/caller.ts";
-import type { Batches, ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { createBatcher, type Ask } from "../../upstream/batcher.ts";
+import { partsOf, type Batches, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
+import { createBatcher, type Ask, type Entry, type KeyOwner } from "../../upstream/batcher.ts";
 import type { Amounts, Floors } from "./floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
@@ -48,12 +48,10 @@ const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
 /** Wallets without coins fill a call. */
 const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
-/** The most calls of a batch. */
-const CALLS_PER_BATCH = 3;
-/** The most batches in flight: a batch that hangs must not hold up the others. */
-const MAX_BATCHES = 32;
+/** The most calls in flight: one that hangs must not hold up the others. */
+const MAX_CALLS = 32;
 /**
- * The longest that a wallet waits for its batch while another batch is in flight. Unless calls are
+ * The longest that a wallet waits for its call while another one is in flight. Unless calls are
  * full, a node that takes at least 20 ms per call gets at most 50 calls/s, which fits providers'
  * small plans.
  */
@@ -110,12 +108,18 @@ export function createReadWallets(needs: {
     createBatcher<WalletWithCoins, WalletState>({
       ask,
       idOf: identityOf,
-      maxKeys: CALLS_PER_BATCH * KEYS_PER_CALL,
-      keysPerCall: KEYS_PER_CALL,
+      maxKeys: KEYS_PER_CALL,
       sizeOf: (wallet, others) => KEYS_PER_CALL * partOfCall(wallet, others),
-      maxCalls: MAX_BATCHES,
+      maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
-      batches,
+      policy: batches && {
+        turn: (waiting) => batches.turn(() => waiting().flatMap(blocksOf)),
+        inOrder: (waiting) => batches.inOrder(waiting, blocksOf, sizeOfEntry),
+        refusalOf: (entry) => batches.refusalOf(blocksOf(entry)),
+        maxWaiting: () => KEYS_PER_CALL * batches.maxWaiting(),
+        refuse: batches.refusalOfMany,
+        run: (batch, make) => batches.run(partsOf(batch, blocksOf, sizeOfEntry), make),
+      },
     });
   const lookups = createReads(chainCallPlan.batchesOf("lookups"));
   const collects = createReads(chainCallPlan.batchesOf("collects"));
@@ -133,6 +137,11 @@ export function createReadWallets(needs: {
     return reads.load(wallets, { blocks, signal: owner?.signal });
   };
 }
+
+const blocksOf = ({ owners }: Entry<WalletWithCoins, KeyOwner>): string[] =>
+  [...owners].flatMap(({ blocks }) => blocks);
+
+const sizeOfEntry = ({ key }: Entry<WalletWithCoins, KeyOwner>) => partOfCall(key);
 
 /** Returns the first wallet, and those of the others that the same call can read. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {

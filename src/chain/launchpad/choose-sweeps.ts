@@ -6,6 +6,9 @@ import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
+/** The most rent that a collect pays for sweeps: enough for two token accounts. */
+export const MAX_RENT_LAMPORTS = toLamports(3_000_000);
+
 /** The vaults of an account, or of a sharing config. */
 export interface Vaults {
   /** All lamports of the creator vault. */

@@ -17,7 +17,7 @@ export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
  * The chosen price was enough in 75% of recent slots: a collect waits for a few slots instead of
  * paying more.
  */
-export const PRIORITY_FEE_PERCENTILE = 75;
+const PRIORITY_FEE_PERCENTILE = 75;
 
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 

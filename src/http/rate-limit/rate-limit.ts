@@ -7,6 +7,9 @@ import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
 import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
 
+/** The contract's limit is per minute. */
+export const WINDOW_SECONDS = 60;
+
 export interface RateLimitConfig {
   readonly max: number;
   readonly windowSeconds: number;

@@ -2,12 +2,10 @@ import { address, lamports as toLamports } from "@solana/kit";
 import type { EncodedAccount } from "@solana/kit";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
-import { isFeePayerShort } from "../../chain/errors/transaction-error.ts";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createFaucet } from "./faucet.ts";
-import type { Faucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
-import type { Consensus, SlotOptions, Slots } from "./slots.ts";
+import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
 import { isSigned } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
@@ -28,7 +26,7 @@ export interface InnerInstruction {
 }
 
 /**
- * A transaction in a block. It paid its fee even if it failed, except after `includeUnpaid`.
+ * A transaction in a block. It paid its fee even if it failed.
  */
 export interface SandboxTransaction extends WireTransaction {
   readonly slot: number;
@@ -48,6 +46,8 @@ export interface SandboxTransaction extends WireTransaction {
   readonly innerInstructions: readonly (readonly InnerInstruction[])[];
 }
 
+type Execution = Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">;
+
 interface Simulation {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
@@ -58,70 +58,7 @@ interface Simulation {
   readonly innerInstructions: SandboxTransaction["innerInstructions"];
 }
 
-/**
- * A chain with a single node. A transaction executes at once, in the current block, and is
- * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
- * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
- * commitment.
- */
-export interface Chain
-  extends
-    Pick<
-      Slots,
-      | "slot"
-      | "blockHeight"
-      | "latestBlockhash"
-      | "isBlockhashValid"
-      | "advanceSlots"
-      | "standStill"
-      | "blockTime"
-    >,
-    Pick<Faucet, "sendFromFaucet" | "transfer"> {
-  readonly consensus: Consensus;
-  /** The faucet's address, in base58. */
-  readonly faucet: string;
-  /** Null if the account does not exist. An account without lamports does not exist. */
-  account(address: string): ChainAccount | null;
-  balance(address: string): bigint;
-  /** Creates or overwrites an account, without a transaction. */
-  setAccount(address: string, account: Omit<ChainAccount, "executable">): void;
-  /** Creates or overwrites an account of the System program, without data. */
-  setBalance(address: string, lamports: bigint): void;
-  rentExemptMinimum(dataBytes: number): bigint;
-  /**
-   * Executes a transaction. After an error, `landed` shows whether the transaction still paid its
-   * fee.
-   */
-  send(transaction: WireTransaction): TransactionError | null;
-  /**
-   * Executes a transaction without changing any state. Checks neither its signatures nor its
-   * blockhash.
-   */
-  simulate(transaction: WireTransaction): Simulation;
-  /** The transaction with that signature (base58), if it landed. */
-  landed(signature: string): SandboxTransaction | undefined;
-  /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
-  ledger(): SandboxTransaction[];
-  /** From now on, calls `listener` with each transaction right after it lands. */
-  onLanded(listener: (transaction: SandboxTransaction) => void): void;
-  /**
-   * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0 at
-   * first.
-   */
-  setPriorityFee(microLamports: number): void;
-  priorityFee(): number;
-  /** The rent in lamports per byte. Mainnet lowers it from time to time. */
-  setRent(lamportsPerByte: number): void;
-  /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
-  setMaxAccounts(count: number): void;
-  /**
-   * From now on a transaction whose fee payer cannot pay lands with its error and a fee of 0
-   * (SIMD-0290). `withBalances` says whether `getTransaction` returns its balances.
-   */
-  includeUnpaid(options: { withBalances: boolean }): void;
-  /** Stops the slots. */
-  close(): void;
-}
+export type Chain = ReturnType<typeof createChain>;
 
 /**
  * Mainnet's rent in lamports per byte. The rent-exempt minimum of an account without data is then
@@ -140,7 +77,12 @@ const KEPT_TRANSACTIONS = 20_000;
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
 /**
- * Starts a chain with `programs` deployed, each loaded from a file, as well as the token programs
+ * A chain with a single node. A transaction executes at once, in the current block, and is
+ * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
+ * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
+ * commitment.
+ *
+ * Starts with `programs` deployed, each loaded from a file, as well as the token programs
  * and the wrapped SOL mint. Slots last `slotMs` (200 on mainnet since October 2026); with 0 they
  * advance only through `advanceSlots`.
  */
@@ -149,14 +91,14 @@ export function createChain(
     slotMs: number;
     programs: readonly { id: string; file: string }[];
   },
-): Chain {
+) {
   // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
   // latest blockhash.
   const svm = new LiteSVM()
     .withSigverify(false)
     .withBlockhashCheck(false)
     .withTransactionHistory(0n);
-  setRent(RENT);
+  svm.setRent(new Rent(BigInt(RENT), 1.0, 50));
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
@@ -164,8 +106,6 @@ export function createChain(
   const ledger = new Map<string, SandboxTransaction>();
   const listeners: ((transaction: SandboxTransaction) => void)[] = [];
   let priorityFee = 0;
-  let maxAccounts = MAX_ACCOUNTS;
-  let unpaid: { readonly withBalances: boolean } | undefined;
 
   const timer =
     options.slotMs > 0 ? setInterval(slots.passSlot, options.slotMs).unref() : undefined;
@@ -177,6 +117,7 @@ export function createChain(
     return svm.getBalance(address(of)) ?? 0n;
   }
 
+  /** Creates or overwrites an account, without a transaction. */
   function setAccount(
     of: string,
     { lamports, owner, data }: Omit<ChainAccount, "executable">,
@@ -191,16 +132,17 @@ export function createChain(
     });
   }
 
+  /** Creates or overwrites an account of the System program, without data. */
   function setBalance(of: string, lamports: bigint): void {
     setAccount(of, { lamports, owner: SYSTEM_PROGRAM, data: new Uint8Array() });
   }
 
-  function setRent(lamportsPerByte: number): void {
-    svm.setRent(new Rent(BigInt(lamportsPerByte), 1.0, 50));
-  }
-
+  /**
+   * Executes a transaction without changing any state. Checks neither its signatures nor its
+   * blockhash.
+   */
   function simulate(transaction: WireTransaction): Simulation {
-    if (transaction.message.staticAccounts.length > maxAccounts) {
+    if (transaction.message.staticAccounts.length > chain.maxAccounts) {
       const err = "TooManyAccountLocks";
       return { err, logs: [], unitsConsumed: 0, accounts: new Map(), innerInstructions: [] };
     }
@@ -218,10 +160,7 @@ export function createChain(
   }
 
   /** Adds a transaction to the current block. */
-  function land(
-    transaction: WireTransaction,
-    execution: Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">,
-  ): void {
+  function land(transaction: WireTransaction, execution: Execution): void {
     const landedTransaction = {
       ...transaction,
       slot: slots.slot("processed"),
@@ -234,27 +173,24 @@ export function createChain(
     for (const listener of listeners) listener(landedTransaction);
   }
 
+  /**
+   * Executes a transaction. After an error, `landed` shows whether the transaction still paid its
+   * fee.
+   */
   function send(transaction: WireTransaction): TransactionError | null {
-    if (slots.isStill()) return "ClusterMaintenance";
     if (!isSigned(transaction)) return "SignatureFailure";
     if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
     if (ledger.has(transaction.signature)) return "AlreadyProcessed";
 
     const accounts = transaction.message.staticAccounts;
-    if (accounts.length > maxAccounts) return "TooManyAccountLocks";
+    if (accounts.length > chain.maxAccounts) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
-    const withoutEffect = { feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] };
     const result = svm.sendTransaction(transaction.decoded);
     const isFailed = result instanceof FailedTransactionMetadata;
     const err = isFailed ? toTransactionError(result.err()) : null;
     const meta = isFailed ? result.meta() : result;
     // LiteSVM sets the signature only if the transaction paid its fee.
-    if (meta.signature().every((byte) => byte === 0)) {
-      const balances = unpaid?.withBalances ? preBalances : [];
-      if (err !== null && unpaid && isFeePayerShort(err))
-        land(transaction, { ...withoutEffect, err, preBalances: balances, postBalances: balances });
-      return err;
-    }
+    if (meta.signature().every((byte) => byte === 0)) return err;
     const postBalances = accounts.map(balance);
     land(transaction, {
       err,
@@ -269,48 +205,56 @@ export function createChain(
     return err;
   }
 
-  return {
+  const chain = {
+    consensus: options.consensus,
+    /** The machine that runs the programs. */
+    svm,
+    /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
+    maxAccounts: MAX_ACCOUNTS,
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
     isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
-    standStill: slots.standStill,
     blockTime: slots.blockTime,
-    consensus: options.consensus,
+    /** The faucet's address, in base58. */
     faucet: faucet.address,
     sendFromFaucet: faucet.sendFromFaucet,
     transfer: faucet.transfer,
-    account(of) {
+    /** Null if the account does not exist. An account without lamports does not exist. */
+    account(of: string): ChainAccount | null {
       const account = svm.getAccount(address(of));
       return account.exists ? toChainAccount(account) : null;
     },
     balance,
     setAccount,
     setBalance,
-    rentExemptMinimum: (dataBytes) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
+    rentExemptMinimum: (dataBytes: number) => svm.minimumBalanceForRentExemption(BigInt(dataBytes)),
     send,
     simulate,
-    landed: (signature) => ledger.get(signature),
+    land,
+    /** The transaction with that signature (base58), if it landed. */
+    landed: (signature: string) => ledger.get(signature),
+    /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
     ledger: () => [...ledger.values()],
-    onLanded(listener) {
+    /** From now on, calls `listener` with each transaction right after it lands. */
+    onLanded(listener: (transaction: SandboxTransaction) => void): void {
       listeners.push(listener);
     },
-    setPriorityFee(microLamports) {
+    /**
+     * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0
+     * at first.
+     */
+    setPriorityFee(microLamports: number): void {
       priorityFee = microLamports;
     },
     priorityFee: () => priorityFee,
-    setRent,
-    setMaxAccounts(count) {
-      maxAccounts = count;
-    },
-    includeUnpaid(options) {
-      unpaid = options;
-    },
-    close() {
+    /** Stops the slots. */
+    close(): void {
       clearInterval(timer);
     },
   };
+  return chain;
 }
 
 function toChainAccount(account: EncodedAccount): ChainAccount {

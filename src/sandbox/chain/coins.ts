@@ -45,28 +45,7 @@ export interface NewCoin {
   readonly curveBytes?: number | undefined;
 }
 
-/**
- * Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a
- * transaction.
- */
-export interface Coins {
-  readonly addressesOf: typeof coinAddressesOf;
-  /** Creates a coin that trades on its bonding curve. */
-  launch(coin: NewCoin): void;
-  /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
-  migrate(mint: string, pool?: { fees?: bigint; poolBytes?: number }): void;
-  /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
-  setSharing(mint: string, change: Partial<SharingConfig>): void;
-  /** The address that the coin's curve names as the creator; undefined if there is no such coin. */
-  creatorOf(mint: string): string | undefined;
-  /**
-   * Adds creator fees, as trades with the platform's new instructions do: to the pool of a migrated
-   * coin, otherwise to the curve. If the account's layout is too old to record fees, its data
-   * grows. `amount` is in the smallest unit of the coin's currency. Returns the signature. Throws
-   * for a cashback coin, which the new instructions refuse.
-   */
-  addFees(mint: string, amount: bigint): string;
-}
+export type Coins = ReturnType<typeof createCoins>;
 
 /** A currency other than SOL. The sandbox's faucet creates its tokens. */
 export const USDC_MINT = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
@@ -95,8 +74,11 @@ function createMint(chain: Chain, mint: string): void {
   chain.setAccount(mint, toMintAccount(new PublicKey(chain.faucet), MINT_DECIMALS, reserve));
 }
 
-/** Keeps no state besides the chain's accounts. */
-export function createCoins(chain: Chain): Coins {
+/**
+ * Coins of the launch platform on the sandbox's chain. All methods but `addFees` work without a
+ * transaction. Keeps no state besides the chain's accounts.
+ */
+export function createCoins(chain: Chain) {
   function read(stage: Stage, mint: string) {
     const account = chain.account(coinAddressesOf(mint)[PLACES[stage].account]);
     return decodeFeeAccount(
@@ -144,7 +126,8 @@ export function createCoins(chain: Chain): Coins {
   return {
     addressesOf: coinAddressesOf,
 
-    launch(coin) {
+    /** Creates a coin that trades on its bonding curve. */
+    launch(coin: NewCoin): void {
       const { mint, quoteMint, fees = 0n, kind, curveBytes = PLACES.CURVE.layout.bytes } = coin;
       const { curve } = coinAddressesOf(mint);
       const data = toFeeAccountData("CURVE", curveBytes, {
@@ -165,11 +148,19 @@ export function createCoins(chain: Chain): Coins {
       }
     },
 
-    setSharing(mint, change) {
+    /** Changes the sharing config of a coin: its shareholders, or whether it is paused. */
+    setSharing(mint: string, change: Partial<SharingConfig>): void {
       setSharingConfig(chain, coinAddressesOf(mint), change);
     },
 
-    migrate(mint, { fees = 0n, poolBytes = PLACES.POOL.layout.bytes } = {}) {
+    /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
+    migrate(
+      mint: string,
+      {
+        fees = 0n,
+        poolBytes = PLACES.POOL.layout.bytes,
+      }: { fees?: bigint; poolBytes?: number } = {},
+    ): void {
       const { curve } = coinAddressesOf(mint);
       const curveAccount = chain.account(curve)!;
       const curveData = Buffer.from(curveAccount.data);
@@ -203,9 +194,16 @@ export function createCoins(chain: Chain): Coins {
       });
     },
 
-    creatorOf: (mint) => read("CURVE", mint)?.creator,
+    /** The address that the coin's curve names as the creator; undefined if there is no such coin. */
+    creatorOf: (mint: string): string | undefined => read("CURVE", mint)?.creator,
 
-    addFees(mint, amount) {
+    /**
+     * Adds creator fees, as trades with the platform's new instructions do: to the pool of a
+     * migrated coin, otherwise to the curve. If the account's layout is too old to record fees, its
+     * data grows. `amount` is in the smallest unit of the coin's currency. Returns the signature.
+     * Throws for a cashback coin, which the new instructions refuse.
+     */
+    addFees(mint: string, amount: bigint): string {
       const { curve, pool } = coinAddressesOf(mint);
       const stage = chain.account(pool) ? "POOL" : "CURVE";
       const account = read(stage, mint);

@@ -3,7 +3,7 @@ import type { AccountAddresses } from "../../chain/launchpad/account-addresses.t
 import { DerivedCreator } from "../../chain/launchpad/vaults.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../chain/launchpad/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import { depositTokens, toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
+import { toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
 
 /** Creates an AMM vault that holds `lamports` of wrapped SOL, without a transaction. */
 export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports: bigint): void {
@@ -20,13 +20,4 @@ export function addCreatorFees(chain: Chain, creator: string, lamports: bigint):
   const vault = new DerivedCreator(creator).creatorVault;
   const minimum = chain.balance(vault) === 0n ? chain.rentExemptMinimum(0) : 0n;
   return chain.transfer(vault, minimum + lamports);
-}
-
-/**
- * Pays `lamports` of wrapped SOL into the AMM vault, as trades after the bonding curve do; returns
- * the signature.
- */
-export function addAmmCreatorFees(chain: Chain, creator: string, lamports: bigint): string {
-  const authority = new PublicKey(new DerivedCreator(creator).ammVaultAuthority);
-  return chain.sendFromFaucet((faucet) => depositTokens(faucet, WRAPPED_SOL, authority, lamports));
 }

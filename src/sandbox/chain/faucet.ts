@@ -11,8 +11,6 @@ import type { Slots } from "./slots.ts";
 import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
-export type Faucet = ReturnType<typeof createFaucet>;
-
 /**
  * More than any of the faucet's transactions needs. The limit is free: the faucet sets no price.
  */

@@ -31,17 +31,14 @@ export interface SlotOptions {
   readonly finalityMs?: number | undefined;
   /** Whether each slot has a block. */
   readonly areAllFilled?: boolean | undefined;
+  /** Called for the time of each block, in ms since 1970. */
+  readonly now?: (() => number) | undefined;
 }
 /**
  * Mainnet has many slots without a block. Here too, heights and slots differ, and code that
  * confuses them fails.
  */
 const SLOTS_WITHOUT_BLOCK = 22_000_000;
-/**
- * How much of its lag the chain's time makes up in a slot: it is at most two block times ahead of
- * its parent's. Source: SIMD-0363.
- */
-const MADE_UP_MS = 200;
 
 interface Block {
   readonly slot: number;
@@ -60,20 +57,15 @@ export type Slots = ReturnType<typeof createSlots>;
  */
 export function createSlots(
   svm: LiteSVM,
-  { consensus, finalityMs = 0, areAllFilled = false }: SlotOptions,
+  { consensus, finalityMs = 0, areAllFilled = false, now = () => Date.now() }: SlotOptions,
 ) {
   const behind = BLOCKS_BEHIND[consensus];
   let slot = Number(svm.getClock().slot);
-  /** When the chain began to stand still; undefined while it goes on. */
-  let stillSince: number | undefined;
-  /** How far the chain's time is behind after it stood still. */
-  let lagMs = 0;
   const blocks: Block[] = [];
 
   function makeBlock(): void {
     const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
-    const time = Math.floor((Date.now() - lagMs) / 1000);
-    lagMs = Math.max(0, lagMs - MADE_UP_MS);
+    const time = Math.floor(now() / 1000);
     svm.warpToSlot(BigInt(slot));
     const clock = svm.getClock();
     clock.unixTimestamp = BigInt(time);
@@ -86,7 +78,6 @@ export function createSlots(
 
   /** Returns whether the slot has a block. */
   function passSlot(): boolean {
-    if (stillSince !== undefined) return false;
     slot += 1;
     const isSkipped = !areAllFilled && slot % SKIPS_EVERY === 0;
     if (!isSkipped) makeBlock();
@@ -94,7 +85,6 @@ export function createSlots(
   }
 
   function advanceSlots(count: number): void {
-    if (stillSince !== undefined) return;
     for (let blockCount = 0; blockCount < count;) if (passSlot()) blockCount++;
   }
   advanceSlots(FIRST_BLOCKS);
@@ -125,18 +115,5 @@ export function createSlots(
      * latest blockhash expires after more than 150.
      */
     advanceSlots,
-    /**
-     * Until the returned function is called, no slot passes and no transaction lands. The chain's
-     * time then lags, and makes up 200 ms in each slot.
-     */
-    standStill(): () => void {
-      const since = Date.now();
-      stillSince = since;
-      return () => {
-        stillSince = undefined;
-        lagMs += Date.now() - since;
-      };
-    },
-    isStill: () => stillSince !== undefined,
   };
 }

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { parseJson } from "../../contract/parse-json.ts";
 import { toError } from "../../observability/thrown.ts";
 
 /** An error for the caller, with the `code` and `data` that a real node sends. */
@@ -74,15 +75,6 @@ export function answerJsonRpc(body: string, methods: Methods): string {
     // it.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
-}
-
-/** Returns undefined if `text` is not JSON. */
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 function answer(request: unknown, methods: Methods): object {

@@ -2,7 +2,6 @@ import type { Chain } from "../chain/chain.ts";
 import { createLoopbackServer } from "../loopback-server.ts";
 import type { LoopbackServer } from "../loopback-server.ts";
 import { createAccountMethods } from "./account-methods.ts";
-import { createCreatorFeeMethods } from "./creator-fee-methods.ts";
 import { answerJsonRpc, parseJsonRpcCall } from "./json-rpc.ts";
 import type { JsonRpcCall } from "./json-rpc.ts";
 import { createNetworkMethods } from "./network-methods.ts";
@@ -10,7 +9,7 @@ import { createTransactionMethods } from "./transaction-methods.ts";
 
 /**
  * Serves the chain over HTTP with the JSON-RPC methods of a real node that the gateway and its
- * tools use (https://solana.com/docs/rpc/http), plus `sandboxAddCreatorFees`.
+ * tools use: https://solana.com/docs/rpc/http.
  */
 export function createChainRpc(options: {
   chain: Chain;
@@ -22,7 +21,6 @@ export function createChainRpc(options: {
     ...createAccountMethods(chain),
     ...createTransactionMethods(chain),
     ...createNetworkMethods(chain),
-    ...createCreatorFeeMethods(chain),
   };
   return createLoopbackServer({
     host,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { REFUSES_VERSION_1 } from "../../../src/sandbox/rpc/refuse-version-1.ts";
+import { REFUSES_VERSION_1 } from "../../support/refuse-version-1.ts";
 import { createSandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";

@@ -1,3 +1,4 @@
+import { recordCalls, type RecordingServer } from "../../support/record-calls.ts";
 import { listTransactions } from "../../../src/chain/history/list-transactions.ts";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -5,7 +6,7 @@ import { RpcError } from "../../../src/chain/rpc/rpc-error.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createCallUpstream } from "../../../src/upstream/http.ts";
-import { createLoopbackServer, type LoopbackServer } from "../../../src/sandbox/loopback-server.ts";
+import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
 import { CLOCK_SYSVAR } from "../../../src/chain/primitives/clock.ts";
 import { rpcAccounts, rpcError, rpcResult } from "../../support/rpc-answers.ts";
 
@@ -14,7 +15,7 @@ let turns = 0;
 function countTurn(): undefined {
   turns++;
 }
-type Node = LoopbackServer<{ authorization: string | undefined; params: unknown[] }>;
+type Node = RecordingServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 
 const isGenesisHash = (body: string) => body.includes("getGenesisHash");
@@ -40,7 +41,7 @@ beforeEach(async () => {
           ? undefined
           : { authorization: headers.authorization, params: JSON.parse(body).params },
     });
-  nodes = await Promise.all([startNode(), startNode()]);
+  nodes = (await Promise.all([startNode(), startNode()])).map(recordCalls);
 });
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 

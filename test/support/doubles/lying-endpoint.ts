@@ -1,3 +1,4 @@
+import { recordCalls } from "../record-calls.ts";
 import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
 import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.ts";
 import {
@@ -28,11 +29,13 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
     ...createNetworkMethods(chain),
   };
   let methods = honest;
-  const server = await createLoopbackServer({
-    port: 0,
-    describe: ({ body }) => parseJsonRpcCall(body),
-    handle: ({ body }) => ({ status: 200, body: answerJsonRpc(body, methods) }),
-  });
+  const server = recordCalls(
+    await createLoopbackServer({
+      port: 0,
+      describe: ({ body }) => parseJsonRpcCall(body),
+      handle: ({ body }) => ({ status: 200, body: answerJsonRpc(body, methods) }),
+    }),
+  );
   return {
     ...server,
     /** Answers calls of these methods with lies from now on. */

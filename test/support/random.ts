@@ -1,8 +1,6 @@
 /** Half of the requests and fees go to the first 10 accounts, so that callers collide. */
 const BUSY = 10;
 
-export type Random = ReturnType<typeof createRandom>;
-
 /**
  * Makes all random choices of a run, by mulberry32. The same seed gives the same sequence of
  * choices.

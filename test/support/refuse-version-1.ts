@@ -1,6 +1,6 @@
-import type { LoopbackAnswer, LoopbackRequest } from "../loopback-server.ts";
-import { answerJsonRpc, invalidParams } from "./json-rpc.ts";
-import type { JsonRpcCall } from "./json-rpc.ts";
+import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
+import { answerJsonRpc, invalidParams } from "../../src/sandbox/rpc/json-rpc.ts";
+import type { JsonRpcCall } from "../../src/sandbox/rpc/json-rpc.ts";
 
 const VERSION_1_PREFIX = 0x81;
 
