@@ -97,13 +97,6 @@ export type Sweep = PlaceSweep | Distribution;
 /** A sweep that a collect includes, and all the rent that the sweep costs. */
 export type ChosenSweep = Sweep & { readonly rent: Lamports };
 
-/** Fees that wait on a coin, or in the account's vaults. */
-export interface WaitingFees {
-  /** Undefined for the fees in the account's vaults. */
-  readonly mint: string | undefined;
-  readonly amount: Lamports;
-}
-
 /** A sweep must move at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
 
