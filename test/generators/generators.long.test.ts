@@ -1,5 +1,5 @@
 import { execFile, spawnSync } from "node:child_process";
-import { copyFileSync, cpSync, writeFileSync } from "node:fs";
+import { copyFileSync, cpSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, describe, expect, it } from "vitest";
@@ -134,6 +134,15 @@ function itWith({ name, tools }: Generator, test: () => Promise<void>): void {
   const note = missing.length > 0 ? ` (not installed: ${missing.join(", ")})` : "";
   it.skipIf(missing.length > 0 && !process.env.CI)(name + note, { timeout: 1_800_000 }, test);
 }
+
+it("docs/clients.md has the commands that generate", () => {
+  const lines = readFileSync(new URL("../../docs/clients.md", import.meta.url), "utf8").split("\n");
+  const commands = [...REST, ...GRAPHQL].flatMap(({ build }) => build);
+  const shown = commands.filter(
+    (command) => /^(go|cargo|npx|mkdir) /.test(command) && !/go build|tsc/.test(command),
+  );
+  expect(shown.filter((command) => !lines.includes(command))).toEqual([]);
+});
 
 describe("a client of the OpenAPI document sees an empty vault, an unknown handle and a refusal with its seconds", () => {
   for (const generator of REST)
