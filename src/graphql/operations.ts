@@ -11,15 +11,15 @@ import { isAsyncIterable, type GraphQLParams, type Plugin } from "graphql-yoga";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { fieldsOf } from "../schema/selected-fields.ts";
 import type { ServerContext } from "./context.ts";
-import { createCpuShares } from "./cpu-shares.ts";
+import { createTimeShares } from "./time-shares.ts";
 import { createDocuments, type Document, type Parsed } from "./documents.ts";
 import { badRequest } from "./errors.ts";
 import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
 import { MUST_ACCEPT, type Accepts } from "./media-types.ts";
 
 const MAX_VALIDATION_ERRORS = 5;
-/** What a field takes if it fails. */
-const MS_PER_FIELD = 0.01;
+/** What a field takes if it fails, also later than `execute` returns. */
+const MS_PER_FIELD = 0.015;
 
 /**
  * Runs operations by graphql-js. Before a document is validated, its operations are measured, and
@@ -27,7 +27,7 @@ const MS_PER_FIELD = 0.01;
  */
 export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, ServerContext> {
   const documents = createDocuments();
-  const shares = createCpuShares();
+  const shares = createTimeShares();
 
   /** Measures the operations of a document; all, because validation visits them all. */
   function measure(

@@ -72,7 +72,7 @@ describe("graphql-cop's probe", () => {
 
   it("field duplication is refused", async () => {
     const query = `query cop { ${"__typename \n".repeat(500)} }`;
-    expectRefused(await cop(query), 400, "Too many root fields");
+    expectRefused(await cop(query), 400, "Too many merged fields");
   });
 
   it("field suggestions: finds one, because the schema is public", async () => {

@@ -25,6 +25,8 @@ const MAX_STRING_LENGTH = 256;
 const MAX_BRACKETS = 20;
 const MAX_DIRECTIVES = 200;
 const MAX_OPERATIONS = 10;
+/** Validation compares the fields of all pairs of fragments. */
+const MAX_FRAGMENTS = 50;
 /**
  * Validation compares all pairs of fields that have one response name. A comparison, and the
  * selection of a field, is one step; {@link CHARACTERS_PER_STEP} of arguments are another.
@@ -67,21 +69,23 @@ export function limitDocument(
   operations: number,
 ): void {
   if (operations > MAX_OPERATIONS) throw tooMany("operations", MAX_OPERATIONS);
+  if (definitions.length - operations > MAX_FRAGMENTS) throw tooMany("fragments", MAX_FRAGMENTS);
   let steps = 0;
   /** Sets whose fields are merged. */
   const mergedSets = definitions.flatMap((each) =>
     "selectionSet" in each ? [[each.selectionSet] as readonly SelectionSetNode[]] : [],
   );
-  const countSelection = () => {
-    if (++steps > MAX_STEPS) throw tooMany("merged fields", MAX_STEPS);
+  function countSteps(count: number): true {
+    steps += count;
+    if (steps > MAX_STEPS) throw tooMany("merged fields", MAX_STEPS);
     return true;
-  };
+  }
   for (const sets of mergedSets) {
-    const fields = fieldsOf(fragments, sets, countSelection);
+    const fields = fieldsOf(fragments, sets, () => countSteps(1));
     const byResponseName = Map.groupBy(fields, ({ alias, name }) => (alias ?? name).value);
     for (const same of byResponseName.values()) {
       const length = same.reduce((sum, field) => sum + argumentsLength(field), 0);
-      steps += (same.length - 1) * (same.length / 2 + length / CHARACTERS_PER_STEP);
+      countSteps((same.length - 1) * (same.length / 2 + length / CHARACTERS_PER_STEP));
       const nestedSets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
       if (nestedSets.length > 0) mergedSets.push(nestedSets);
     }

@@ -1,4 +1,3 @@
-import { setTimeout } from "node:timers/promises";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { TRUSTED_BLOCK, type BudgetScope } from "../fairness/budget.ts";
 import { createLruCache } from "../store/lru-cache.ts";
@@ -7,6 +6,7 @@ import {
   latest,
   LONG_AGO,
   monotonicNow,
+  msSince,
   msUntil,
   type MonotonicTime,
 } from "../time/monotonic.ts";
@@ -29,10 +29,10 @@ interface Account {
 }
 
 /**
- * Gives each address block a share of the CPU. One block can have thousands of addresses, each
- * within its rate limit.
+ * Gives each address block a share of the process's time. One block can have thousands of addresses,
+ * each within its rate limit.
  */
-export function createCpuShares() {
+export function createTimeShares() {
   const accounts = createLruCache<string, Account>(MAX_BLOCKS);
 
   function accountOf(block: string): Account {
@@ -64,21 +64,20 @@ export function createCpuShares() {
             extensions: { scope: "CALLER" satisfies BudgetScope },
           });
         account.waiting++;
-        await setTimeout(waitMs);
+        await new Promise((resolve) => setTimeout(resolve, Math.ceil(waitMs)));
         account.waiting--;
       }
     },
 
     charge,
 
-    /** Runs `work`, and charges the CPU time that it takes before it returns. */
+    /** Runs `work`, and charges the time that it takes before it returns. */
     measure<Result>(block: string, work: () => Result): Result {
-      const before = process.threadCpuUsage();
+      const startedAt = monotonicNow();
       try {
         return work();
       } finally {
-        const { user, system } = process.threadCpuUsage(before);
-        charge(block, (user + system) / 1_000);
+        charge(block, msSince(startedAt));
       }
     },
   };
