@@ -44,10 +44,10 @@ const PARTS: readonly (readonly [part: string, file: RegExp])[] = [
   ["Yoga", /graphql-yoga|@whatwg-node|@graphql-tools|@envelop|node:internal\/deps\/undici/],
   [
     "parsing and validating documents",
-    /graphql\/(language|validation|utilities)\/|operation-size|document-limits|same-response|source-locations/,
+    /graphql\/(language|validation|utilities)\/|operation-size|document-limits/,
   ],
-  ["parameters, cached documents", /src\/graphql\/(?!run-)|negotiator|lru-cache|media-types/],
-  ["executing documents", /graphql\/(execution|jsutils|type)\/|src\/graphql\/|src\/rest/],
+  ["parameters, cached documents", /src\/graphql|negotiator|lru-cache|media-types/],
+  ["executing documents", /graphql\/(execution|jsutils|type)\/|src\/rest/],
   [
     "resolvers, loaders",
     /src\/(resolvers|schema|social|contract)|dataloader|@pothos|chain\/primitives/,

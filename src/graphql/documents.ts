@@ -1,154 +1,134 @@
 import {
-  getOperationAST,
+  GraphQLError,
   Kind,
-  OperationTypeNode,
-  OverlappingFieldsCanBeMergedRule,
   parse,
-  specifiedRules,
-  validate,
+  Source,
   type DocumentNode,
-  type GraphQLError,
-  type GraphQLSchema,
+  type FragmentDefinitionNode,
   type OperationDefinitionNode,
 } from "graphql";
-import { LRUCache } from "lru-cache";
-import { badRequest } from "./errors.ts";
-import { countTokens, exceededLimit, MAX_FIELDS, textTooLarge } from "./limits/document-limits.ts";
-import {
-  measureOperation,
-  type OperationSize,
-  type OperationVariables,
-} from "./limits/operation-size.ts";
-import { sameResponseNameRule } from "./limits/same-response-name.ts";
-import { createPrepareRun, type RunnableOperation } from "./run-operation.ts";
-import { keepOnlyStarts } from "./source-locations.ts";
+import { ContractError, retryIn } from "../contract/contract-error.ts";
+import { TRUSTED_BLOCK, type BudgetScope } from "../fairness/budget.ts";
+import { fragmentsOf } from "../schema/selected-fields.ts";
+import { countTokens, limitDocument } from "./limits/document-limits.ts";
 
-/** An operation of a document. Only one of a valid document may run. */
-export interface Operation extends RunnableOperation {
-  readonly node: OperationDefinitionNode;
-  /** Measures the operation, once if its size depends on no variable. */
-  readonly measure: (variables: OperationVariables) => OperationSize;
-}
-
-/** A document that has been parsed; valid if it is cached. */
+/** A text that has been parsed, or its syntax error. */
 export interface Document {
   readonly text: string;
-  readonly node: DocumentNode;
-  readonly operations: ReadonlyMap<OperationDefinitionNode, Operation>;
-  /** The memory that it takes, with its text and without plans of its operations. */
-  readonly bytes: number;
+  /** How many tokens it counts as. */
+  readonly size: number;
+  readonly parsed: Parsed | GraphQLError;
+  /** How many requests and streams use it. */
+  uses: number;
+  /** The address block for which it was read, which pays for it while it is used. */
+  block: string;
+  /** Whether it stays after its last use. */
+  isKept: boolean;
 }
 
+export interface Parsed {
+  readonly node: DocumentNode;
+  readonly operations: readonly OperationDefinitionNode[];
+  readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
+  /** What validation has found; undefined before. */
+  errors?: readonly GraphQLError[];
+}
+
+/** The tokens of all documents, those in use included. A token takes about 500 bytes. */
+const MAX_TOKENS = 100_000;
+/** The parts of {@link MAX_TOKENS} that requests and streams of one address block may use. */
+const BLOCK_SHARE = 1 / 8;
+const TRUSTED_SHARE = 1 / 2;
+/** What a document takes besides its tokens and its text, in tokens. */
+const TOKENS_PER_DOCUMENT = 10;
+const CHARACTERS_PER_TOKEN = 250;
+const RETRY_SECONDS = 5;
+
 /**
- * The most memory that a token takes, and what a document takes besides: measured by
- * test/graphql/document-memory.slow.test.ts.
+ * Documents by their text, the least recently used first. One that is in use stays. One whose
+ * caller was not admitted goes after its use.
  */
-const BYTES_PER_TOKEN = 400;
-const BYTES_PER_DOCUMENT = 2_000;
-const BYTES_PER_PLANNED_FIELD = 200;
-/** Of the cache, which any caller can fill. */
-const MAX_BYTES = 50_000_000;
+export function createDocuments() {
+  const documents = new Map<string, Document>();
+  let tokens = 0;
+  let usedTokens = 0;
+  const usedByBlock = new Map<string, number>();
 
-const MAX_OPERATIONS = 10;
-/**
- * Of all operations together. A fragment is walked wherever it is spread, when the document is
- * validated and when an operation runs.
- */
-const MAX_SPREADS = 30_000;
-const MAX_VALIDATION_ERRORS = 5;
+  function pay(document: Document, size: number): void {
+    const { block } = document;
+    const blockTokens = (usedByBlock.get(block) ?? 0) + size;
+    if (blockTokens > 0) usedByBlock.set(block, blockTokens);
+    else usedByBlock.delete(block);
+    usedTokens += size;
+  }
 
-const RULES = specifiedRules
-  .filter((rule) => rule !== OverlappingFieldsCanBeMergedRule)
-  .concat(sameResponseNameRule(MAX_FIELDS));
-
-/** Parses and validates documents within the limits, and caches those that have been admitted. */
-export function createDocuments(schema: GraphQLSchema) {
-  const cache = new LRUCache<string, Document>({ maxSize: MAX_BYTES });
-  const prepareRun = createPrepareRun(schema);
-  /** Documents that have been validated, also those that are no longer cached. */
-  const valid = new WeakSet<Document>();
-
-  function createOperation(document: DocumentNode, node: OperationDefinitionNode): Operation {
-    let fixedSize: OperationSize | undefined;
-    return {
-      ...prepareRun(document, node),
-      node,
-      measure(variables) {
-        if (fixedSize) return fixedSize;
-        const size = measureOperation(schema, document, node, variables);
-        if (!size.dependsOnVariables) fixedSize = size;
-        return size;
-      },
+  /** Throws RATE_LIMITED or SERVICE_BUSY if a further document cannot be used. */
+  function assertRoom(size: number, block: string): void {
+    const share = block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE;
+    const refuse = (code: "RATE_LIMITED" | "SERVICE_BUSY", scope: BudgetScope) => {
+      const what = "Too many GraphQL documents are in use.";
+      return new ContractError(code, { ...retryIn(RETRY_SECONDS, what), extensions: { scope } });
     };
+    if ((usedByBlock.get(block) ?? 0) + size > share * MAX_TOKENS)
+      throw refuse("RATE_LIMITED", "CALLER");
+    if (usedTokens + size > MAX_TOKENS) throw refuse("SERVICE_BUSY", "SERVICE");
+  }
+
+  function remove({ text, size }: Document): void {
+    documents.delete(text);
+    tokens -= size;
   }
 
   return {
-    cached: (text: string): Document | undefined => cache.get(text),
-
-    /** Throws GraphQLError BAD_REQUEST, or a syntax error. */
-    parse(text: string): Document {
-      const tokens = countTokens(text);
-      const node = keepOnlyStarts(parse(text));
-      const operations = node.definitions
-        .filter((definition) => definition.kind === Kind.OPERATION_DEFINITION)
-        .map((each) => [each, createOperation(node, each)] as const);
-      if (operations.length > MAX_OPERATIONS) throw textTooLarge(MAX_OPERATIONS, "operations");
-      const bytes = BYTES_PER_DOCUMENT + 2 * text.length + BYTES_PER_TOKEN * tokens;
-      return { text, node, operations: new Map(operations), bytes };
-    },
-
     /**
-     * Returns what is wrong with a document. Throws GraphQLError BAD_REQUEST or INVALID_MINT if an
-     * operation exceeds a limit. All operations must be within the limits, because validation
-     * visits them all; only the operation of this name has these variables.
+     * Returns the document of a text, which the caller must release. Throws GraphQLError BAD_REQUEST
+     * above a limit, or ContractError RATE_LIMITED or SERVICE_BUSY.
      */
-    validate(
-      document: Document,
-      operationName: string | null | undefined,
-      variables: OperationVariables,
-    ): readonly GraphQLError[] {
-      const { node, operations } = document;
-      const selectedOperation = findOperation(document, operationName);
-      let spreads = 0;
-      for (const operation of operations.values()) {
-        const isSelected = operation === selectedOperation;
-        const { counts } = operation.measure(isSelected ? variables : undefined);
-        const refusal = exceededLimit(counts);
-        if (refusal) throw refusal;
-        spreads += counts.spreads;
-        if (spreads > MAX_SPREADS) throw textTooLarge(MAX_SPREADS, "fragments");
-        // Each event would read the history again.
-        const isSubscription = operation.node.operation === OperationTypeNode.SUBSCRIPTION;
-        if (isSelected && isSubscription && counts.historyRequests > 0)
-          throw badRequest(
-            "A subscription has no `history` and no `coinsSeen`. Query them after an event.",
-          );
+    use(text: string, block: string): Document {
+      let document = documents.get(text);
+      const isNew = !document;
+      document ??= { text, ...read(text), uses: 0, block, isKept: false };
+      if (document.uses === 0) {
+        assertRoom(document.size, block);
+        document.block = block;
+        pay(document, document.size);
       }
-      if (valid.has(document)) return [];
-      const options = { maxErrors: MAX_VALIDATION_ERRORS, hideSuggestions: true };
-      return validate(schema, node, RULES, options);
+      document.uses++;
+      if (isNew) tokens += document.size;
+      documents.delete(text);
+      documents.set(text, document);
+      for (const each of documents.values()) {
+        if (tokens <= MAX_TOKENS) break;
+        if (each.uses === 0) remove(each);
+      }
+      return document;
     },
 
-    /** Caches a valid document whose operation has been admitted. */
-    add(document: Document): void {
-      valid.add(document);
-      cache.set(document.text, document, { size: document.bytes + bytesOfPlans(document) });
+    release(document: Document): void {
+      if (--document.uses > 0) return;
+      pay(document, -document.size);
+      if (!document.isKept) remove(document);
     },
   };
 }
 
-/** The memory that the plans of a valid document's operations take. Plans them all. */
-export function bytesOfPlans({ operations }: Document): number {
-  let fields = 0;
-  for (const { plan } of operations.values()) fields += plan();
-  return BYTES_PER_PLANNED_FIELD * fields;
-}
-
-/** The operation of this name, or the only one without a name; undefined if there is none. */
-export function findOperation(
-  { node, operations }: Document,
-  operationName: string | null | undefined,
-): Operation | undefined {
-  const operation = getOperationAST(node, operationName);
-  return operation ? operations.get(operation) : undefined;
+function read(text: string): Pick<Document, "size" | "parsed"> {
+  const textSize = TOKENS_PER_DOCUMENT + Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+  try {
+    const size = textSize + countTokens(text);
+    const source = new Source(text);
+    const node = parse(source);
+    // graphql-js would count the lines up to the place of each error.
+    source.body = "";
+    const fragments = fragmentsOf(node);
+    const operations = node.definitions.filter(
+      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
+    );
+    limitDocument(node, fragments, operations.length);
+    return { size, parsed: { node, operations, fragments } };
+  } catch (error) {
+    if (!(error instanceof GraphQLError) || error.extensions.code !== undefined) throw error;
+    error.extensions.code = "GRAPHQL_PARSE_FAILED";
+    return { size: textSize, parsed: error };
+  }
 }

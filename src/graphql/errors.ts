@@ -1,8 +1,6 @@
-import { GraphQLError, type ExecutionResult } from "graphql";
-import { errorHeaders, type ContractError, type Moved } from "../contract/contract-error.ts";
-import type { Answer } from "../contract/http-messages.ts";
-import { locationsOf } from "./source-locations.ts";
-import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
+import { GraphQLError, type ExecutionResult, type SourceLocation } from "graphql";
+import { errorHeaders, type Moved } from "../contract/contract-error.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
 
 /** The code of an invalid request, unless GraphQL sets another. */
 export const BAD_REQUEST = "BAD_REQUEST";
@@ -14,73 +12,11 @@ const OPERATION_CODES: readonly unknown[] = [
 
 /** Longer messages are cut, because GraphQL's messages quote the caller's text. */
 const MAX_MESSAGE_LENGTH = 500;
+/** All suggestions but the first. Only graphql-js writes a message's end. */
+const MORE_SUGGESTIONS = /( Did you mean [a-z ]*"[^"]+")(?:,? (?:or )?"[^"]+")+\?$/;
 
-/**
- * The only suggestion that `hideSuggestions` leaves. Matched at the message's end, which never
- * quotes the caller.
- */
-const SUGGESTION = / Did you mean "\w+ \{ \.\.\. \}"\?$/;
-
-/**
- * GraphQL's errors about the document or its variables keep their message, shortened. Others go to
- * `toCallerError`.
- */
-export function toGraphQLError(
-  error: unknown,
-  toCallerError: (error: unknown) => ContractError,
-): GraphQLError {
-  const source = error instanceof GraphQLError ? error : undefined;
-  const cause = source?.originalError;
-  if (source && (!cause || cause instanceof GraphQLError)) {
-    const { extensions } = completeGraphQLError(source);
-    // Yoga's `spec` sets the status to 200 in application/json. That is right only for errors of
-    // the operation itself.
-    if (extensions.http) extensions.http = { ...extensions.http, spec: isOperationError(source) };
-    extensions.code ??= BAD_REQUEST;
-    return source;
-  }
-  const callerError = toCallerError(cause ?? error);
-  const { code, status } = callerError;
-  const isRequestError =
-    code === "RATE_LIMITED" || (code === "SERVICE_BUSY" && source?.path === undefined);
-  const extensions = {
-    ...extensionsOf(callerError),
-    // Other errors concern one field, so they must not set the status.
-    ...(isRequestError ? { http: { status, headers: errorHeaders(callerError) } } : {}),
-  };
-  if (!source) return new GraphQLError(callerError.message, { extensions });
-  // Changed in place: an operation can have thousands of errors, and creating one takes 10 µs.
-  return Object.assign(source, {
-    message: callerError.message,
-    extensions,
-    locations: locationsOf(source),
-    originalError: undefined,
-  });
-}
-
-/**
- * An error of a field without its class. Yoga creates each GraphQLError again before it prints a
- * result, which takes 10 µs and loses the locations. It also finds the status of an invalid request
- * by the class, so errors of requests keep theirs.
- */
-export function withoutClass(error: GraphQLError): GraphQLError {
-  const { message, locations, path, extensions } = error;
-  return { message, locations, path, extensions } as unknown as GraphQLError;
-}
-
-function extensionsOf({ code, retryAfterSeconds, extensions }: ContractError) {
-  return { code, ...(retryAfterSeconds !== undefined && { retryAfterSeconds }), ...extensions };
-}
-
-/**
- * Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the
- * text is missing.
- */
-function isOperationError({ extensions, locations, path }: GraphQLError): boolean {
-  return (
-    (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code)
-  );
-}
+/** What the errors of a request say that was refused as a whole: no collect of it ran. */
+const NOTHING_RAN = { moved: "no" satisfies Moved };
 
 /** An error that refuses the whole request as invalid; `code` replaces BAD_REQUEST. */
 export function badRequest(
@@ -91,43 +27,102 @@ export function badRequest(
 }
 
 /**
- * Adds the locations to an error of graphql-js, shortens its message and removes its suggestion.
+ * An error as callers see it. It is no GraphQLError: an operation can have thousands of errors, and
+ * Yoga would create each of those again.
  */
-export function completeGraphQLError(error: GraphQLError): GraphQLError {
-  Object.assign(error, { locations: locationsOf(error) });
-  error.message = error.message.replace(SUGGESTION, "");
-  if (error.message.length > MAX_MESSAGE_LENGTH)
-    error.message = `${error.message.slice(0, MAX_MESSAGE_LENGTH - 1)}…`;
-  return error;
+interface ShownError {
+  readonly message: string;
+  readonly locations: readonly SourceLocation[] | undefined;
+  readonly path: GraphQLError["path"];
+  readonly extensions: Readonly<Record<string, unknown>>;
 }
 
-/** What the errors of a request say that was refused as a whole: no collect of it ran. */
-const NOTHING_RAN = { moved: "no" satisfies Moved };
-
-/** A result as JSON, with the locations of errors: see {@link locationsOf}. */
-export function printResult({ errors, data, extensions }: ExecutionResult): string {
-  const errorList = errors?.map(({ message, locations, path, extensions }) => ({
-    message,
-    locations,
-    path,
-    // Only Yoga reads `http`, for the status.
-    extensions: { ...extensions, ...(data === undefined && NOTHING_RAN), http: undefined },
-  }));
-  return JSON.stringify({ errors: errorList, data, extensions });
+interface Http {
+  readonly status: number;
+  readonly headers?: Record<string, string>;
 }
 
-/** The answer to a request that is refused as a whole. */
-export function answerGraphQLError(
-  error: ContractError,
-  type: ResponseType = RESPONSE_TYPES[0],
-): Answer {
-  const { status, message } = error;
-  const headers = { "content-type": type, ...errorHeaders(error) };
+/**
+ * Converts the errors of a result to those that callers see. Also returns the response's status,
+ * and its headers.
+ */
+export function showErrors(
+  { data, errors = [] }: ExecutionResult,
+  scope: RequestScope,
+  type: string | undefined,
+): { result: ExecutionResult; http: Http } {
+  const hasRun = data !== undefined;
+  const https: (Http | undefined)[] = [];
+  const shown = errors.map((error) => {
+    const [one, http] = showError(error, hasRun, scope);
+    // GraphQL over HTTP: in application/json, errors of the operation itself have the status 200.
+    const isOk = type === "application/json" && isOperationError(error);
+    if (!isOk) https.push(http);
+    return hasRun ? one : { ...one, extensions: { ...one.extensions, ...NOTHING_RAN } };
+  });
+  const worst = https.reduce(
+    (one, other) => (other && other.status > (one?.status ?? 200) ? other : one),
+    undefined,
+  );
   return {
-    status,
-    headers,
-    body: JSON.stringify({
-      errors: [{ message, extensions: { ...extensionsOf(error), ...NOTHING_RAN } }],
-    }),
+    result: {
+      ...(hasRun && { data }),
+      errors: shown as unknown as readonly GraphQLError[],
+    },
+    http: worst ?? { status: 200 },
   };
+}
+
+function showError(
+  error: GraphQLError,
+  hasRun: boolean,
+  scope: RequestScope,
+): [ShownError, Http | undefined] {
+  const { path, originalError: cause } = error;
+  const locations = locationsOf(error);
+  // An error about the document or its variables.
+  if (!cause || cause instanceof GraphQLError) {
+    const { http, ...extensions } = error.extensions;
+    const message = cut(error.message.replace(MORE_SUGGESTIONS, "$1?"));
+    const status = hasRun ? undefined : { status: 400 };
+    return [
+      { message, locations, path, extensions: { code: BAD_REQUEST, ...extensions } },
+      (http as Http | undefined) ?? status,
+    ];
+  }
+  const callerError = scope.toCallerError(cause);
+  const { code, status, message, retryAfterSeconds, extensions } = callerError;
+  // Other errors concern one field, so they must not set the status.
+  const isOfRequest = code === "RATE_LIMITED" || (!hasRun && (status === 429 || status >= 500));
+  return [
+    {
+      ...{ message, locations, path },
+      extensions: {
+        code,
+        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
+        ...extensions,
+      },
+    },
+    isOfRequest ? { status, headers: errorHeaders(callerError) } : undefined,
+  ];
+}
+
+const cut = (message: string): string =>
+  message.length > MAX_MESSAGE_LENGTH ? `${message.slice(0, MAX_MESSAGE_LENGTH - 1)}…` : message;
+
+/** The parser knows the lines of tokens; graphql-js would count them for each error. */
+function locationsOf({ nodes, locations }: GraphQLError): readonly SourceLocation[] | undefined {
+  const starts = nodes?.flatMap(({ loc }) => (loc ? [loc.startToken] : []));
+  if (!starts || starts.length === 0) return locations;
+  return starts.map(({ line, column }) => ({ line, column }));
+}
+
+/**
+ * Whether GraphQL cannot run the operation: its text, its name or its variables are wrong, or the
+ * text is missing.
+ */
+function isOperationError({ extensions, locations, path }: GraphQLError): boolean {
+  return (
+    (locations !== undefined && path === undefined) || OPERATION_CODES.includes(extensions.code)
+  );
 }

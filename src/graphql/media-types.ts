@@ -1,15 +1,22 @@
 import Negotiator from "negotiator";
 
-/** The media types of responses. A caller who prefers neither gets the first. */
-export const RESPONSE_TYPES = [
+export const EVENT_STREAM = "text/event-stream";
+/** The media types of results. A caller who prefers neither gets the first. */
+export const RESULT_TYPES = [
   "application/json; charset=utf-8",
   "application/graphql-response+json; charset=utf-8",
-] as const;
+];
 
-export const MUST_ACCEPT_JSON =
-  "`Accept` must allow application/json or application/graphql-response+json.";
+/** The media types that a caller accepts. */
+export interface Accepts {
+  /** That of a result, without a charset; undefined if the caller accepts neither. */
+  readonly result: string | undefined;
+  readonly events: boolean;
+}
 
-export type ResponseType = (typeof RESPONSE_TYPES)[number];
+/** Apollo's own link asks for a multipart response. */
+export const MUST_ACCEPT =
+  "`Accept` must allow application/json or application/graphql-response+json; for a subscription, text/event-stream: it is a stream of server-sent events. Apollo Client needs a link that uses graphql-sse; in urql, set `fetchSubscriptions`.";
 
 /**
  * Browsers send about 150 characters. A header has room for thousands of media ranges, which take
@@ -18,15 +25,23 @@ export type ResponseType = (typeof RESPONSE_TYPES)[number];
 const MAX_ACCEPT_LENGTH = 500;
 
 /**
- * The offered type that `Accept` prefers; undefined if it allows none. Ignores a long header (RFC
- * 9110, 12.5.1).
+ * The offered types that `Accept` allows, the preferred first. Ignores a long header (RFC 9110,
+ * 12.5.1).
  */
-export function preferredType<Type extends string>(
+export function acceptedTypes(
   accept: string | null | undefined,
-  types: readonly Type[],
-): Type | undefined {
-  const isRead = accept && accept.length <= MAX_ACCEPT_LENGTH;
-  const negotiator = new Negotiator({ headers: { accept: isRead ? accept : "*/*" } });
-  const name = negotiator.mediaType([...types]);
-  return types.find((type) => type === name);
+  types: readonly string[],
+): readonly string[] {
+  const isShort = accept && accept.length <= MAX_ACCEPT_LENGTH;
+  const negotiator = new Negotiator({ headers: { accept: isShort ? accept : "*/*" } });
+  return negotiator.mediaTypes([...types]);
+}
+
+/** Reads a header `Accept` with its quality values, which Yoga ignores. */
+export function readAccept(accept: string | null): Accepts {
+  const types = acceptedTypes(accept, [...RESULT_TYPES, EVENT_STREAM]);
+  return {
+    result: types.find((type) => type !== EVENT_STREAM)?.replace(/;.*/, ""),
+    events: types.includes(EVENT_STREAM),
+  };
 }

@@ -1,9 +1,13 @@
-import type { HttpRequest } from "../contract/http-messages.ts";
-import { encodingOf, parseJson, parseJsonBody, isObject } from "../contract/parse-json.ts";
+import type { Plugin } from "graphql-yoga";
+import { isJson } from "../contract/http-messages.ts";
+import { encodingOf, isObject, parseJsonBody } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
+import type { ServerContext } from "./context.ts";
 import { badRequest } from "./errors.ts";
+import { MUST_ACCEPT } from "./media-types.ts";
 
-const MAX_BODY_BYTES = 100_000;
+export const MAX_BODY_BYTES = 100_000;
+export const BODY_TOO_LARGE = `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`;
 /**
  * The most values in `variables`, at all depths. A hundred entries to collect, with a coin each,
  * have 401.
@@ -12,42 +16,67 @@ const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/**
- * Reads the parameters from the URL or the body. A body may be an array. Fails with GraphQLError
- * BAD_REQUEST.
- */
-export function readParams(request: HttpRequest): object | Promise<object> {
-  const { method, query } = request;
-  if (method === "GET") return withinLimits(toParams(new URLSearchParams(query)));
-  return readBodyParams(request);
+/** Reads a request's parameters, and refuses requests that can have no answer. */
+export function useParams(): Plugin<object, ServerContext> {
+  return {
+    onRequestParse({ request, requestParser, setRequestParser, serverContext: { accepts } }) {
+      const { headers } = request;
+      if (headers.get("upgrade")?.toLowerCase() === "websocket")
+        throw badRequest(`There are no websockets. ${MUST_ACCEPT}`);
+      if (!accepts.result && !accepts.events) throw badRequest(MUST_ACCEPT, { status: 406 });
+      if (request.method === "GET")
+        setRequestParser(() => {
+          try {
+            return requestParser!(request);
+          } catch {
+            throw badRequest("`variables` and `extensions` must be JSON.");
+          }
+        });
+      else if (isJson(headers.get("content-type") ?? "")) setRequestParser(readBody);
+      else
+        throw badRequest(
+          "The body must be JSON, with the header `Content-Type: application/json`.",
+          { status: 415 },
+        );
+    },
+
+    /** Clients send other members too, such as Relay's `id`. */
+    onParams({ params: { query, extensions, ...params }, setParams }) {
+      const operationName: unknown = params.operationName ?? "";
+      if (typeof operationName !== "string") throw badRequest("`operationName` must be a string.");
+      // The message of Apollo Server: Apollo's and urql's clients then send the query's text.
+      if (!query && extensions?.persistedQuery)
+        throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
+      const variables = isNone(params.variables) ? undefined : params.variables;
+      limitVariables(variables);
+      setParams({
+        ...(query !== undefined && { query }),
+        ...(variables !== undefined && { variables }),
+        ...(operationName && { operationName }),
+        ...(extensions !== undefined && { extensions }),
+      });
+    },
+  };
 }
 
-async function readBodyParams({ headers, readBody }: HttpRequest): Promise<object> {
-  const body = await readBody(MAX_BODY_BYTES);
-  if (body === "too large")
-    throw badRequest(`The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`, {
-      status: 413,
-    });
+/** PHP encodes an empty array as a list, and forms send an empty text. */
+const isNone = (variables: unknown): boolean =>
+  variables === "" || (Array.isArray(variables) && variables.length === 0);
+
+/** Yoga would take other media types, which web pages can send without a preflight. */
+async function readBody(request: Request): Promise<object> {
+  const body = Buffer.from(await request.arrayBuffer());
   const value = parseJsonBody(body);
-  if (typeof value === "object" && value !== null) return withinLimits(withoutEmptyName(value));
-  const encoding = encodingOf(body, headers["content-encoding"]);
+  if (typeof value === "object" && value !== null) return value;
+  const encoding = encodingOf(body, request.headers.get("content-encoding") ?? "");
   const receivedEncoding = encoding ? ` Received ${encoding}.` : "";
   throw badRequest(
     `The body must be a JSON object, in UTF-8 and not compressed.${receivedEncoding}`,
   );
 }
 
-/** An empty name of an operation counts as absent, as in a GET. */
-function withoutEmptyName<T extends { readonly operationName?: unknown }>(params: T): T {
-  return params.operationName === "" ? { ...params, operationName: undefined } : params;
-}
-
-/**
- * Limits `variables`. Invalid ones could take seconds, because GraphQL prints an object once per
- * unknown member.
- */
-function withinLimits(params: { readonly variables?: unknown }): object {
-  const { variables } = params;
+/** Invalid variables could take seconds: GraphQL prints an object once per unknown member. */
+function limitVariables(variables: unknown): void {
   const values = [variables];
   for (const value of values) {
     // GraphQL takes a number for an ID: `node` would return another account's wallet.
@@ -57,70 +86,14 @@ function withinLimits(params: { readonly variables?: unknown }): object {
       );
     if (typeof value !== "object" || value === null) continue;
     const members: unknown[] = Object.values(value);
-    if (members.length > MAX_MEMBERS && value !== variables && !Array.isArray(value))
+    if (members.length > MAX_MEMBERS && value !== variables && isObject(value))
       throw badRequest(
-        `Too many members of an object in \`variables\`: ${members.length} given, the maximum is ${MAX_MEMBERS}.`,
+        `Too many members of an object in \`variables\`: the maximum is ${MAX_MEMBERS}.`,
       );
     if (values.length + members.length > 1 + MAX_VALUES)
       throw badRequest(
-        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}.${hintFor(value)}`,
+        `Too many values in \`variables\`: the maximum is ${MAX_VALUES}. A request takes at most ${MAX_WALLETS} wallets.`,
       );
     values.push(...members);
   }
-  return params;
-}
-
-/** For callers whose list of handles or ids is too long. */
-function hintFor(value: unknown): string {
-  const isTextList = Array.isArray(value) && typeof value[0] === "string";
-  return isTextList
-    ? ` A request takes at most ${MAX_WALLETS} wallets: ten requests take 1,000 handles.`
-    : "";
-}
-
-/** The parameters of a GET, as the members of a POST's body. Empty parameters count as absent. */
-function toParams(query: URLSearchParams): object {
-  const textOf = (name: string) => query.get(name) || undefined;
-  const valueOf = (name: string) => {
-    const text = textOf(name);
-    const value = text === undefined ? undefined : parseJson(text);
-    if (text !== undefined && value === undefined)
-      throw badRequest("`variables` and `extensions` must be JSON.");
-    return value;
-  };
-  return {
-    query: textOf("query"),
-    operationName: textOf("operationName"),
-    variables: valueOf("variables"),
-    extensions: valueOf("extensions"),
-  };
-}
-
-const PARAM_NAMES = new Set(["query", "variables", "operationName", "extensions"]);
-
-/** The parameters of a valid request. */
-export interface Params {
-  readonly query: string;
-  readonly variables?: Readonly<Record<string, unknown>> | null;
-  readonly operationName?: string | null;
-}
-
-/**
- * Whether `params` has the types of {@link Params}, and no other members except an object
- * `extensions`.
- */
-export function areParams(params: object): params is Params {
-  if (!isObject(params)) return false;
-  for (const name in params) if (!PARAM_NAMES.has(name)) return false;
-  const { query, variables, operationName = null, extensions } = params;
-  return (
-    typeof query === "string" &&
-    isObjectOrAbsent(variables) &&
-    isObjectOrAbsent(extensions) &&
-    (operationName === null || (typeof operationName === "string" && /^\w+$/.test(operationName)))
-  );
-}
-
-function isObjectOrAbsent(value: unknown): boolean {
-  return value === undefined || (typeof value === "object" && !Array.isArray(value));
 }

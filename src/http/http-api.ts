@@ -14,6 +14,7 @@ import { schema } from "../schema/schema.ts";
 import type { Redis } from "../store/redis.ts";
 import { createIdentifyClient } from "./client-address.ts";
 import { createCors, withoutHeaders } from "./cors.ts";
+import { createGraphQLHandler } from "./graphql-handler.ts";
 import type { Health } from "./health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
@@ -108,7 +109,7 @@ export function createHttpApi(needs: ApiNeeds) {
 }
 
 function createRoutes(needs: ApiNeeds): Record<string, Route> {
-  const { settings, handleFormat, useCases, health, sandbox, log } = needs;
+  const { settings, handleFormat, useCases, health, sandbox } = needs;
   const {
     basePath,
     publicUrl,
@@ -133,8 +134,8 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     sandboxAccounts: sandbox?.accounts ?? [],
   });
   const prepare = createPrepareOperation(schema, useCases);
-  const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases, log });
-  const operate = withRateLimit(graphql.answer);
+  const path = `${basePath}/graphql`;
+  const operate = createGraphQLHandler(createGraphQLEndpoint({ schema, path, useCases }), path);
   return {
     "/wallet/lookup": {
       operation: "lookup",
@@ -150,7 +151,6 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
       GET: (request, scope) =>
         wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
       POST: operate,
-      answerFailure: graphql.answerFailure,
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: settings.adminPort === undefined }) },

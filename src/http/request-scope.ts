@@ -174,7 +174,7 @@ export class HttpRequestScope implements RequestScope {
   async admit(cost: number): Promise<void> {
     const { address, isTrusted } = this.#client;
     if (isTrusted) return;
-    const decision = await this.#needs.rateLimit(address, cost, this.#decision?.cost);
+    const decision = await this.#needs.rateLimit(address, cost);
     this.#decision = decision;
     this.headers["ratelimit-policy"] = decision.policyHeader;
     this.headers.ratelimit = decision.rateLimitHeader;

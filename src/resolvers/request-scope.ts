@@ -55,8 +55,7 @@ export interface RequestScope {
   /** Undefined for a request that is not counted. */
   readonly rateLimit: RateLimitState | undefined;
   /**
-   * Takes `cost` requests from the rate limit, less those taken by earlier calls. Fails with
-   * RATE_LIMITED.
+   * Takes `cost` requests from the rate limit; call it once. Fails with RATE_LIMITED.
    */
   admit(cost: number): Promise<void>;
   /**

@@ -1,5 +1,4 @@
-import { getOperationAST, parse, type GraphQLSchema } from "graphql";
-import { createPrepareRun } from "../graphql/run-operation.ts";
+import { execute, parse, type GraphQLSchema } from "graphql";
 import type { UseCases } from "../resolvers/use-cases.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
@@ -10,15 +9,14 @@ export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
  * first error.
  */
 export function createPrepareOperation(schema: GraphQLSchema, useCases: UseCases) {
-  const prepareRun = createPrepareRun(schema);
   return <Data>(text: string) => {
     const document = parse(text, { noLocation: true });
-    const { run } = prepareRun(document, getOperationAST(document)!);
     return async (
-      variables: Readonly<Record<string, unknown>>,
+      variableValues: Readonly<Record<string, unknown>>,
       scope: RequestScope,
     ): Promise<Data> => {
-      const { data, errors } = await run({ useCases, scope }, variables);
+      const contextValue = { useCases, scope };
+      const { data, errors } = await execute({ schema, document, contextValue, variableValues });
       const error = errors?.[0];
       if (error) throw error.originalError ?? error;
       return data as Data;

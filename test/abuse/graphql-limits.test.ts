@@ -10,7 +10,6 @@ import {
   type GraphQLObjectType,
 } from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { MAX_FIELDS } from "../../src/graphql/limits/document-limits.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -56,16 +55,14 @@ interface Refused {
   readonly message: RegExp;
 }
 
-const tooMany = (max: number, words: string, count?: number | string) =>
-  count === undefined
-    ? new RegExp(`^Too many ${words}: the maximum is ${max} per document\\.`)
-    : new RegExp(`^Too many ${words}: ${count} requested, the maximum is ${max} per operation\\.`);
+const tooMany = (max: number, words: string, per = "operation") =>
+  new RegExp(`^Too many ${words}: the maximum is ${max} per ${per}\\.$`);
+const tooManyInText = (max: number, words: string) => tooMany(max, words, "document");
+const MAX_FIELDS = 2_300;
+const TOO_MANY_MERGED = tooManyInText(30_000, "merged fields");
 
-const TOO_MANY_VALUES = /^Too many values in `variables`: the maximum is 1000\.$/;
-const tooManyMembers = (count: number) =>
-  new RegExp(
-    `^Too many members of an object in \`variables\`: ${count} given, the maximum is 5\\.$`,
-  );
+const TOO_MANY_VALUES = /^Too many values in `variables`: the maximum is 1000\./;
+const TOO_MANY_MEMBERS = /^Too many members of an object in `variables`: the maximum is 5\.$/;
 const membersOf = (count: number, value: unknown = 1) =>
   Object.fromEntries(Array.from({ length: count }, (_, i) => [`a${i}`, value]));
 const nestedObjects = (depth: number): object =>
@@ -73,258 +70,259 @@ const nestedObjects = (depth: number): object =>
 
 const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
-  { name: "tokens", query: `{ ${"a ".repeat(5_999)} }`, message: tooMany(6_000, "tokens") },
+  { name: "tokens", query: `{ ${"a ".repeat(5_999)} }`, message: tooManyInText(6_000, "tokens") },
   {
     name: "tens of thousands of tokens",
-    query: `{ ${"a ".repeat(45_000)} }`,
-    message: tooMany(6_000, "tokens"),
+    query: `{ ${"a ".repeat(30_000)} }`,
+    message: tooManyInText(6_000, "tokens"),
   },
   {
     name: "tokens without an end",
-    query: "query ".repeat(16_000),
-    message: tooMany(6_000, "tokens"),
+    query: "query ".repeat(10_000),
+    message: tooManyInText(6_000, "tokens"),
   },
   {
     name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
-    message: tooMany(10, "operations"),
+    message: tooManyInText(10, "operations"),
   },
   {
     name: "characters",
     query: `{ __typename } ${"#\n".repeat(33_000)}`,
-    message: /^The document is too long: 66015 characters given, the maximum is 65536\.$/,
+    message: tooManyInText(65_536, "characters"),
   },
   {
     name: "characters of an alias",
     query: `{ ${"a".repeat(129)}: __typename }`,
-    message:
-      /^A name or number in the document is too long: 129 characters given, the maximum is 128\.$/,
+    message: tooManyInText(128, "characters in a name or a value"),
   },
   {
     name: "digits of a number",
     query: `{ walletById(socialId: "7") { history(first: ${"1".repeat(60_000)}) { nodes { kind } } } }`,
-    message:
-      /^A name or number in the document is too long: 60000 characters given, the maximum is 128\.$/,
+    message: tooManyInText(128, "characters in a name or a value"),
   },
   {
     name: "characters of a literal",
     query: `{ wallet(handle: "${"a".repeat(257)}") { id } }`,
-    message: /^A string in the document is too long: 257 characters given, the maximum is 256\.$/,
+    message: tooManyInText(256, "characters in a name or a value"),
   },
   {
     name: "characters of a block string",
     query: `{ wallet(handle: """${"a\n".repeat(150)}""") { id } }`,
-    message: /^A string in the document is too long: 299 characters given, the maximum is 256\.$/,
+    message: tooManyInText(256, "characters in a name or a value"),
   },
   {
     name: "spread fragments",
     query: () =>
       `{ ${times(60, (i) => `a${i}: walletById(socialId: "7") { ...F0 }`)} } ${times(600, (i) => `fragment F${i} on Wallet { ...F${i + 1} }`)} fragment F600 on Wallet { id }`,
-    message: tooMany(30_000, "fragments"),
+    message: tooManyInText(50, "fragments"),
   },
-  { name: "nested fields", query: "{a".repeat(30_000), message: tooMany(20, "levels of brackets") },
+  {
+    name: "nested fields",
+    query: "{a".repeat(20_000),
+    message: tooManyInText(20, "levels of brackets"),
+  },
   {
     name: "nested lists",
-    query: `{ wallet(handle: ${"[".repeat(90_000)}`,
-    message: tooMany(20, "levels of brackets"),
+    query: `{ wallet(handle: ${"[".repeat(60_000)}`,
+    message: tooManyInText(20, "levels of brackets"),
   },
   {
     name: "nested types",
-    query: `query ($a: ${"[".repeat(90_000)}`,
-    message: tooMany(20, "levels of brackets"),
+    query: `query ($a: ${"[".repeat(60_000)}`,
+    message: tooManyInText(20, "levels of brackets"),
   },
   {
     name: "nested fragments",
-    query: "{ ... ".repeat(15_000),
-    message: tooMany(20, "levels of brackets"),
+    query: "{ ... ".repeat(10_000),
+    message: tooManyInText(20, "levels of brackets"),
   },
   {
     name: "directives",
     query: `{ __typename ${"@skip(if: false) ".repeat(201)} }`,
-    message: tooMany(200, "directives"),
+    message: tooManyInText(200, "directives"),
   },
   {
     name: "unknown directives",
     query: `{ __typename ${"@a".repeat(201)} }`,
-    message: tooMany(200, "directives"),
+    message: tooManyInText(200, "directives"),
   },
   // Limits on the operation, checked before validation.
   {
     name: "aliases of __typename",
     query: `{ ${times(101, (i) => `a${i}: __typename`)} }`,
-    message: tooMany(100, "root fields", 101),
+    message: tooMany(100, "root fields"),
   },
   {
     name: "one repeated field",
     query: `{ ${"__typename ".repeat(500)} }`,
-    message: tooMany(100, "root fields", 500),
+    message: TOO_MANY_MERGED,
   },
   {
     name: "wallets in aliases",
     query: () => `{ ${wallets(101, "address")} }`,
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets in a list and aliases",
     query: () =>
       `{ ${wallets(60, "address")} wallets(handles: [${times(41, () => '"creator"')}]) { address } }`,
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets in a list",
     query: `{ wallets(handles: [${times(101, () => '"creator"')}]) { address } }`,
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets by id",
     query: `{ ${times(99, (i) => `w${i}: walletById(socialId: "${i}") { address }`)} wallets(handles: ["a", "b"]) { address } }`,
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
-  { name: "collects", query: () => collects(11), message: tooMany(10, "collects", 11) },
+  { name: "collects", query: () => collects(11), message: tooMany(10, "collects") },
   {
     name: "collects in fragments",
     query:
       'mutation { ...F ...G ...G } fragment F on Mutation { ...G } fragment G on Mutation { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } c: collect(socialId: "3") { success } d: collect(socialId: "4") { success } }',
-    message: tooMany(10, "collects", 12),
+    message: tooMany(10, "collects"),
   },
   {
     name: "fields",
-    query: () => `{ ${wallets(100, "handle ".repeat(24))} }`,
-    message: tooMany(MAX_FIELDS, "fields", 2_500),
+    query: () => `{ ${wallets(100, "handle id socialId address ".repeat(6))} }`,
+    message: tooMany(MAX_FIELDS, "fields"),
   },
   {
     name: "fields of one fragment",
     query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { ${"handle ".repeat(24)} }`,
-    message: tooMany(MAX_FIELDS, "fields", 2_500),
+    message: TOO_MANY_MERGED,
   },
   {
     name: "fields of a list",
     query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(24)} } }`,
-    message: tooMany(MAX_FIELDS, "fields", 2_401),
+    message: tooMany(MAX_FIELDS, "fields"),
   },
   {
     name: "aliases of one field",
     query: `{ wallet(handle: "creator") { ${times(201, (i) => `a${i}: handle`)} } }`,
-    message: tooMany(200, "aliases", 201),
+    message: tooMany(200, "aliases"),
   },
   {
     name: "aliases in a fragment",
     query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { a: handle b: handle }`,
-    message: tooMany(200, "aliases", 300),
+    message: tooMany(200, "aliases"),
   },
   {
     name: "levels in fragments",
-    query: `{ wallet(handle: "creator") { ...F0 } } ${times(20, (i) => `fragment F${i} on Wallet { balance { ...F${i + 1} } }`)} fragment F20 on Wallet { handle }`,
-    message: tooMany(20, "levels of nested fields", 22),
+    query: `{ wallet(handle: "creator") { ...F0 } } ${times(26, (i) => `fragment F${i} on Wallet { balance { ...F${i + 1} } }`)} fragment F26 on Wallet { handle }`,
+    message: tooMany(25, "levels of nested fields"),
   },
   {
     name: "fragments that spread each other twice",
     query: `{ ...F0 } ${times(24, (i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`)} fragment F24 on Query { __typename }`,
-    message: tooMany(100, "root fields", 2 ** 24),
+    message: tooMany(100, "root fields"),
   },
   {
     name: "fragments that spread each other four times",
-    query: `{ wallet(handle: "creator") { ...F0 } } ${times(200, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F200 on Wallet { handle }`,
-    message: tooMany(MAX_FIELDS, "fields", "2\\.58\\d+e\\+120"),
+    query: `{ wallet(handle: "creator") { ...F0 } } ${times(40, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F40 on Wallet { handle }`,
+    message: tooMany(3_000, "fragments"),
   },
   {
     name: "introspection",
-    query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(13)} } }`)} }`,
-    message: tooMany(300, "introspection fields", 315),
+    query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(26)} } }`)} }`,
+    message: tooMany(500, "introspection fields"),
   },
   {
     name: "introspection by __type",
-    query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(6)} }`)} }`,
-    message: tooMany(300, "introspection fields", 350),
+    query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(12)} }`)} }`,
+    message: tooMany(500, "introspection fields"),
   },
   // Limits on operations that do not run, but are validated.
   {
     name: "wallets in another operation",
     operationName: "Q",
     query: `query Q { __typename } query Other { ${times(330, () => 'wallet(handle: "creator") { address }')} }`,
-    message: tooMany(100, "wallets", 330),
+    message: TOO_MANY_MERGED,
   },
   {
     name: "fields in another operation",
     operationName: "Q",
     query: `query Q { __typename } query Other { wallet(handle: "creator") { ${"handle ".repeat(3_000)} } }`,
-    message: tooMany(MAX_FIELDS, "fields", 3_001),
+    message: TOO_MANY_MERGED,
   },
   {
     name: "small operations",
     operationName: "Q0",
     query: times(11, (i) => `query Q${i} { __typename }`),
-    message: tooMany(10, "operations"),
+    message: tooManyInText(10, "operations"),
   },
   // Limits that depend on the variables.
   {
     name: "wallets in a variable",
     query: LIST,
     variables: { handles: artists(101) },
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "values that are not handles in a variable",
     query: LIST,
     variables: { handles: new Array(999).fill(5) },
-    message: tooMany(100, "wallets", 999),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets in two lists",
     query:
       "query ($a: [String!]!, $b: [String!]!) { a: wallets(handles: $a) { address } b: wallets(handles: $b) { address } }",
     variables: { a: artists(50), b: artists(51) },
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets in a list that is used twice",
     query:
       "query ($a: [String!]!) { ...F b: wallets(handles: $a) { address } } fragment F on Query { a: wallets(handles: $a) { address } }",
     variables: { a: artists(51) },
-    message: tooMany(100, "wallets", 102),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "wallets in a default value",
     query: `query ($a: [String!]! = [${times(101, () => '"creator"')}]) { wallets(handles: $a) { address } }`,
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   {
     name: "fields of a list in a variable",
     query: `query ($a: [String!]!) { wallets(handles: $a) { ${"handle ".repeat(24)} } }`,
     variables: { a: artists(100) },
-    message: tooMany(MAX_FIELDS, "fields", 2_401),
+    message: tooMany(MAX_FIELDS, "fields"),
   },
   {
     name: "wallets in a variable named __proto__",
     query: "query ($__proto__: [String!]!) { wallets(handles: $__proto__) { address } }",
     variables: JSON.parse(`{"__proto__": ${JSON.stringify(artists(101))}}`),
-    message: tooMany(100, "wallets", 101),
+    message: tooMany(100, "wallets"),
   },
   // Limits on the variables, checked before parsing.
   {
     name: "members of an object in a variable",
     query: MANY,
     variables: { c: [membersOf(9_000)] },
-    message: tooManyMembers(9_000),
+    message: TOO_MANY_MEMBERS,
   },
   {
     name: "members of an object, one more than allowed",
     query: MANY,
     variables: { c: { socialId: "1", ...membersOf(5) } },
-    message: tooManyMembers(6),
+    message: TOO_MANY_MEMBERS,
   },
   {
     name: "members of nested objects",
     query: MANY,
     variables: { c: [{ a: [{ b: membersOf(9) }] }] },
-    message: tooManyMembers(9),
+    message: TOO_MANY_MEMBERS,
   },
   {
     name: "handles in a list",
     query: LIST,
     variables: { handles: new Array(1_000).fill("creator") },
-    message:
-      /^Too many values in `variables`: the maximum is 1000\. A request takes at most 100 wallets: ten requests take 1,000 handles\.$/,
+    message: /A request takes at most 100 wallets\.$/,
   },
   {
     name: "values in nested objects",
@@ -418,7 +416,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     const { status, body } = await world.graphql(query, { handles: artists(101) });
     expect([status, body.errors[0].message]).toEqual([
       400,
-      expect.stringMatching(tooMany(100, "wallets", 101)),
+      expect.stringMatching(tooMany(100, "wallets")),
     ]);
   });
 
@@ -433,18 +431,16 @@ describe("an operation above a limit is refused with 400 and the limit, without 
       Object.fromEntries(names.map((name, i) => [name.slice(1), mintOf(i)]));
     const entries = times(11, (i) => `{ socialId: "${i + 1}", mints: $m }`);
     const [mint, ...others] = Array.from({ length: 30 }, newMint);
-    for (const [query, few, many, count] of [
+    for (const [query, few, many] of [
       [
         `query (${names.map((name) => `${name}: String!`).join()}) { walletsById(socialIds: [${ids.join()}]) { ${coins} } }`,
         of30(() => mint!),
         of30((i) => others[i] ?? mint!),
-        3_000,
       ],
       [
         `mutation ($m: [String!]) { collectMany(collects: [${entries}]) { error } }`,
         { m: [mint] },
         { m: others.slice(0, 10) },
-        110,
       ],
     ] as const) {
       for (let i = 0; i < 2; i++)
@@ -454,7 +450,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
       const error = {
         code: "INVALID_MINT",
         moved: "no",
-        message: expect.stringMatching(tooMany(100, "mints", count)),
+        message: expect.stringMatching(tooMany(100, "mints")),
       };
       expect([status, { ...body.errors[0].extensions, message: body.errors[0].message }]).toEqual([
         400,
@@ -490,7 +486,7 @@ describe("an operation above a limit is refused with 400 and the limit, without 
 describe("an ordinary request passes:", () => {
   it("a field that many fragments select", async () => {
     const { status, body } = await world.graphql(
-      `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(900)} } }`,
+      `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(100)} } }`,
     );
     expect([status, body]).toEqual([
       200,

@@ -72,12 +72,14 @@ describe("graphql-cop's probe", () => {
 
   it("field duplication is refused", async () => {
     const query = `query cop { ${"__typename \n".repeat(500)} }`;
-    expectRefused(await cop(query), 400, "Too many root fields");
+    expectRefused(await cop(query), 400, "Too many merged fields");
   });
 
-  it("field suggestions: finds none", async () => {
+  it("field suggestions: finds one, because the schema is public", async () => {
     const { body } = await cop("query cop { __schema { directive } }");
-    expect(body.errors[0].message).toBe('Cannot query field "directive" on type "__Schema".');
+    expect(body.errors[0].message).toBe(
+      'Cannot query field "directive" on type "__Schema". Did you mean "directives"?',
+    );
   });
 
   it("GET method query support: finds it, as the specification allows for queries", async () => {
@@ -166,7 +168,8 @@ describe("an attack on OWASP's list", () => {
   });
 
   it("denial of service: variables nested to the body's limit are refused", async () => {
-    const TOO_MANY_VALUES = "Too many values in `variables`: the maximum is 1000.";
+    const TOO_MANY_VALUES =
+      "Too many values in `variables`: the maximum is 1000. A request takes at most 100 wallets.";
     const deep = (open: string, close: string, count: number) =>
       open.repeat(count) + close.repeat(count);
     for (const value of [deep("[", "]", 49_000), deep('{"a":[', "]}", 12_000)]) {
@@ -199,7 +202,6 @@ describe("an attack on OWASP's list", () => {
         query: LIST,
         variables: { handles: Object.fromEntries([...Array(5_000).keys()].map((i) => [i, i])) },
       },
-      { query: "{ __typename }", [long]: 1 },
     ];
     for (const body of bodies) {
       const answer = await post(body);
@@ -260,32 +262,24 @@ describe("a mutation", () => {
 
 describe("an error", () => {
   it.each([
-    ["a field", '{ wallet(handle: "creator") { adress } }'],
-    ["a root field", '{ walet(handle: "creator") { address } }'],
-    ["a field without a selection", '{ wallet(handle: "creator") { balance } }'],
-    ["an argument", '{ wallet(handel: "creator") { address } }'],
-    ["an argument of a directive", '{ wallet(handle: "creator") { address @include(iff: true) } }'],
-    ["a directive", '{ wallet(handle: "creator") { address @includes(if: true) } }'],
-    ["a type", '{ wallet(handle: "creator") { ... on Walet { address } } }'],
-    ["a type of a variable", "query ($a: Strin!) { wallet(handle: $a) { address } }"],
-    ["an enum", "query ($a: __TypeKind = SCALR) { __typename }"],
+    ["a field", '{ wallet(handle: "creator") { adress } }', '"address"'],
+    ["a root field", '{ walet(handle: "creator") { address } }', '"wallet"'],
     [
-      "an enum in a variable",
-      "query ($a: __TypeKind) { __typename @include(if: $a) }",
-      { a: "SCALR" },
+      "a field without a selection",
+      '{ wallet(handle: "creator") { balance } }',
+      '"balance { ... }"',
     ],
-    ["a boolean", '{ __type(name: "Wallet") { fields(includeDeprecated: tru) { name } } }'],
-    ["a mutation", 'mutation { colect(socialId: "1") { success } }'],
-    ["an operation", "query creator { __typename } query dusty { __typename }"],
-  ])("suggests nothing for %s", async (_name, query, variables: Record<string, unknown> = {}) => {
-    const { body } = await post({ query, variables });
-    expect(body.errors.length).toBeGreaterThan(0);
+    ["an argument", '{ wallet(handel: "creator") { address } }', '"handle"'],
+    ["a type", '{ wallet(handle: "creator") { ... on Walet { address } } }', '"Wallet"'],
+    ["a mutation", 'mutation { collec(socialId: "1") { success } }', '"collect"'],
+  ])("suggests one name for %s", async (_name, query, suggestion) => {
+    const { body } = await post({ query });
     expect(body.data).toBeUndefined();
-    expect(JSON.stringify(body)).not.toMatch(/did you mean|perhaps|address\\"\?|SCALAR/i);
+    expect(body.errors[0].message.split(" Did you mean ")[1]).toBe(`${suggestion}?`);
   });
 
   it("quotes the caller's text unchanged", async () => {
-    const text = 'Did you mean "x { ... }"?';
+    const text = 'Did you mean "x" or "y"?';
     const { body } = await post({
       query: "query ($handle: String!) { wallet(handle: $handle) { address } }",
       variables: { handle: [text] },

@@ -194,7 +194,7 @@ describe("node(id)", () => {
         .map((_, i) => `n${i}: node(id: "${i + 1}") { id }`)
         .join(" ")} }`,
     );
-    expect(costly.errors[0].message).toContain("Too many wallets: 101 requested");
+    expect(costly.errors[0].message).toContain("Too many wallets");
   });
 
   it("is null with INVALID_SOCIAL_ID for an id that is no social id", async () => {
@@ -225,7 +225,7 @@ describe("node(id)", () => {
     const { body } = await select("x: address", "x: socialId");
     expect([body.data, body.errors[0].message]).toEqual([
       undefined,
-      expect.stringContaining('Fields with the response name "x" conflict'),
+      expect.stringContaining('Fields "x" conflict'),
     ]);
   });
 });
@@ -292,7 +292,7 @@ describe("walletsById(socialIds)", () => {
     const { status, body } = await world.graphql(query, { ids: Array(100).fill("1") });
     expect([status, body.errors[0].message]).toEqual([
       400,
-      "Too many wallets: 101 requested, the maximum is 100 per operation.",
+      "Too many wallets: the maximum is 100 per operation.",
     ]);
   });
 });

@@ -4,7 +4,6 @@ import { startWorld, type World } from "../support/world.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
 import type { UseCases } from "../../src/resolvers/use-cases.ts";
 import type { RequestScope } from "../../src/resolvers/request-scope.ts";
-import { createLogger } from "../../src/observability/log.ts";
 import { schema } from "../../src/schema/schema.ts";
 
 const QUERY = `subscription { walletById(socialId: "17") { socialId } }`;
@@ -18,9 +17,16 @@ afterAll(() => world.close());
 /** Opens a stream of these results, without a connection that would read it. */
 async function open(results: AsyncIterable<unknown>) {
   let isOpen = true;
-  const stream = { close: () => (isOpen = false) };
+  const ending = new AbortController();
+  const close = () => {
+    isOpen = false;
+    ending.abort();
+  };
   const scope = {
-    stream,
+    addressBlock: "192.0.2.0/24",
+    log: { debug: () => undefined },
+    admit: () => Promise.resolve(),
+    stream: { close, signal: ending.signal },
     renewLoaders: () => ({ setBalance: () => undefined }),
     toCallerError: (error: Error) => error,
   };
@@ -28,18 +34,13 @@ async function open(results: AsyncIterable<unknown>) {
     schema,
     path: "/graphql",
     useCases: { watchWallet: () => Promise.resolve(results) } as unknown as UseCases,
-    log: createLogger("silent"),
   });
-  const { body } = await endpoint.answer(
-    {
-      method: "GET",
-      headers: { accept: "text/event-stream" },
-      query: new URLSearchParams({ query: QUERY }).toString(),
-      readBody: () => Promise.resolve("too large"),
-    },
-    scope as unknown as RequestScope,
-  );
-  return { body: body as ReadableStream<Uint8Array>, isOpen: () => isOpen };
+  const query = new URLSearchParams({ query: QUERY }).toString();
+  const request = new Request(`http://localhost/graphql?${query}`, {
+    headers: { accept: "text/event-stream" },
+  });
+  const { body } = await endpoint.answer(request, scope as unknown as RequestScope);
+  return { body: body!, isOpen: () => isOpen };
 }
 
 /** Results that never come. */

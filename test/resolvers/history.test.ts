@@ -392,53 +392,46 @@ describe("a page of a history", () => {
       "in one wallet",
       '{ wallet(handle: "creator") { history(first: 101) { nodes { kind } } } }',
       {},
-      101,
     ],
-    ["in a variable", QUERY, { id: "1", first: 101 }, 101],
+    ["in a variable", QUERY, { id: "1", first: 101 }],
     [
       "in a variable's default",
       'query Q($n: Int = 101) { wallet(handle: "creator") { history(first: $n) { nodes { kind } } } }',
       {},
-      101,
     ],
     [
       "in aliases",
       '{ wallet(handle: "creator") { a: history(first: 60) { nodes { kind } } b: history(first: 41) { nodes { kind } } } }',
       {},
-      101,
     ],
     [
       "by default, in a list",
       '{ wallets(handles: ["a","b","c","d","e","f","g","h","i","j","k"]) { history { nodes { kind } } } }',
       {},
-      110,
     ],
     [
       "in a list and a variable",
       'query Q($n: Int) { wallets(handles: ["a", "b"]) { history(first: $n) { nodes { kind } } } }',
       { n: 51 },
-      102,
     ],
     [
       "in a list in a variable",
       "query Q($ids: [String!]!) { wallets(handles: $ids) { history(first: 51) { nodes { kind } } } }",
       { ids: ["a", "b"] },
-      102,
     ],
-    ["in two variables", LISTED, { ids: ["a", "b", "c"], n: 34 }, 102],
+    ["in two variables", LISTED, { ids: ["a", "b", "c"], n: 34 }],
     [
       "in a fragment that is spread twice",
       '{ a: wallet(handle: "a") { ...F } b: wallet(handle: "b") { ...F } } fragment F on Wallet { history(first: 51) { nodes { kind } } }',
       {},
-      102,
     ],
   ])(
     "counts transfers %s: above 100 for one operation, nothing runs",
-    async (_name, query, variables, count) => {
+    async (_name, query, variables) => {
       const { body } = await ask(query, variables);
       expect(body.errors).toMatchObject([
         {
-          message: `Too many transfers: ${count} requested, the maximum is 100 per operation.`,
+          message: "Too many transfers: the maximum is 100 per operation.",
           extensions: { code: "BAD_REQUEST" },
         },
       ]);

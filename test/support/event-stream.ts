@@ -18,7 +18,7 @@ export interface EventStream {
 /** Opens a subscription with POST, as a proxy would for a caller at `address`. */
 export function openEventStream(
   url: string,
-  body: { query: string; variables?: Record<string, unknown> },
+  body: { query: string; variables?: Record<string, unknown>; operationName?: string },
   {
     address = "192.0.2.1",
     headers = {},

@@ -1,24 +1,14 @@
 import {
-  assertObjectType,
-  getNamedType,
-  isObjectType,
   Lexer,
   Source,
   TokenKind,
-  type GraphQLError,
-  type GraphQLObjectType,
+  type DocumentNode,
+  type FieldNode,
+  type FragmentDefinitionNode,
+  type SelectionSetNode,
 } from "graphql";
-import type { ErrorCode } from "../../contract/error-codes.ts";
-import {
-  MAX_COLLECTS,
-  MAX_LISTED_COLLECTS,
-  MAX_MINTS_PER_OPERATION,
-  MAX_TRANSFERS,
-  MAX_WALLETS,
-} from "../../schema/field-costs.ts";
-import { schema } from "../../schema/schema.ts";
+import { fieldsOf } from "../../schema/selected-fields.ts";
 import { badRequest } from "../errors.ts";
-import type { Counts } from "./operation-size.ts";
 
 /** In characters. The largest documents of clients have 45 kB: see {@link MAX_TOKENS}. */
 const MAX_LENGTH = 65_536;
@@ -31,101 +21,80 @@ const MAX_TOKENS = 6_000;
 const MAX_NAME_LENGTH = 128;
 /** Of a literal: a signature has 88 characters. */
 const MAX_STRING_LENGTH = 256;
-/** GraphiQL's introspection is 15 deep, every other operation at most 6. The parser recurses. */
-const MAX_DEPTH = 20;
+/** The parser recurses. */
+const MAX_BRACKETS = 20;
 const MAX_DIRECTIVES = 200;
-
-/** Fields of a wallet that have limits or costs of their own. */
-const LIMITED = ["history", "coins", "coinsSeen"];
-
+const MAX_OPERATIONS = 10;
+/** Validation compares the fields of all pairs of fragments. */
+const MAX_FRAGMENTS = 50;
 /**
- * The fields of an operation: 100 wallets with every field but the {@link LIMITED}. Each field can
- * fail, and an error costs much more than a field.
+ * Validation compares all pairs of fields that have one response name. A comparison, and the
+ * selection of a field, is one step; {@link CHARACTERS_PER_STEP} of arguments are another.
  */
-export const MAX_FIELDS =
-  MAX_WALLETS * (1 + fieldsBelow(assertObjectType(schema.getType("Wallet"))));
-
-/** Counts an object type's fields, and the fields of their types. */
-function fieldsBelow(type: GraphQLObjectType): number {
-  return Object.entries(type.getFields())
-    .filter(([name]) => !LIMITED.includes(name))
-    .map(([, field]) => getNamedType(field.type))
-    .reduce((sum, below) => sum + 1 + (isObjectType(below) ? fieldsBelow(below) : 0), 0);
-}
-
-/**
- * The limits of an operation, with their names for messages. The first exceeded limit is reported.
- */
-const LIMITS: readonly {
-  readonly count: keyof Counts;
-  readonly max: number;
-  readonly name: string;
-  readonly code?: ErrorCode;
-}[] = [
-  { count: "listedCollects", max: MAX_LISTED_COLLECTS, name: "entries to collect" },
-  { count: "wallets", max: MAX_WALLETS, name: "wallets" },
-  { count: "collects", max: MAX_COLLECTS, name: "collects" },
-  { count: "mints", max: MAX_MINTS_PER_OPERATION, name: "mints", code: "INVALID_MINT" },
-  { count: "transfers", max: MAX_TRANSFERS, name: "transfers" },
-  { count: "depth", max: MAX_DEPTH, name: "levels of nested fields" },
-  { count: "rootFields", max: 100, name: "root fields" },
-  { count: "fields", max: MAX_FIELDS, name: "fields" },
-  { count: "aliases", max: 200, name: "aliases" },
-  // GraphiQL's introspection has 230. Fields below a list are resolved once per item.
-  { count: "introspection", max: 300, name: "introspection fields" },
-];
+const MAX_STEPS = 30_000;
+const CHARACTERS_PER_STEP = 10;
 
 /**
  * Counts the tokens of a document's text. Throws GraphQLError BAD_REQUEST above a limit, or a
  * syntax error. Nothing else looks at a text before.
  */
 export function countTokens(text: string): number {
+  if (text.length > MAX_LENGTH) throw tooMany("characters", MAX_LENGTH);
   const lexer = new Lexer(new Source(text));
   let tokens = 0;
   let depth = 0;
   let directives = 0;
   for (;;) {
-    const { kind, value, end } = lexer.advance();
-    if (end > MAX_LENGTH)
-      throw badRequest(
-        `The document is too long: ${text.length} characters given, the maximum is ${MAX_LENGTH}.`,
-      );
-    if (kind === TokenKind.EOF) break;
-    if (++tokens > MAX_TOKENS) throw textTooLarge(MAX_TOKENS, "tokens");
-    if (isOpening(kind) && ++depth > MAX_DEPTH) throw textTooLarge(MAX_DEPTH, "levels of brackets");
-    if (isClosing(kind)) depth--;
+    const { kind, value } = lexer.advance();
+    if (kind === TokenKind.EOF) return tokens;
+    if (++tokens > MAX_TOKENS) throw tooMany("tokens", MAX_TOKENS);
+    if (OPENING.includes(kind) && ++depth > MAX_BRACKETS)
+      throw tooMany("levels of brackets", MAX_BRACKETS);
+    if (CLOSING.includes(kind)) depth--;
     if (kind === TokenKind.AT && ++directives > MAX_DIRECTIVES)
-      throw textTooLarge(MAX_DIRECTIVES, "directives");
-    if (isString(kind)) assertShort(value, MAX_STRING_LENGTH, "A string in the document");
-    else assertShort(value, MAX_NAME_LENGTH, "A name or number in the document");
+      throw tooMany("directives", MAX_DIRECTIVES);
+    const max = STRINGS.includes(kind) ? MAX_STRING_LENGTH : MAX_NAME_LENGTH;
+    if (value && value.length > max) throw tooMany("characters in a name or a value", max);
   }
-  return tokens;
 }
 
-function assertShort(value: string, max: number, what: string): void {
-  if (value && value.length > max)
-    throw badRequest(
-      `${what} is too long: ${value.length} characters given, the maximum is ${max}.`,
-    );
-}
+const OPENING = [TokenKind.BRACE_L, TokenKind.PAREN_L, TokenKind.BRACKET_L];
+const CLOSING = [TokenKind.BRACE_R, TokenKind.PAREN_R, TokenKind.BRACKET_R];
+const STRINGS = [TokenKind.STRING, TokenKind.BLOCK_STRING];
 
-const isString = (kind: TokenKind) => kind === TokenKind.STRING || kind === TokenKind.BLOCK_STRING;
-const isOpening = (kind: TokenKind) =>
-  kind === TokenKind.BRACE_L || kind === TokenKind.PAREN_L || kind === TokenKind.BRACKET_L;
-const isClosing = (kind: TokenKind) =>
-  kind === TokenKind.BRACE_R || kind === TokenKind.PAREN_R || kind === TokenKind.BRACKET_R;
-
-// The message has no count, because counting stops at the limit.
-export const textTooLarge = (max: number, name: string) =>
-  badRequest(`Too many ${name}: the maximum is ${max} per document.`);
-
-/** The error for the first limit that these counts exceed; undefined if there is none. */
-export function exceededLimit(counts: Counts): GraphQLError | undefined {
-  for (const { count, max, name, code } of LIMITS) {
-    if (counts[count] > max) {
-      const message = `Too many ${name}: ${counts[count]} requested, the maximum is ${max} per operation.`;
-      return badRequest(message, { code });
+/** Limits what validation costs. Throws GraphQLError BAD_REQUEST. */
+export function limitDocument(
+  { definitions }: DocumentNode,
+  fragments: ReadonlyMap<string, FragmentDefinitionNode>,
+  operations: number,
+): void {
+  if (operations > MAX_OPERATIONS) throw tooMany("operations", MAX_OPERATIONS);
+  if (definitions.length - operations > MAX_FRAGMENTS) throw tooMany("fragments", MAX_FRAGMENTS);
+  let steps = 0;
+  /** Sets whose fields are merged. */
+  const mergedSets = definitions.flatMap((each) =>
+    "selectionSet" in each ? [[each.selectionSet] as readonly SelectionSetNode[]] : [],
+  );
+  function countSteps(count: number): true {
+    steps += count;
+    if (steps > MAX_STEPS) throw tooMany("merged fields", MAX_STEPS);
+    return true;
+  }
+  for (const sets of mergedSets) {
+    const fields = fieldsOf(fragments, sets, () => countSteps(1));
+    const byResponseName = Map.groupBy(fields, ({ alias, name }) => (alias ?? name).value);
+    for (const same of byResponseName.values()) {
+      const length = same.reduce((sum, field) => sum + argumentsLength(field), 0);
+      countSteps((same.length - 1) * (same.length / 2 + length / CHARACTERS_PER_STEP));
+      const nestedSets = same.flatMap(({ selectionSet }) => selectionSet ?? []);
+      if (nestedSets.length > 0) mergedSets.push(nestedSets);
     }
   }
-  return undefined;
 }
+
+function argumentsLength({ arguments: args = [] }: FieldNode): number {
+  return args.length === 0 ? 0 : args.at(-1)!.loc!.end - args[0]!.loc!.start;
+}
+
+const tooMany = (name: string, max: number) =>
+  badRequest(`Too many ${name}: the maximum is ${max} per document.`);

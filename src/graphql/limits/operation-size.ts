@@ -5,17 +5,13 @@ import {
   Kind,
   OperationTypeNode,
   valueFromASTUntyped,
-  type DocumentNode,
   type FieldNode,
-  type FragmentSpreadNode,
   type GraphQLInterfaceType,
   type GraphQLNamedType,
   type GraphQLObjectType,
   type GraphQLSchema,
-  type InlineFragmentNode,
   type OperationDefinitionNode,
   type SelectionSetNode,
-  type ValueNode,
 } from "graphql";
 import { MAX_MINTS } from "../../contract/mint.ts";
 import {
@@ -23,206 +19,188 @@ import {
   ACCOUNTS_PER_REQUEST,
   costOf,
   DEFAULT_TRANSFERS,
+  MAX_COLLECTS,
+  MAX_LISTED_COLLECTS,
   MAX_MINTS_PER_OPERATION,
+  MAX_TRANSFERS,
+  MAX_WALLETS,
   requestsOfHistory,
 } from "../../schema/field-costs.ts";
-import { fragmentsOf } from "../../schema/selected-fields.ts";
+import type { Parsed } from "../documents.ts";
+import { badRequest } from "../errors.ts";
 
 /** The values of an operation's variables, as the caller sends them. */
 export type OperationVariables = Readonly<Record<string, unknown>> | null | undefined;
 
-/** The counts of an operation. A fragment counts every time it is spread. */
-export interface Counts {
-  wallets: number;
-  /** Fields that collect for one account. */
-  collects: number;
+/** The most of an operation, and the names for messages. A fragment counts wherever it is spread. */
+const LIMITS = {
   /** The entries in the lists of `collectMany` fields. */
-  listedCollects: number;
+  listedCollects: [MAX_LISTED_COLLECTS, "entries to collect"],
+  wallets: [MAX_WALLETS, "wallets"],
+  /** Fields that collect for one account. */
+  collects: [MAX_COLLECTS, "collects"],
   /** The coins named, counted for each wallet. */
-  mints: number;
-  /** The chain accounts that are read for balances. */
-  accounts: number;
-  /** The requests that history pages cost. */
-  historyRequests: number;
+  mints: [MAX_MINTS_PER_OPERATION, "mints"],
   /** The most transfers that all history pages together can have. */
-  transfers: number;
+  transfers: [MAX_TRANSFERS, "transfers"],
+  /** An introspection with 15 levels of `ofType` has 22, every other operation at most 6. */
+  depth: [25, "levels of nested fields"],
+  rootFields: [100, "root fields"],
   /**
-   * At all depths. Below a field with a list argument, each field counts once per item. A selection
-   * set's first `__typename` without an alias is free, because clients add it to every object.
+   * 100 wallets with every field but those with limits of their own. Below a field with a list
+   * argument, each field counts once per item: each can fail, and an error costs much more than a
+   * field. A selection set's first `__typename` without an alias is free, because clients add it to
+   * every object.
    */
-  fields: number;
-  depth: number;
-  /** The fields directly in a selection set; for an operation, its root fields. */
-  rootFields: number;
-  aliases: number;
+  fields: [2_300, "fields"],
+  aliases: [200, "aliases"],
+  /** An introspection with 15 levels of `ofType` has 360. Below a list, a field runs per item. */
+  introspection: [500, "introspection fields"],
   /** Fragments that are spread, and inline fragments. */
-  spreads: number;
-  /** Introspection fields, at all depths. */
-  introspection: number;
-}
+  spreads: [3_000, "fragments"],
+} as const satisfies Readonly<Record<string, readonly [max: number, name: string]>>;
+type Count = keyof typeof LIMITS;
 
-interface Measured extends Counts {
-  /**
-   * The coins that a wallet's fields name. The root field adds them to `mints`. Undefined if none
-   * reads a balance.
-   */
-  named: Set<unknown> | undefined;
-}
-
-/** The counts that a list argument multiplies by its number of items. */
-const PER_ITEM = [
-  ...(["wallets", "collects", "listedCollects", "mints", "accounts"] as const),
-  ...(["historyRequests", "transfers", "fields"] as const),
-];
-const PER_DOCUMENT = ["rootFields", "aliases", "spreads", "introspection"] as const;
-
-const NOTHING = {
-  ...Object.fromEntries([...PER_ITEM, ...PER_DOCUMENT, "depth"].map((count) => [count, 0])),
-  named: undefined,
-} as Readonly<Measured>;
-
+/** What an operation asks for. Fields that are skipped count too. */
 export interface OperationSize {
-  readonly counts: Counts;
   /**
    * Requests taken from the rate limit: for a mutation, one per account to collect; for a query,
-   * `accounts` / {@link ACCOUNTS_PER_REQUEST}, rounded up. At least one, plus `historyRequests`.
-   * Skipped fields count too.
+   * the chain's accounts / {@link ACCOUNTS_PER_REQUEST}, rounded up. At least one, plus those of
+   * histories.
    */
   readonly requests: number;
-  /** Whether other variables can change the size. */
-  readonly dependsOnVariables: boolean;
+  /** The requests that histories cost. */
+  readonly historyRequests: number;
+  readonly counts: Readonly<Record<Count, number>>;
+}
+
+/** Where a selection set is. */
+interface Place {
+  readonly type: FieldsType | undefined;
+  readonly depth: number;
+  /** How often its fields run: the product of the lengths of list arguments. */
+  readonly times: number;
+  /** The coins that the root field's wallet names; undefined outside a root field. */
+  readonly wallet: { mints: Set<unknown> | undefined } | undefined;
+  readonly isIntrospection: boolean;
 }
 
 /**
- * The document and the variables may be invalid: an unknown field only counts as a field. Walks a
- * fragment once, whatever type it is spread in: a fragment on an interface counts the interface's
- * fields, and what it spreads on an object type counts that type's.
+ * Counts before validation, so the document and the variables may be invalid: an unknown field only
+ * counts as a field. Throws GraphQLError BAD_REQUEST or INVALID_MINT above a limit.
  */
 export function measureOperation(
   schema: GraphQLSchema,
-  document: DocumentNode,
+  fragments: Parsed["fragments"],
   operation: OperationDefinitionNode,
   variables?: OperationVariables,
 ): OperationSize {
-  const fragments = fragmentsOf(document);
-  const countsByFragment = new Map<string, Readonly<Measured>>();
+  const counts = Object.fromEntries(Object.keys(LIMITS).map((name) => [name, 0])) as Record<
+    Count,
+    number
+  >;
+  let accounts = 0;
+  let historyRequests = 0;
+  /** Fragments around the present one: one that spreads itself is invalid. */
+  const openFragments = new Set<string>();
   // Without a prototype, as a variable may be called `constructor`.
   const values: Record<string, unknown> = { __proto__: null };
   for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
     if (defaultValue) values[variable.name.value] = valueFromASTUntyped(defaultValue);
   Object.assign(values, variables);
-  const root = schema.getRootType(operation.operation) ?? undefined;
-  let dependsOnVariables = false;
 
-  /**
-   * Returns an argument's value. Does not coerce it to the argument's type: coercion throws for an
-   * invalid value.
-   */
-  function argumentOf(node: FieldNode, name: string): unknown {
+  function count(what: Count, amount = 1): void {
+    const [max, name] = LIMITS[what];
+    counts[what] += amount;
+    if (counts[what] <= max) return;
+    const code = what === "mints" ? "INVALID_MINT" : undefined;
+    throw badRequest(`Too many ${name}: the maximum is ${max} per operation.`, { code });
+  }
+
+  /** An argument's value. Does not coerce it: coercion throws for an invalid value. */
+  function argumentOf(node: FieldNode, name: string | undefined): unknown {
     const value = node.arguments?.find((argument) => argument.name.value === name)?.value;
-    if (!value) return undefined;
-    dependsOnVariables ||= hasVariable(value);
-    return valueFromASTUntyped(value, values);
+    return value && valueFromASTUntyped(value, values);
   }
 
-  const listOf = (node: FieldNode, argument: string) => toList(argumentOf(node, argument));
+  const typeOf = (name: string) => toFieldsType(schema.getType(name));
 
-  function measureFragment(name: string): Readonly<Measured> {
-    const knownCounts = countsByFragment.get(name);
-    if (knownCounts) return knownCounts;
-    // Empty until the fragment is measured: otherwise a fragment that spreads itself (which is
-    // invalid) would recurse.
-    countsByFragment.set(name, NOTHING);
-    const fragment = fragments.get(name);
-    const counts = fragment
-      ? measureSet(fragment.selectionSet, fieldsType(fragment.typeCondition.name.value))
-      : NOTHING;
-    countsByFragment.set(name, counts);
-    return counts;
-  }
-
-  function measureSpread(
-    spread: FragmentSpreadNode | InlineFragmentNode,
-    parent: FieldsType | undefined,
-  ): Readonly<Measured> {
-    if (spread.kind === Kind.FRAGMENT_SPREAD) return measureFragment(spread.name.value);
-    const condition = spread.typeCondition?.name.value;
-    return measureSet(spread.selectionSet, condition ? fieldsType(condition) : parent);
-  }
-
-  function fieldsType(name: string): FieldsType | undefined {
-    return toFieldsType(schema.getType(name));
-  }
-
-  function measureSet({ selections }: SelectionSetNode, parent: FieldsType | undefined): Measured {
-    const total = { ...NOTHING };
+  function countSet({ selections }: SelectionSetNode, place: Place): void {
     let hasTypename = false;
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) {
         const isTypename = selection.name.value === "__typename" && !selection.alias;
-        if (isTypename && !hasTypename) total.fields--;
+        countField(selection, place, isTypename && !hasTypename);
         hasTypename ||= isTypename;
-        addField(total, selection, parent);
-      } else {
-        total.spreads++;
-        add(total, measureSpread(selection, parent));
+        continue;
       }
+      count("spreads");
+      if (selection.kind === Kind.INLINE_FRAGMENT) {
+        const type = selection.typeCondition?.name.value;
+        countSet(selection.selectionSet, { ...place, ...(type && { type: typeOf(type) }) });
+        continue;
+      }
+      const name = selection.name.value;
+      const fragment = fragments.get(name);
+      if (!fragment || openFragments.has(name)) continue;
+      openFragments.add(name);
+      const type = typeOf(fragment.typeCondition.name.value);
+      countSet(fragment.selectionSet, { ...place, type });
+      openFragments.delete(name);
     }
-    return total;
   }
 
-  function addField(total: Measured, node: FieldNode, parent: FieldsType | undefined): void {
+  function countField(node: FieldNode, place: Place, isFree: boolean): void {
     const name = node.name.value;
-    const field = parent?.getFields()[name];
-    const type = field && getNamedType(field.type);
-    const counts = node.selectionSet
-      ? measureSet(node.selectionSet, toFieldsType(type))
-      : { ...NOTHING };
-    counts.depth++;
-    counts.rootFields = 1;
-    if (node.alias) counts.aliases++;
-    if (name === "__schema" || name === "__type") counts.introspection = counts.fields + 1;
-    const {
-      transfersOf,
-      historyPages = 0,
-      perItemOf,
-      mintsIn,
-      ...cost
-    } = (field && costOf(field)) ?? {};
-    counts.wallets += cost.wallets ?? 0;
-    counts.collects += cost.collects ?? 0;
-    counts.listedCollects += cost.listedCollects ?? 0;
+    const field = place.type?.getFields()[name];
+    const { mintsIn, perItemOf, transfersOf, ...cost } = (field && costOf(field)) ?? {};
+    const isRoot = place.depth === 0;
+    const isIntrospection = place.isIntrospection || name === "__schema" || name === "__type";
+    const depth = place.depth + 1;
+    const items = perItemOf === undefined ? [undefined] : toList(argumentOf(node, perItemOf));
+    const times = place.times * items.length;
+    const wallet = place.wallet ?? { mints: undefined };
+
+    count("depth", Math.max(0, depth - counts.depth));
+    for (const what of ["wallets", "collects", "listedCollects"] as const)
+      count(what, times * (cost[what] ?? 0));
+    if (isRoot) count("rootFields");
+    if (node.alias) count("aliases");
+    if (!isFree) count("fields", place.times);
+    if (!isFree && isIntrospection) count("introspection");
     if (transfersOf !== undefined) {
       const value = argumentOf(node, transfersOf);
       const transfers = typeof value === "number" ? Math.max(0, value) : DEFAULT_TRANSFERS;
-      counts.transfers += transfers;
-      counts.historyRequests += requestsOfHistory(transfers);
+      count("transfers", times * transfers);
+      historyRequests += times * requestsOfHistory(transfers);
     }
-    counts.historyRequests += historyPages * requestsOfHistory(0);
-    const items = perItemOf === undefined ? [undefined] : listOf(node, perItemOf);
-    const mintsOf = (item: unknown) =>
-      mintsIn === undefined || perItemOf === undefined ? [] : toList(memberOf(item, mintsIn));
-    if (mintsIn !== undefined && perItemOf === undefined)
-      addNames((counts.named ??= new Set()), upToTooMany(listOf(node, mintsIn)));
-    if (parent === root) {
-      const { named: coinNames } = counts;
-      counts.named = undefined;
-      for (const item of items) {
-        const coins = countNames(coinNames, upToTooMany(mintsOf(item)));
-        total.mints += coins;
-        if (coinNames) total.accounts += accountsOf(coins);
-      }
+    historyRequests += times * (cost.historyPages ?? 0) * requestsOfHistory(0);
+    if (mintsIn !== undefined && perItemOf === undefined) {
+      wallet.mints ??= new Set();
+      for (const mint of toMints(argumentOf(node, mintsIn))) wallet.mints.add(mint);
     }
-    add(total, counts, items.length);
-    total.fields++;
+    if (node.selectionSet)
+      countSet(node.selectionSet, {
+        ...{ type: toFieldsType(field && getNamedType(field.type)), depth, times },
+        ...{ wallet, isIntrospection },
+      });
+    if (!isRoot) return;
+    for (const item of items) {
+      const ofItem = perItemOf === undefined ? [] : toMints(memberOf(item, mintsIn));
+      const coins = new Set([...(wallet.mints ?? []), ...ofItem]).size;
+      count("mints", coins);
+      if (wallet.mints) accounts += accountsOf(coins);
+    }
   }
 
-  const counts = measureSet(operation.selectionSet, root);
-  const sum =
-    operation.operation === OperationTypeNode.QUERY
-      ? Math.ceil(counts.accounts / ACCOUNTS_PER_REQUEST)
-      : counts.collects + counts.listedCollects;
-  return { counts, requests: Math.max(1, sum) + counts.historyRequests, dependsOnVariables };
+  const type = schema.getRootType(operation.operation) ?? undefined;
+  const root = { type, depth: 0, times: 1, wallet: undefined, isIntrospection: false };
+  countSet(operation.selectionSet, root);
+  const isQuery = operation.operation === OperationTypeNode.QUERY;
+  const sum = isQuery
+    ? Math.ceil(accounts / ACCOUNTS_PER_REQUEST)
+    : counts.collects + counts.listedCollects;
+  return { requests: Math.max(1, sum) + historyRequests, historyRequests, counts };
 }
 
 /** The types that have fields. */
@@ -232,45 +210,16 @@ function toFieldsType(type: GraphQLNamedType | undefined): FieldsType | undefine
   return isObjectType(type) || isInterfaceType(type) ? type : undefined;
 }
 
-/** Whether a value of the document is a variable, or has one in a list or an object. */
-export function hasVariable(value: ValueNode): boolean {
-  if (value.kind === Kind.LIST) return value.values.some(hasVariable);
-  if (value.kind === Kind.OBJECT) return value.fields.some((field) => hasVariable(field.value));
-  return value.kind === Kind.VARIABLE;
-}
-
 /** GraphQL coerces a value that is not a list to a list of one. */
 function toList(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : value === undefined || value === null ? [] : [value];
 }
 
-function memberOf(value: unknown, name: string): unknown {
-  return typeof value === "object" && value !== null ? Reflect.get(value, name) : undefined;
-}
+/** Up to one above a field's maximum: with more, the field fails anyway. */
+const toMints = (value: unknown) => toList(value).slice(0, MAX_MINTS + 1);
 
-/** A field's mints, up to one above the field's maximum: with more, the field fails anyway. */
-const upToTooMany = (mints: readonly unknown[]) => mints.slice(0, MAX_MINTS + 1);
-
-/** Adds mints to those of a wallet, up to one above the most that an operation may name. */
-function addNames(names: Set<unknown>, mints: Iterable<unknown>): void {
-  for (const mint of mints) {
-    if (names.size > MAX_MINTS_PER_OPERATION) return;
-    names.add(mint);
-  }
-}
-
-/** How many different mints a wallet and an item of a list name together. */
-function countNames(names: ReadonlySet<unknown> | undefined, mints: readonly unknown[]): number {
-  const others = new Set(mints.filter((mint) => !names?.has(mint)));
-  return (names?.size ?? 0) + others.size;
-}
-
-/**
- * Adds the counts of a sibling selection. `items`: the length of its list argument, if it has one.
- */
-function add(total: Measured, counts: Readonly<Measured>, items = 1): void {
-  for (const count of PER_ITEM) total[count] += counts[count] * items;
-  for (const count of PER_DOCUMENT) total[count] += counts[count];
-  total.depth = Math.max(total.depth, counts.depth);
-  if (counts.named) addNames((total.named ??= new Set()), counts.named);
+function memberOf(value: unknown, name: string | undefined): unknown {
+  return typeof value === "object" && value !== null && name !== undefined
+    ? Reflect.get(value, name)
+    : undefined;
 }

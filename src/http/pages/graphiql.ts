@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
 import type { HttpRequest } from "../../contract/http-messages.ts";
-import { preferredType, RESPONSE_TYPES } from "../../graphql/media-types.ts";
+import { acceptedTypes, RESULT_TYPES } from "../../graphql/media-types.ts";
 
 const HTML = "text/html; charset=utf-8";
 const MAY_BE_HTML = /text\/(?:html|\*)/i;
@@ -20,7 +20,7 @@ export interface ExampleAccount {
  * operation.
  */
 export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
-  return MAY_BE_HTML.test(accept) && preferredType(accept, [...RESPONSE_TYPES, HTML]) === HTML;
+  return MAY_BE_HTML.test(accept) && acceptedTypes(accept, [...RESULT_TYPES, HTML])[0] === HTML;
 }
 
 /** GraphiQL's script, which renders into the page's `#root`, and its style sheet. */

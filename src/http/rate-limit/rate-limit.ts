@@ -5,7 +5,7 @@ import type { BudgetScope } from "../../fairness/budget.ts";
 import type { RateLimitState } from "../../resolvers/request-scope.ts";
 import { BATCHING } from "../../schema/field-costs.ts";
 import type { Redis } from "../../store/redis.ts";
-import { createMemoryWindow, createRedisWindow, type WindowState } from "./sliding-window.ts";
+import { createMemoryWindow, createRedisWindow, type Reservation } from "./sliding-window.ts";
 
 /** The contract's limit is per minute. */
 export const WINDOW_SECONDS = 60;
@@ -29,10 +29,10 @@ export interface Decision extends RateLimitState {
 }
 
 /**
- * Takes `cost - earlierCost` requests from a caller's limit; an earlier call took `earlierCost`. A
- * refusal takes nothing.
+ * Takes `cost` requests from a caller's limit. A refusal takes one, if one is left: a caller who
+ * asks for too much again and again is refused for that.
  */
-export type RateLimit = (caller: string, cost: number, earlierCost?: number) => Promise<Decision>;
+export type RateLimit = (caller: string, cost: number) => Promise<Decision>;
 
 const POLICY = '"address"';
 
@@ -63,26 +63,25 @@ const A_TIME = [Infinity];
  * `windowSeconds`, over all replicas while Redis is available, per replica otherwise.
  *
  * graphql-rate-limit decides, from the times that its store returns. It asks its store and then
- * writes to it, so concurrent requests would all pass. Our store counts a request in one atomic
- * step. It then returns one time, or none if it has counted the request, and the library admits a
- * request if there are fewer times than one. So a decision costs the same after any number of
+ * writes to it, so concurrent requests would all pass. Our store reserves a request's cost in one
+ * atomic step. It then returns one time, or none if it has reserved the cost, and the library admits
+ * a request if there are fewer times than one. So a decision costs the same after any number of
  * earlier requests.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
   const { max, windowSeconds } = config;
   const windowMs = windowSeconds * 1000;
-  const takeInMemory = createMemoryWindow({ max, windowMs });
-  const takeInRedis = redis && createRedisWindow(redis, { max, windowMs });
+  const reserveInMemory = createMemoryWindow({ max, windowMs });
+  const reserveInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
 
-  return async (caller, cost, earlierCost = 0) => {
-    const take = { cost, earlierCost };
+  return async (caller, cost) => {
+    let reservation: Reservation | undefined;
     const store = {
-      state: undefined as WindowState | undefined,
       async getForIdentity({ contextIdentity }: { contextIdentity: string }) {
-        store.state =
-          (await takeInRedis?.(contextIdentity, take)) ?? takeInMemory(contextIdentity, take);
-        return store.state.isCounted ? [] : A_TIME;
+        reservation =
+          (await reserveInRedis?.(contextIdentity, cost)) ?? reserveInMemory(contextIdentity, cost);
+        return reservation.isGranted ? [] : A_TIME;
       },
       setForIdentity: () => undefined,
     };
@@ -92,12 +91,12 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
       store,
     });
-    const message = await decide(REQUEST, { max: 1, window: `${windowSeconds}s` });
-    const { earlierRequests, waitMs } = store.state!;
-    const isRefused = message !== undefined;
+    const isRefused =
+      (await decide(REQUEST, { max: 1, window: `${windowSeconds}s` })) !== undefined;
+    const { requests, waitMs } = reservation!;
     const seconds = toRetryAfterSeconds(waitMs);
-    // The limit may have been lowered: there are then more earlier requests than it admits.
-    const remaining = Math.max(0, max - earlierRequests - (isRefused ? 0 : cost - earlierCost));
+    // The limit may have been lowered: there are then more requests than it admits.
+    const remaining = Math.max(0, max - requests);
     return {
       limit: max,
       cost,

@@ -1,7 +1,7 @@
 /**
  * The rule of the rate limit, in memory and in Redis: at most `max` requests of a caller in any
- * span of `windowMs`. Both keep the times of each caller's admitted requests, oldest first. In one
- * atomic step, they record `count` requests if all of them fit into the window; otherwise none.
+ * span of `windowMs`. Both keep the times of each caller's requests, oldest first. In one atomic step,
+ * they record `cost` requests if all of them fit into the window; otherwise one, if one fits.
  */
 import { z } from "zod";
 import { redisKeys } from "../../store/redis-keys.ts";
@@ -13,31 +13,18 @@ export interface Limit {
   readonly windowMs: number;
 }
 
-/** What a request counts as, less what an earlier call has taken for it. */
-export interface Take {
-  readonly cost: number;
-  readonly earlierCost: number;
-}
-
-/** A caller's window when a request arrives. */
-export interface WindowState {
-  /** Whether the whole cost fits, and so is counted. */
-  readonly isCounted: boolean;
-  /** How many earlier requests of the caller are still in the window. */
-  readonly earlierRequests: number;
+/** A caller's window after a request. */
+export interface Reservation {
+  /** Whether the whole cost fitted. */
+  readonly isGranted: boolean;
+  /** How many requests of the caller are in the window. */
+  readonly requests: number;
   /**
-   * The time until the first counted request leaves; if refused, until the whole cost fits. At most
-   * the window.
+   * The time until the first of them leaves; if refused, until the whole cost fits. At most the
+   * window.
    */
   readonly waitMs: number;
 }
-
-/**
- * Returns which counted request, the oldest being 0, must leave the window before anything changes
- * for the caller. None: a whole window must pass.
- */
-const indexToLeave = (requests: number, { cost, earlierCost }: Take, max: number): number =>
-  requests + cost - earlierCost <= max ? 0 : Math.min(requests + cost - max, requests) - 1;
 
 /** There are two generations. docs/measurements.md says how much memory a caller takes. */
 const MAX_CALLERS_PER_GENERATION = 100_000;
@@ -58,9 +45,8 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
     changedAt = now;
   }
 
-  return (caller: string, take: Take): WindowState => {
+  return (caller: string, cost: number): Reservation => {
     const now = performance.now();
-    const count = take.cost - take.earlierCost;
     if (changedAt + windowMs <= now) changeGenerations(now);
     const currentTimes = current.get(caller);
     let times = currentTimes ?? previous.get(caller) ?? [];
@@ -70,10 +56,10 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
       times.splice(0, first);
       first = 0;
     }
-    const earlierRequests = times.length - first;
-    const leaves = times[first + indexToLeave(earlierRequests, take, max)] ?? now;
-    const isCounted = earlierRequests + count <= max;
-    if (isCounted) {
+    const room = max - (times.length - first);
+    const isGranted = cost <= room;
+    const count = isGranted ? cost : Math.min(1, Math.max(0, room));
+    if (count > 0) {
       // Most callers send one request: an array of this length takes less memory than one that
       // grows.
       if (times.length === 0) times = new Array<number>(count).fill(now);
@@ -83,9 +69,12 @@ export function createMemoryWindow({ max, windowMs }: Limit) {
         current.set(caller, times);
       }
     }
+    const requests = times.length - first;
+    // Of the requests, the oldest being 0, the one that must leave before anything changes.
+    const leaving = isGranted ? 0 : Math.min(requests + cost - max, requests) - 1;
     // The sum may be rounded up.
-    const waitMs = Math.min(windowMs, leaves + windowMs - now);
-    return { isCounted, earlierRequests, waitMs };
+    const waitMs = Math.min(windowMs, (times[first + leaving] ?? now) + windowMs - now);
+    return { isGranted, requests, waitMs };
   };
 }
 
@@ -109,13 +98,12 @@ function firstIndex(times: readonly number[], is: (time: number) => boolean): nu
  * shortens the window. Times in the future are dropped: they were recorded before the clock was set
  * back. What is no number has expired.
  */
-const TAKE = script({
+const RESERVE = script({
   keys: ["times"],
-  args: ["max", "windowMs", "cost", "earlierCost"],
+  args: ["max", "windowMs", "cost"],
   answer: z.tuple([z.literal([0, 1]), z.int().nonnegative(), z.int().nonnegative()]),
   text: `
 local max, window, cost = tonumber(max), tonumber(windowMs), tonumber(cost)
-local count = cost - tonumber(earlierCost)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + math.floor(clock[2] / 1000)
 local at = clock[1] * 1000 + math.ceil(clock[2] / 1000)
@@ -133,14 +121,13 @@ while counted > 0 and timeOf(0) > at do
   redis.call('LPOP', times)
   counted = counted - 1
 end
-local fits = counted + count <= max
+local fits = counted + cost <= max
+local count = fits and cost or math.min(1, math.max(0, max - counted))
+for _ = 1, count do redis.call('RPUSH', times, at) end
+if count > 0 then redis.call('PEXPIRE', times, window + 1) end
+counted = counted + count
 local leaving = fits and 0 or math.min(counted + cost - max, counted) - 1
-local leaves = counted > 0 and leaving >= 0 and timeOf(leaving) or now
-if fits then
-  for _ = 1, count do redis.call('RPUSH', times, at) end
-  if count > 0 then redis.call('PEXPIRE', times, window + 1) end
-end
-local wait = math.max(0, math.min(window, leaves + window - now))
+local wait = math.max(0, math.min(window, timeOf(leaving) + window - now))
 return {fits and 1 or 0, counted, wait}
 `,
 });
@@ -149,11 +136,11 @@ return {fits and 1 or 0, counted, wait}
  * Counts in Redis, for all replicas, in one round trip. Returns undefined if Redis is unavailable.
  */
 export function createRedisWindow(redis: Redis, { max, windowMs }: Limit) {
-  return async (caller: string, take: Take): Promise<WindowState | undefined> => {
+  return async (caller: string, cost: number): Promise<Reservation | undefined> => {
     const times = redisKeys.rateLimit(caller);
-    const answer = await redis.run(TAKE, { times, max, windowMs, ...take });
+    const answer = await redis.run(RESERVE, { times, max, windowMs, cost });
     if (!answer) return undefined;
-    const [isCounted, earlierRequests, waitMs] = answer;
-    return { isCounted: isCounted === 1, earlierRequests, waitMs };
+    const [isGranted, requests, waitMs] = answer;
+    return { isGranted: isGranted === 1, requests, waitMs };
   };
 }

@@ -130,9 +130,7 @@ it("/llms.txt has the limits per operation: one more of anything is refused", as
       const headers = { "x-forwarded-for": `192.0.2.${++callers + 10}` };
       return (await world.graphql(toOperation(count), {}, headers)).body.errors?.[0].message;
     };
-    const refusal = expect.stringContaining(
-      `${max + 1} requested, the maximum is ${max} per operation`,
-    );
+    const refusal = expect.stringContaining(`the maximum is ${max} per operation`);
     expect(await ask(max)).not.toEqual(refusal);
     expect(await ask(max + 1)).toEqual(refusal);
   }

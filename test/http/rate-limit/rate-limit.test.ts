@@ -13,9 +13,9 @@ import type { RedisServer } from "../../support/redis-server.ts";
 const newLimit = (redis?: Redis) => createRateLimit({ max: 20, windowSeconds: 60 }, redis);
 
 type Answer = [result: "passes" | "is refused", left: number, seconds: number];
-type Request = [second: number, cost: number, ...Answer, taken?: number];
+type Request = [second: number, cost: number, ...Answer];
 
-/** Requests of one caller. Of the cost, `taken` have been taken by the request before. */
+/** Requests of one caller. */
 const CASES: [name: string, requests: Request[]][] = [
   [
     "counts requests in a sliding window of 60 seconds",
@@ -32,15 +32,16 @@ const CASES: [name: string, requests: Request[]][] = [
     ],
   ],
   [
-    "admits a cost as a whole or not at all, and says when all of it fits",
+    "admits a cost as a whole, or takes one for the refusal and says when all of it fits",
     [
       [0, 1, "passes", 19, 60],
       [10, 4, "passes", 15, 50],
-      [10, 16, "is refused", 15, 50],
-      [10, 17, "is refused", 15, 60],
-      [10, 15, "passes", 0, 50],
-      [100, 21, "is refused", 20, 60],
-      [100, 20, "passes", 0, 60],
+      [10, 16, "is refused", 14, 60],
+      [20, 15, "is refused", 13, 50],
+      [30, 13, "passes", 0, 30],
+      [30, 1, "is refused", 0, 30],
+      [100, 21, "is refused", 19, 60],
+      [100, 19, "passes", 0, 60],
     ],
   ],
   [
@@ -63,26 +64,6 @@ const CASES: [name: string, requests: Request[]][] = [
       [61.2355677, 1, "passes", 19, 60],
     ],
   ],
-  [
-    "takes the rest of a cost of which one is taken",
-    [
-      [0, 1, "passes", 19, 60],
-      [10, 1, "passes", 18, 50],
-      [20, 19, "passes", 0, 40, 1],
-      [20, 1, "is refused", 0, 40],
-      [60, 1, "passes", 0, 10],
-    ],
-  ],
-  [
-    "takes nothing more for a request whose full cost does not fit",
-    [
-      [0, 1, "passes", 19, 60],
-      [0, 15, "passes", 4, 60],
-      [0, 6, "is refused", 4, 60, 1],
-      [0, 4, "passes", 0, 60],
-      [0, 1, "is refused", 0, 60],
-    ],
-  ],
 ];
 
 describeInMemoryAndInRedis("the rate limit", (getRedis) => {
@@ -96,9 +77,9 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
     limits[next++ % limits.length]!(...request);
 
   it.each(CASES)("%s", async (_name, requests) => {
-    for (const [second, cost, result, left, seconds, taken] of requests) {
+    for (const [second, cost, result, left, seconds] of requests) {
       setSeconds(second);
-      const { refusal, policyHeader, rateLimitHeader } = await ask("a", cost, taken);
+      const { refusal, policyHeader, rateLimitHeader } = await ask("a", cost);
       expect([policyHeader, rateLimitHeader]).toEqual([
         '"address";q=20;w=60',
         `"address";r=${left};t=${seconds}`,
@@ -156,36 +137,36 @@ describe("the rate limit in memory", () => {
   it("decides 100,000 requests, before each of which ten of a million leave the window", () => {
     const max = 1_000_000;
     const windowMs = 100_000;
-    const take = createMemoryWindow({ max, windowMs });
+    const reserve = createMemoryWindow({ max, windowMs });
     for (let i = 0; i < 2 * windowMs; i++) {
-      const { isCounted, earlierRequests } = take("a", { cost: 10, earlierCost: 0 });
-      if (!isCounted || earlierRequests !== Math.min(i * 10, max - 10))
-        expect.fail(`after ${i} requests: ${earlierRequests} earlier ones`);
+      const { isGranted, requests } = reserve("a", 10);
+      if (!isGranted || requests !== Math.min((i + 1) * 10, max))
+        expect.fail(`after ${i} requests: ${requests}`);
       vi.advanceTimersByTime(1);
     }
   });
 
   it("evicts the least recently admitted callers when it is full", () => {
-    const take = createMemoryWindow({ max: 20, windowMs: 60_000 });
-    take("first", { cost: 20, earlierCost: 0 });
-    for (let i = 0; i < 199_999; i++) take(`caller${i}`, { cost: 1, earlierCost: 0 });
-    expect(take("first", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(20);
-    take("one more", { cost: 1, earlierCost: 0 });
-    expect(take("first", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(0);
-    expect(take("one more", { cost: 1, earlierCost: 0 }).earlierRequests).toBe(1);
+    const reserve = createMemoryWindow({ max: 20, windowMs: 60_000 });
+    reserve("first", 20);
+    for (let i = 0; i < 199_999; i++) reserve(`caller${i}`, 1);
+    expect(reserve("first", 1).isGranted).toBe(false);
+    reserve("one more", 1);
+    expect(reserve("first", 1).requests).toBe(1);
+    expect(reserve("one more", 1).requests).toBe(2);
   });
 
   it("does not keep a caller longer for refused requests", () => {
-    const take = createMemoryWindow({ max: 1, windowMs: 60_000 });
-    take("refused", { cost: 1, earlierCost: 0 });
-    for (let i = 0; i < 100_000; i++) take(`caller${i}`, { cost: 1, earlierCost: 0 });
-    take("second", { cost: 1, earlierCost: 0 });
-    take("refused", { cost: 1, earlierCost: 0 });
-    for (let i = 0; i < 99_999; i++) take(`later${i}`, { cost: 1, earlierCost: 0 });
-    expect([
-      take("second", { cost: 1, earlierCost: 0 }).earlierRequests,
-      take("refused", { cost: 1, earlierCost: 0 }).earlierRequests,
-    ]).toEqual([1, 0]);
+    const reserve = createMemoryWindow({ max: 1, windowMs: 60_000 });
+    reserve("refused", 1);
+    for (let i = 0; i < 100_000; i++) reserve(`caller${i}`, 1);
+    reserve("second", 1);
+    reserve("refused", 1);
+    for (let i = 0; i < 99_999; i++) reserve(`later${i}`, 1);
+    expect([reserve("second", 1).isGranted, reserve("refused", 1).isGranted]).toEqual([
+      false,
+      true,
+    ]);
   });
 });
 
@@ -196,7 +177,7 @@ describeWithRedis("the rate limit in Redis", () => {
     [server, redis] = started;
   });
 
-  it("keeps a caller's list for one window, and stores nothing for a caller without admitted requests", async () => {
+  it("keeps a caller's list for one window, and counts a refusal as one request", async () => {
     const rateLimit = newLimit(redis);
     await rateLimit("a", 20);
     const ttl = await server.command("PTTL", "tributary:v2:limit:a");
@@ -205,7 +186,7 @@ describeWithRedis("the rate limit in Redis", () => {
     expect(await server.command("PTTL", "tributary:v2:limit:a")).toBeLessThanOrEqual(ttl);
     expect(await server.command("LLEN", "tributary:v2:limit:a")).toBe(20);
     await rateLimit("b", 21);
-    expect(await server.command("EXISTS", "tributary:v2:limit:b")).toBe(0);
+    expect(await server.command("LLEN", "tributary:v2:limit:b")).toBe(1);
   });
 
   it("does the same work for a caller with 5,000 requests as for one with 20, admitted or refused", async () => {

@@ -1,0 +1,39 @@
+import { getSSEProcessor, isAsyncIterable, processRegularResult, type Plugin } from "graphql-yoga";
+import type { ServerContext } from "./context.ts";
+import { showErrors } from "./errors.ts";
+import { EVENT_STREAM } from "./media-types.ts";
+
+/** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
+const EVENT_HEADERS = {
+  "content-type": `${EVENT_STREAM}; charset=utf-8`,
+  // Compressing proxies would hold events back until they have about a kilobyte.
+  "cache-control": "no-store, no-transform",
+  "x-accel-buffering": "no",
+};
+
+/** Formats results. A request that was refused before its price was known counts as one. */
+export function useResults(): Plugin<object, ServerContext> {
+  return {
+    async onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
+      const { scope, accepts } = serverContext;
+      if (!scope.rateLimit) await scope.admit(1);
+      if (isAsyncIterable(result)) {
+        setResultProcessor(answerEvents, EVENT_STREAM);
+        return;
+      }
+      setResultProcessor(processRegularResult, accepts.result ?? "application/json");
+      if (Array.isArray(result) || !result.errors) return;
+      const { result: shown, http } = showErrors(result, scope, accepts.result);
+      setResult({ ...shown, extensions: { http } });
+      const code = shown.errors?.[0]?.extensions.code;
+      if (typeof code === "string") scope.recordCode(scope.signal.aborted ? "ABORTED" : code);
+    },
+  };
+}
+
+/** Sends events by Node's own stream, which takes none before the caller reads. */
+const answerEvents: ReturnType<typeof getSSEProcessor> = async (result, fetchAPI, type) => {
+  const native = { ...fetchAPI, Response, ReadableStream };
+  const { body } = await getSSEProcessor()(result, native, type);
+  return new Response(body, { headers: EVENT_HEADERS });
+};
