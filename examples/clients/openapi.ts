@@ -186,7 +186,7 @@ export interface components {
          * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
          * @enum {string}
          */
-        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "BAD_REQUEST" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
         ErrorBody: {
             error: components["schemas"]["ErrorCode"];
             /** @description What went wrong and what to do, for people. */
@@ -202,7 +202,7 @@ export interface components {
              * @description discriminator enum property added by openapi-typescript
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "BAD_REQUEST" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
             /** @description What went wrong and what to do, for people. */
             message: string;
             /**
@@ -498,7 +498,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */
+            /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes, in 256 pieces. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

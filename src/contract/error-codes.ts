@@ -117,6 +117,11 @@ export const ERROR_CODES = {
     retry: CHANGE_REQUEST,
     operations: ["collect"],
   },
+  BAD_REQUEST: {
+    status: 400,
+    message: "The request is not valid.",
+    retry: CHANGE_REQUEST,
+  },
   NOT_FOUND: {
     status: 404,
     message: "There is nothing at this path. GET /openapi.json describes the endpoints.",

@@ -1,18 +1,24 @@
+import { Response } from "@whatwg-node/fetch";
 import type { IncomingHttpHeaders } from "node:http";
 import { errorHeaders, type ContractError } from "./contract-error.ts";
 
-/** A request, as handlers receive it. */
+/** Reads a request's body, unless it is longer. Rejects when the caller disconnects. */
+export type ReadBody = (maxBytes: number) => Promise<Buffer | "too large">;
+
+/** A body that arrives in more pieces counts as too large. A piece is a chunk, or one packet's part. */
+export const MAX_BODY_PIECES = 256;
+
+/** A request, as the GraphQL endpoint receives it. */
 export interface HttpRequest {
   /** GET for a HEAD request. */
   readonly method: string;
   readonly headers: IncomingHttpHeaders;
   /** The part of the URL after the `?`. */
   readonly query: string;
-  /** Reads the body, unless it has more than `maxBytes`. Rejects when the caller disconnects. */
-  readonly readBody: (maxBytes: number) => Promise<Buffer | "too large">;
+  readonly readBody: ReadBody;
 }
 
-/** A response, before it is written. */
+/** A response of the GraphQL endpoint. */
 export interface Answer {
   readonly status: number;
   /** Names are in lower case. */
@@ -21,15 +27,20 @@ export interface Answer {
 }
 
 export const JSON_TYPE = "application/json; charset=utf-8";
-const JSON_HEADERS = { "content-type": JSON_TYPE };
 
 /** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
 export function isJson(contentType = ""): boolean {
   return /^application\/json[ \t]*(?:;|$)/i.test(contentType);
 }
 
-export function answerJson(status: number, value: unknown): Answer {
-  return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
+export function respondJson(
+  status: number,
+  value: unknown,
+  headers?: Readonly<Record<string, string>>,
+): Response {
+  // The object of headers is new each time: the response adds its length to it.
+  const all = { "content-type": JSON_TYPE, ...headers };
+  return new Response(JSON.stringify(value), { status, headers: all });
 }
 
 /** The contract's error body. */
@@ -37,7 +48,6 @@ export function toErrorBody({ code, message }: ContractError): object {
   return { error: code, message };
 }
 
-export function answerError(error: ContractError, toBody = toErrorBody): Answer {
-  const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
-  return { status: error.status, headers, body: JSON.stringify(toBody(error)) };
+export function respondError(error: ContractError, toBody = toErrorBody): Response {
+  return respondJson(error.status, toBody(error), errorHeaders(error));
 }

@@ -24,7 +24,7 @@ export interface Client {
 }
 
 /** All callers without a known address share one limit. */
-const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknown" };
+export const UNKNOWN_CLIENT: Client = { address: "unknown", isTrusted: false, visitor: "unknown" };
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
 /**
@@ -68,7 +68,7 @@ export function createIdentifyClient(
       hasForgottenProxy = true;
       onForgottenProxy();
     }
-    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN;
+    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN_CLIENT;
   };
 }
 

@@ -1,6 +1,7 @@
+import { Response } from "@whatwg-node/fetch";
 import type { Registry } from "@prometheus-io/client";
 import type { HandleFormat } from "../contract/handle.ts";
-import { answerError } from "../contract/http-messages.ts";
+import { respondError, type Answer, type HttpRequest } from "../contract/http-messages.ts";
 import { createGraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Warnings } from "../observability/warnings.ts";
@@ -20,8 +21,7 @@ import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
 import { createOpenApiFile } from "./pages/openapi-file.ts";
 import { createPages } from "./pages/pages.ts";
 import { createRateLimit, rateLimited } from "./rate-limit/rate-limit.ts";
-import { createWriteRefusal } from "./refusals.ts";
-import type { RequestScopeNeeds } from "./request-scope.ts";
+import type { HttpRequestScope, RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
 import { createStreams } from "./streams.ts";
@@ -65,13 +65,13 @@ interface ApiNeeds {
 
 /** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
 export function createHttpApi(needs: ApiNeeds) {
-  const { settings, handleFormat, registry, redis, warnings, log } = needs;
+  const { settings, registry, redis, warnings, log } = needs;
   const { basePath, rateLimitMax: max, rateLimitWindowSeconds: windowSeconds } = settings;
   const streams = createStreams(settings, registry);
+  const identifyClient = createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
+    warnings.raise("proxy", FORGOTTEN_PROXY);
+  });
   const scopeNeeds: RequestScopeNeeds = {
-    identifyClient: createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
-      warnings.raise("proxy", FORGOTTEN_PROXY);
-    }),
     cors: createCors(settings.corsOrigins, settings.publicUrl),
     rateLimit: createRateLimit({ max, windowSeconds }, redis),
     loaderSources: needs.loaderSources,
@@ -83,11 +83,8 @@ export function createHttpApi(needs: ApiNeeds) {
 
   function serve(routes: Record<string, Route>, needs: RequestScopeNeeds): Responder {
     const paths = Object.entries(routes).map(([path, route]) => [basePath + path, route] as const);
-    return {
-      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
-      writeRefusal: createWriteRefusal({ ...needs, basePath, format: handleFormat }),
-      log,
-    };
+    const router = createRouter({ ...needs, basePath, routes: new Map(paths) });
+    return { ...router, identifyClient, log };
   }
 
   const routes = createRoutes(needs);
@@ -131,7 +128,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
   });
   const prepare = createPrepareOperation(schema, useCases);
   const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases, log });
-  const operate = withRateLimit(graphql.answer);
+  const operate = withRateLimit((request, scope) => callGraphQL(graphql, request, scope));
   return {
     "/wallet/lookup": {
       operation: "lookup",
@@ -140,14 +137,15 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     "/collect": {
       operation: "collect",
       POST: withRateLimit(createCollectHandler(prepare)),
-      answerFailure: (error) => answerError(error, toCollectErrorBody),
+      respondFailure: (error) => respondError(error, toCollectErrorBody),
     },
     "/graphql": {
       operation: "graphql",
       GET: (request, scope) =>
         wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
       POST: operate,
-      answerFailure: graphql.answerFailure,
+      respondFailure: (error, request) =>
+        toResponse(graphql.answerFailure(error, toHttpRequest(request))),
     },
     "/livez": { GET: health.livez },
     "/readyz": { GET: health.readyz({ details: settings.adminPort === undefined }) },
@@ -164,4 +162,27 @@ function createAdminRoutes({ health, registry }: ApiNeeds): Record<string, Route
     "/readyz": { GET: health.readyz({ details: true }) },
     "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
   };
+}
+
+/** Calls the GraphQL endpoint, which takes and returns messages of its own. */
+async function callGraphQL(
+  { answer }: ReturnType<typeof createGraphQLEndpoint>,
+  request: Request,
+  scope: HttpRequestScope,
+): Promise<Response> {
+  return toResponse(await answer(toHttpRequest(request, scope), scope));
+}
+
+function toHttpRequest({ method, headers, url }: Request, scope?: HttpRequestScope): HttpRequest {
+  return {
+    method: method === "HEAD" ? "GET" : method,
+    headers: Object.fromEntries(headers),
+    query: new URL(url).search.slice(1),
+    readBody: scope?.readBody ?? (() => Promise.resolve("too large")),
+  };
+}
+
+function toResponse({ status, headers, body }: Answer): Response {
+  const ResponseType = body instanceof ReadableStream ? globalThis.Response : Response;
+  return new ResponseType(body as BodyInit, { status, headers: { ...headers } });
 }

@@ -3,6 +3,7 @@ import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contrac
 import { badRequest } from "../graphql/errors.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { toWideBlock } from "../fairness/budget.ts";
+import type { CallerConnection } from "./caller-connection.ts";
 import { toAddressBlock } from "./client-address.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
@@ -14,14 +15,6 @@ const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
 /** When to try again while all streams are open. Most end before their time. */
 const RETRY_FULL_SECONDS = 30;
-
-export interface CallerConnection {
-  /** The socket's address: that of a proxy, if there is one. */
-  readonly remoteAddress: string | undefined;
-  /** Aborts when the caller disconnects. */
-  readonly signal: AbortSignal;
-  readonly disconnect: () => void;
-}
 
 interface Entry {
   readonly end: () => void;
@@ -83,7 +76,7 @@ export function createStreams(
      * Opens a stream of a caller. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
      * BAD_REQUEST if there are never streams: clients would wait in vain.
      */
-    open(caller: string, connection: CallerConnection): OpenStream {
+    open(caller: string, connection: Pick<CallerConnection, "signal" | "disconnect">): OpenStream {
       if (streamsMax === 0) throw badRequest("This service has streams switched off.");
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);

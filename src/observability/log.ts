@@ -1,5 +1,5 @@
 import { write, writeSync } from "node:fs";
-import { pino, symbols, type DestinationStream, type Logger } from "pino";
+import { pino, type DestinationStream, type Logger } from "pino";
 import { prettyFactory } from "pino-pretty";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 import { codeOf } from "./thrown.ts";
@@ -31,13 +31,6 @@ const STANDARD_OUTPUT: DestinationStream = {
  */
 export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
   return pino({ level, base: null }, stream);
-}
-
-/** Logs at level `info` a line whose members are already JSON: `"a":1,"msg":"text"`. */
-export function logMembers(log: Logger, members: string): void {
-  if (!log.isLevelEnabled("info")) return;
-  const stream = (log as unknown as { [symbols.streamSym]: DestinationStream })[symbols.streamSym];
-  stream.write(`{"level":${log.levels.values.info},"time":${Date.now()},${members}}\n`);
 }
 
 /**

@@ -1,11 +1,6 @@
 import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
-import {
-  answerJson,
-  toErrorBody,
-  type Answer,
-  type HttpRequest,
-} from "../contract/http-messages.ts";
+import { MAX_BODY_PIECES, respondJson, toErrorBody } from "../contract/http-messages.ts";
 import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
@@ -66,14 +61,14 @@ export function toCollectErrorBody(error: ContractError): object {
  */
 export function createCollectHandler(
   prepare: PrepareOperation,
-): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
+): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare<{
     collect: Record<string, unknown> & { readonly success: boolean; readonly error: string | null };
   }>(COLLECT_OPERATION);
   return async (request, scope) => {
-    const body = await request.readBody(MAX_BODY_BYTES);
+    const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const members = readMembers(body, request.headers["content-encoding"]);
+    const members = readMembers(body, request.headers.get("content-encoding"));
 
     const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
       if (cause instanceof ContractError) throw cause;
@@ -86,14 +81,14 @@ export function createCollectHandler(
     for (const name in collect) collect[name] ??= undefined;
     if (members.mints.length === 0) collect.remaining = undefined;
     if (!collect.success) collect.moved = "no" satisfies Moved;
-    return answerJson(status, collect);
+    return respondJson(status, collect);
   };
 }
 
 export function bodyTooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
-    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes. ${BODY_EXPECTED}.`,
+    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes, in ${MAX_BODY_PIECES} pieces. ${BODY_EXPECTED}.`,
   });
 }
 
@@ -103,11 +98,11 @@ export function bodyTooLarge(): ContractError {
  */
 function readMembers(
   body: Buffer,
-  contentEncoding: string | undefined,
+  contentEncoding: string | null,
 ): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
   const value = parseJsonBody(body);
   if (!isObject(value)) {
-    const receivedBody = encodingOf(body, contentEncoding) ?? quote(body.toString());
+    const receivedBody = encodingOf(body, contentEncoding ?? undefined) ?? quote(body.toString());
     throw new ContractError("INVALID_SOCIAL_ID", {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });

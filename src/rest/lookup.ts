@@ -1,5 +1,5 @@
 import { errorWithPath } from "../contract/contract-error.ts";
-import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
@@ -42,9 +42,6 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
-/** A query string with only a handle, without escapes. */
-const PLAIN_QUERY = /^handle=(\w*)$/;
-
 /**
  * `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if
  * there are mints.
@@ -53,29 +50,26 @@ export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
   basePath: string,
-): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
+): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(
     LOOKUP_OPERATION,
   );
-  return async ({ query }, scope) => {
-    const plain = PLAIN_QUERY.exec(query)?.[1];
-    const variables =
-      plain === undefined ? readQuery(query, format, basePath) : { handle: plain, mints: [] };
+  return async ({ url }, scope) => {
+    const variables = readQuery(new URL(url).searchParams, format, basePath);
     const { wallet } = await run(variables, scope);
     const { profile } = wallet;
     // Turn null into undefined, which JSON.stringify omits.
     for (const name in profile) profile[name] ??= undefined;
     if (variables.mints.length === 0) wallet.coins = undefined;
-    return answerJson(200, wallet);
+    return respondJson(200, wallet);
   };
 }
 
 function readQuery(
-  query: string,
+  parameters: URLSearchParams,
   format: HandleFormat,
   basePath: string,
 ): { handle: string; mints: readonly string[] } {
-  const parameters = new URLSearchParams(query);
   const [handle, ...others] = parameters.getAll("handle");
   if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);

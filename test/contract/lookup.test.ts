@@ -367,7 +367,7 @@ describe("any other path or method", () => {
     ]);
   });
 
-  it("is decided by the path alone, whatever the Host header or the target's origin", async () => {
+  it("is decided by the path alone, whatever the valid Host header or the target's origin", async () => {
     const { port, hostname } = new URL(world.url);
     const ask = async (target: string, host: string) => {
       const socket = connect(Number(port), hostname);
@@ -376,12 +376,14 @@ describe("any other path or method", () => {
       for await (const chunk of socket) answer += String(chunk);
       return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1]);
     };
-    expect(await ask("/wallet/lookup?handle=creator", "a b")).toBe(200);
-    expect(await ask("/wallet/lookup?handle=creator", "localhost:99999")).toBe(200);
+    expect(await ask("/wallet/lookup?handle=creator", "elsewhere.example:99")).toBe(200);
+    expect(await ask("/wallet/lookup?handle=creator", "[::1]:99")).toBe(200);
     expect(
       await ask("http://elsewhere.example/wallet/lookup?handle=creator", "elsewhere.example"),
     ).toBe(200);
-    expect(await ask("/nothing", "localhost/wallet/lookup?handle=creator&x=")).toBe(404);
+    for (const host of ["a b", "localhost:99999", "localhost/wallet/lookup?handle=creator&x="])
+      for (const target of ["/nothing", "/wallet/lookup?handle=creator"])
+        expect(await ask(target, host)).toBe(400);
   });
 
   it("answers HEAD like GET, without the body", async () => {

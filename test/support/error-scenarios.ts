@@ -3,6 +3,7 @@ import { readConfig } from "../../src/config.ts";
 import type { ContractOperation, ERROR_CODES, ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "./client.ts";
 import type { Env } from "./configure.ts";
+import { sendRaw } from "./raw-request.ts";
 import { startWorld, type World } from "./world.ts";
 
 /**
@@ -97,6 +98,10 @@ export const SCENARIOS: {
     RATE_LIMITED: (world) => secondRequest((headers) => world.collect("!", headers)),
   },
   other: {
+    BAD_REQUEST: async ({ url }) => {
+      const { statuses, headers, body } = await sendRaw(url, "GET / HTTP/1.1\r\nHost: a b\r\n\r\n");
+      return { status: statuses[0]!, headers: new Headers(headers), body: JSON.parse(body) };
+    },
     NOT_FOUND: (world) => world.request("/wallets"),
     METHOD_NOT_ALLOWED: (world) => world.request("/collect"),
     ORIGIN_NOT_ALLOWED: (world) => world.lookup("creator", { origin: "https://other.example" }),

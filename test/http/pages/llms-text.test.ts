@@ -143,7 +143,7 @@ it("/llms.txt links only to the service's own addresses, which exist", async () 
       PUBLIC_URL: "https://tributary.example/base",
     }),
   );
-  const published = (await inject(gateway.api.handle, "/llms.txt")).body;
+  const published = (await inject(gateway.api, "/llms.txt")).body;
   gateway.close();
   expect(published).toContain("(https://tributary.example/base/openapi.json)");
 });
