@@ -271,7 +271,7 @@ export interface components {
          * @description The limit: `q` requests from one address in any `w` seconds.
          * @example "address";q=20;w=60
          */
-        "RateLimit-Policy": "\"address\";q=20;w=60";
+        "RateLimit-Policy": string;
     };
     pathItems: never;
 }

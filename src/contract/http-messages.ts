@@ -28,9 +28,14 @@ export interface Answer {
 
 export const JSON_TYPE = "application/json; charset=utf-8";
 
-/** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
+/** Whether a `Content-Type` is JSON. Parameters of no effect are ignored. */
 export function isJson(contentType = ""): boolean {
-  return /^application\/json[ \t]*(?:;|$)/i.test(contentType);
+  return /^application\/json[ \t]*(?:;|$)/i.test(contentType) && !isInOtherCharset(contentType);
+}
+
+/** Whether a `Content-Type` names a character set that has other bytes for ASCII than UTF-8. */
+export function isInOtherCharset(contentType: string): boolean {
+  return /;[ \t]*charset="?(?:utf-?16|utf-?32|ucs-?2)/i.test(contentType);
 }
 
 export function respondJson(

@@ -106,8 +106,8 @@ export function createHealth(needs: {
   return {
     livez: () => respondJson(200, { status: "ok" }),
 
-    /** Without `details`, the body has only the status. */
-    readyz: (options: { details: boolean }) => async (): Promise<Response> => {
+    /** Without `hasDetails`, the body has only the status. */
+    async readyz(hasDetails: boolean): Promise<Response> {
       const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await pendingCheck;
@@ -120,7 +120,7 @@ export function createHealth(needs: {
       };
       return respondJson(isReady ? 200 : 503, {
         status: isReady ? "ok" : "unavailable",
-        ...(options.details && details),
+        ...(hasDetails && details),
       });
     },
 

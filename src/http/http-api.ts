@@ -92,7 +92,7 @@ export function createHttpApi(needs: ApiNeeds) {
   return {
     /** Answers the requests to PORT. */
     api: serve(
-      settings.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
+      settings.adminPort === undefined ? { ...adminRoutes, ...routes } : routes,
       scopeNeeds,
     ),
     /** Answers the requests to ADMIN_PORT. */
@@ -148,7 +148,9 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
         toResponse(graphql.answerFailure(error, toHttpRequest(request))),
     },
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: settings.adminPort === undefined }) },
+    "/readyz": {
+      GET: (_request, { isLocal }) => health.readyz(settings.adminPort === undefined && isLocal),
+    },
     "/openapi.json": { GET: createOpenApiFile(openApi, { basePath, publicUrl }) },
     ...pages.routes,
     ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
@@ -159,7 +161,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
 function createAdminRoutes({ health, registry }: ApiNeeds): Record<string, Route> {
   return {
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: true }) },
+    "/readyz": { GET: () => health.readyz(true) },
     "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
   };
 }

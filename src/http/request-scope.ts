@@ -39,6 +39,11 @@ const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
+/** Safe in logs and headers. */
+const REQUEST_ID = /^[\w.:/+=-]{1,128}$/;
+/** As in a client's address. */
+const LOOPBACK = /^(127\.|::\/)/;
+
 const NO_READS = { cached: 0, social: 0, chain: 0 };
 
 /** Whether an error code means that the service failed. GraphQL's status is 200 even then. */
@@ -48,7 +53,8 @@ function isFailure(code: string): boolean {
 
 export class HttpRequestScope implements RequestScope {
   readonly startedAt = monotonicNow();
-  readonly requestId: string = randomUUID();
+  /** That of a trusted proxy, if it sends one: its log and ours then have the same. */
+  readonly requestId: string;
   readonly log: Logger;
   readonly #needs: RequestScopeNeeds;
   readonly #received: Headers;
@@ -74,11 +80,30 @@ export class HttpRequestScope implements RequestScope {
     this.#received = receivedHeaders;
     this.#connection = connection;
     this.#operation = operation;
+    const sentId = this.#forwarded("x-request-id");
+    this.requestId = sentId !== null && REQUEST_ID.test(sentId) ? sentId : randomUUID();
     this.log = needs.log.child({ requestId: this.requestId });
+  }
+
+  /** A header that only a trusted proxy may set. */
+  #forwarded(name: string): string | null {
+    return this.#connection.client.isForwarded ? this.#received.get(name) : null;
+  }
+
+  /** Whether the request comes from this machine, and neither through a proxy nor of a page. */
+  get isLocal(): boolean {
+    const { client } = this.#connection;
+    const isElsewhere = this.#received.has("x-forwarded-for") || this.#received.has("origin");
+    return LOOPBACK.test(client.address) && !isElsewhere;
   }
 
   get signal(): AbortSignal {
     return this.#connection.signal;
+  }
+
+  /** As sent. */
+  get path(): string {
+    return this.#connection.path;
   }
 
   get readBody(): ReadBody {
@@ -168,8 +193,8 @@ export class HttpRequestScope implements RequestScope {
       headers: Object.fromEntries(this.#received),
       attributes: {
         "http.request.method": method,
-        "url.path": this.#connection.path,
-        "url.scheme": "http",
+        "url.path": this.path,
+        "url.scheme": this.#forwarded("x-forwarded-proto") === "https" ? "https" : "http",
         ...(route !== undefined && { "http.route": route }),
       },
     };

@@ -50,6 +50,14 @@ export function createRouter(
   const { routes, basePath, cors } = needs;
   const privateNeeds = { ...needs, cors: withoutHeaders(cors) };
 
+  /** Names the path that the caller may mean, because many do not see a slash too many. */
+  function notFound(path: string): ContractError {
+    const similarPath = path.replaceAll(/\/+/g, "/").replace(/(?<=.)\/$/, "");
+    if (!routes.has(similarPath)) return errorWithPath("NOT_FOUND", basePath);
+    const message = `There is nothing at this path: it has a slash too many. Use ${similarPath}.`;
+    return new ContractError("NOT_FOUND", { message });
+  }
+
   async function respond(
     request: Request,
     scope: HttpRequestScope,
@@ -57,7 +65,7 @@ export function createRouter(
   ): Promise<Response> {
     if (!cors.isAllowed(request.headers, route?.operation !== undefined))
       return refuse(scope, new ContractError("ORIGIN_NOT_ALLOWED"));
-    if (!route) return refuse(scope, errorWithPath("NOT_FOUND", basePath));
+    if (!route) return refuse(scope, notFound(scope.path));
     const { method } = request;
     if (method === "OPTIONS") return preflight(route, cors.headers(request.headers));
     const name = METHODS.find((each) => each === (method === "HEAD" ? "GET" : method));
@@ -130,7 +138,8 @@ function preflight(route: Route, corsHeaders: Readonly<Record<string, string>>):
   const isAllowed = !route.isPrivate && "access-control-allow-origin" in corsHeaders;
   const cors = isAllowed && {
     "access-control-allow-methods": allow,
-    "access-control-allow-headers": "*",
+    // Browsers do not count this header among all.
+    "access-control-allow-headers": "*, Authorization",
     "access-control-max-age": String(PREFLIGHT_MAX_AGE_SECONDS),
   };
   return new Response(null, { status: 204, headers: { allow, ...cors } });

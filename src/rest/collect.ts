@@ -1,8 +1,13 @@
 import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
-import { MAX_BODY_PIECES, respondJson, toErrorBody } from "../contract/http-messages.ts";
-import { invalidMinimum } from "../contract/minimum.ts";
-import { invalidMint } from "../contract/mint.ts";
+import {
+  isInOtherCharset,
+  MAX_BODY_PIECES,
+  respondJson,
+  toErrorBody,
+} from "../contract/http-messages.ts";
+import { invalidMinimum, unknownMinimum } from "../contract/minimum.ts";
+import { assertMintNames, invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
@@ -68,7 +73,7 @@ export function createCollectHandler(
   return async (request, scope) => {
     const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const members = readMembers(body, request.headers.get("content-encoding"));
+    const members = readMembers(body, request.headers);
 
     const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
       if (cause instanceof ContractError) throw cause;
@@ -98,16 +103,22 @@ export function bodyTooLarge(): ContractError {
  */
 function readMembers(
   body: Buffer,
-  contentEncoding: string | null,
+  headers: Headers,
 ): { socialId: string; mints: readonly string[]; minimum: string | undefined } {
-  const value = parseJsonBody(body);
+  const isInOther = isInOtherCharset(headers.get("content-type") ?? "");
+  const value = isInOther ? undefined : parseJsonBody(body);
   if (!isObject(value)) {
-    const receivedBody = encodingOf(body, contentEncoding ?? undefined) ?? quote(body.toString());
+    const receivedBody = isInOther
+      ? "another `charset`"
+      : (encodingOf(body, headers.get("content-encoding") ?? "") ?? quote(body.toString()));
     throw new ContractError("INVALID_SOCIAL_ID", {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
   const { socialId, mint, minimum } = value;
+  assertMintNames(Object.keys(value), ["mints", "mint"]);
+  const similarName = Object.keys(value).find((name) => /^minimum./i.test(name));
+  if (similarName !== undefined) throw unknownMinimum(similarName);
   const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(mintList))

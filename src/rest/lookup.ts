@@ -1,7 +1,7 @@
 import { errorWithPath } from "../contract/contract-error.ts";
 import { respondJson } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
-import { toMints } from "../contract/mint.ts";
+import { assertMintNames, toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import type { PrepareOperation } from "./prepared-operation.ts";
 
@@ -42,6 +42,9 @@ const LOOKUP_OPERATION = /* GraphQL */ `
   }
 `;
 
+/** `mints` is a collect's name, and `mint[]` that of axios, PHP and n8n for a list. */
+const MINT_PARAMETERS = ["mint", "mints", "mint[]"];
+
 /**
  * `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if
  * there are mints.
@@ -73,8 +76,9 @@ function readQuery(
   const [handle, ...others] = parameters.getAll("handle");
   if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-  // Accept `mints` too, because a collect uses this name. Forms send empty parameters.
-  const mints = [...parameters.getAll("mint"), ...parameters.getAll("mints")].filter(Boolean);
+  assertMintNames(parameters.keys(), MINT_PARAMETERS);
+  // Forms send empty parameters.
+  const mints = MINT_PARAMETERS.flatMap((name) => parameters.getAll(name)).filter(Boolean);
   // Check the mints first: the operation would check them only after it has looked up the handle.
   if (format.pattern.test(handle)) toMints(mints);
   return { handle, mints };
