@@ -4,6 +4,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { createServerAdapter, sendNodeResponse, useErrorHandling } from "@whatwg-node/server";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
+import { createBytesInFlight } from "./bytes-in-flight.ts";
 import type { CallerConnection } from "./caller-connection.ts";
 import type { Client, Origin } from "./client-address.ts";
 import { readBody } from "./request-body.ts";
@@ -47,12 +48,21 @@ export const CONNECTION_LIMITS = {
   readMs: 30_000,
   readBytesPerSecond: 16_384,
   /**
+   * The most bytes of responses that are being read and of bodies that arrive. Above it, those cut
+   * off are the oldest. A response takes about twice its length in memory.
+   */
+  maxBytes: 64_000_000,
+  /** The same, of one address. */
+  maxBytesPerAddress: 16_000_000,
+  /**
    * Each takes about 10 kB. For a further connection, the one that has waited longest for its
    * caller's request closes. If none waits, the further one closes.
    */
   maxConnections: 10_000,
 };
 
+/** A body of unknown length counts as the longest that a route reads. */
+const LONGEST_BODY_BYTES = 100_000;
 /** How many pipelined requests may wait on a connection; one more closes it. */
 const MAX_PIPELINED = 100;
 /**
@@ -77,11 +87,14 @@ export async function listen(
     maxRequestsPerSocket,
     readMs,
     readBytesPerSecond,
+    maxBytes,
+    maxBytesPerAddress,
     ...limits
   } = CONNECTION_LIMITS,
 ) {
   /** The one that has been idle longest first. */
   const connections = new Map<Socket, Connection>();
+  const bytesInFlight = createBytesInFlight({ maxBytes, maxBytesPerAddress });
   let isClosing = false;
 
   const adapter = createServerAdapter<CallerConnection>(fetch, {
@@ -164,36 +177,46 @@ export async function listen(
     // Node's parser discards what arrives together with a request that asks for an upgrade.
     if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
     request.url = toOriginForm(request.url ?? "/");
+    const client = identifyClient({
+      remoteAddress: socket.remoteAddress,
+      forwardedFor: headers["x-forwarded-for"] as string | undefined,
+    });
+    const cutOff = () => {
+      socket.resetAndDestroy();
+    };
+    const bodyBytes = lengthOfBody(request);
+    if (bodyBytes > 0) {
+      const release = bytesInFlight.add(client.address, bodyBytes, cutOff);
+      request.once("close", release);
+      response.once("close", release);
+    }
     try {
       const result =
         refuseHost(request, response) ??
         (await adapter.handleNodeRequestAndResponse(request, response, {
           path: request.url.replace(/\?.*/s, ""),
-          client: identifyClient({
-            remoteAddress: socket.remoteAddress,
-            forwardedFor: headers["x-forwarded-for"] as string | undefined,
-          }),
+          client,
           readBody: (maxBytes) => readBody(request, maxBytes),
           signal: caller.signal,
           disconnect: () => response.destroy(),
         }));
-      boundReading(response, Number(result.headers.get("content-length")));
+      // A stream has no length. It waits for its caller, and has a time limit of its own.
+      const bytes = Number(result.headers.get("content-length"));
+      if (bytes > 0 && !response.closed) {
+        const maxMs = readMs + (bytes / readBytesPerSecond) * 1_000;
+        const timer = setTimeout(cutOff, maxMs).unref();
+        const release = bytesInFlight.add(client.address, bytes, cutOff);
+        response.once("close", () => {
+          clearTimeout(timer);
+          release();
+        });
+      }
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
       if (response.destroyed) log.debug({ err: error }, "the caller disconnected");
       else log.error({ err: error }, "a response could not be sent");
       response.destroy();
     }
-  }
-
-  /** A stream has no length. It waits for its caller, and has a time limit of its own. */
-  function boundReading(response: ServerResponse, bytes: number): void {
-    if (bytes === 0) return;
-    const maxMs = readMs + (bytes / readBytesPerSecond) * 1_000;
-    const timer = setTimeout(() => response.socket?.resetAndDestroy(), maxMs).unref();
-    response.once("close", () => {
-      clearTimeout(timer);
-    });
   }
 
   /**
@@ -252,6 +275,12 @@ export async function listen(
         }, limits.requestTimeout).unref();
       }),
   };
+}
+
+/** At most how many bytes of a body are kept, 0 without a body. */
+function lengthOfBody({ headers }: IncomingMessage): number {
+  if (headers["transfer-encoding"] !== undefined) return LONGEST_BODY_BYTES;
+  return Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
 }
 
 /** The refusals by the code of Node's parser. The statuses are Node's. */

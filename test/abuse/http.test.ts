@@ -214,6 +214,73 @@ describe("a connection", () => {
     }
   });
 
+  it("of the oldest response closes when one address or all wait for too many bytes, and an honest caller is served", async () => {
+    // More than the system takes for a connection that nobody reads.
+    const body = "x".repeat(16_000_000);
+    const { api } = world.gateway;
+    const limits = { ...CONNECTION_LIMITS, maxBytesPerAddress: 40_000_000, maxBytes: 60_000_000 };
+    const server = await listen(
+      {
+        ...api,
+        fetch: (request, connection) =>
+          connection.path === "/large"
+            ? Promise.resolve(new Response(body))
+            : api.fetch(request, connection),
+      },
+      { host: "127.0.0.1", port: 0 },
+      limits,
+    );
+    const { port } = new URL(server.url);
+    /** Asks for the large response, and reads nothing after its start. */
+    async function ask(address: string) {
+      const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+      sockets.push(socket);
+      socket.write(`GET /large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\n\r\n`);
+      await once(socket, "readable");
+      let isClosed = false;
+      socket.once("close", () => (isClosed = true));
+      // A client that reads nothing notices the close only when it writes.
+      return () => isClosed || (socket.write("\r\n"), false);
+    }
+    const first = await ask("192.0.2.1");
+    const second = await ask("192.0.2.1");
+    const other = await ask("198.51.100.1");
+    const third = await ask("192.0.2.1");
+    await expect.poll(first).toBe(true);
+    expect([second(), other(), third()]).toEqual([false, false, false]);
+    await ask("203.0.113.1");
+    await expect.poll(second).toBe(true);
+    expect([other(), third()]).toEqual([false, false]);
+    expect((await fetch(`${server.url}/wallet/lookup?handle=creator`)).status).toBe(200);
+    for (const socket of sockets) socket.destroy();
+    await server.close();
+  });
+
+  it("of the oldest unfinished body closes when one address sends too many", async () => {
+    const { api } = world.gateway;
+    const limits = { ...CONNECTION_LIMITS, ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 };
+    const server = await listen(api, { host: "127.0.0.1", port: 0 }, limits);
+    const { port } = new URL(server.url);
+    const clients = [];
+    for (let i = 0; i < 15; i++) {
+      const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+      sockets.push(socket);
+      let isClosed = false;
+      socket.once("close", () => (isClosed = true)).resume();
+      // Nothing reads this body, which counts all the same.
+      socket.write(
+        post("/graphql", i % 2 ? "Transfer-Encoding: chunked" : "Content-Length: 98000"),
+      );
+      await once(socket, "connect");
+      clients.push(() => isClosed);
+    }
+    await expect
+      .poll(() => clients.map((isClosed) => isClosed()))
+      .toEqual([...Array<boolean>(5).fill(true), ...Array<boolean>(10).fill(false)]);
+    for (const socket of sockets) socket.destroy();
+    await server.close();
+  });
+
   it("is closed by a shutdown only after its response has been read", async () => {
     const body = "x".repeat(16_000_000);
     const api = { ...world.gateway.api, fetch: () => Promise.resolve(new Response(body)) };
