@@ -33,7 +33,9 @@ export function tooManyMints(count: number, max = MAX_MINTS): ContractError {
 export function assertMintNames(names: Iterable<string>, known: readonly string[]): void {
   for (const name of names) {
     if (!/^mint/i.test(name) || known.includes(name)) continue;
-    const message = `Coins are named by ${known.map(quote).join(" or ")}. Received ${quote(name)}.`;
+    const usage =
+      known.length > 0 ? `Coins are named by ${known.join(" or ")}` : "No coins can be named here";
+    const message = `${usage}. Received ${quote(name)}.`;
     throw new ContractError("INVALID_MINT", { message });
   }
 }

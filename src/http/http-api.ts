@@ -10,6 +10,7 @@ import type { UseCases } from "../resolvers/use-cases.ts";
 import { createCollectHandler, toCollectErrorBody } from "../rest/collect.ts";
 import { createLookupHandler } from "../rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "../rest/openapi.ts";
+import { createWalletsHandler } from "../rest/wallets.ts";
 import { createPrepareOperation } from "../rest/prepared-operation.ts";
 import { schema } from "../schema/schema.ts";
 import type { Redis } from "../store/redis.ts";
@@ -127,6 +128,8 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     sandboxAccounts: sandbox?.accounts ?? [],
   });
   const prepare = createPrepareOperation(schema, useCases);
+  const wallets = (format: "csv" | undefined) =>
+    withRateLimit(createWalletsHandler(prepare, format));
   const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases, log });
   const operate = withRateLimit((request, scope) => callGraphQL(graphql, request, scope));
   return {
@@ -134,6 +137,8 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
       operation: "lookup",
       GET: withRateLimit(createLookupHandler(prepare, handleFormat, basePath)),
     },
+    "/wallets": { operation: "lookup", GET: wallets(undefined) },
+    "/wallets.csv": { operation: "lookup", GET: wallets("csv") },
     "/collect": {
       operation: "collect",
       POST: withRateLimit(createCollectHandler(prepare)),

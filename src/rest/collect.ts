@@ -11,7 +11,7 @@ import { assertMintNames, invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
-import type { PrepareOperation } from "./prepared-operation.ts";
+import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
   mutation Collect($socialId: String!, $mints: [String!], $minimum: String) {
@@ -45,6 +45,11 @@ const COLLECT_OPERATION = /* GraphQL */ `
   }
 `;
 
+type CollectResult = Record<string, unknown> & {
+  readonly success: boolean;
+  readonly error: string | null;
+};
+
 /** A body with only the id has about 40 bytes; clients may send other members too. */
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
@@ -67,19 +72,19 @@ export function toCollectErrorBody(error: ContractError): object {
 export function createCollectHandler(
   prepare: PrepareOperation,
 ): (request: Request, scope: RequestScope) => Promise<Response> {
-  const run = prepare<{
-    collect: Record<string, unknown> & { readonly success: boolean; readonly error: string | null };
-  }>(COLLECT_OPERATION);
+  const run = prepare(COLLECT_OPERATION);
   return async (request, scope) => {
     const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
     const members = readMembers(body, request.headers);
 
-    const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
-      if (cause instanceof ContractError) throw cause;
-      const extensions = { moved: "unknown" satisfies Moved };
-      throw new ContractError("COLLECT_FAILED", { cause, extensions });
-    });
+    const { collect } = await run({ ...members }, scope)
+      .then(dataOf<{ collect: CollectResult }>)
+      .catch((cause: unknown) => {
+        if (cause instanceof ContractError) throw cause;
+        const extensions = { moved: "unknown" satisfies Moved };
+        throw new ContractError("COLLECT_FAILED", { cause, extensions });
+      });
     if (collect.error) scope.recordCode(collect.error);
     const status = collect.success ? 200 : ERROR_CODES.NOTHING_TO_COLLECT.status;
     // JSON.stringify omits undefined members.

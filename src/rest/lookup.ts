@@ -3,31 +3,13 @@ import { respondJson } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { assertMintNames, toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import type { PrepareOperation } from "./prepared-operation.ts";
+import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
+import { toRestWallet, walletFragment, type RestWallet } from "./wallet.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!, $mints: [String!]!) {
     wallet(handle: $handle) {
-      handle
-      socialId
-      address
-      derivation {
-        program
-        seeds
-        bump
-      }
-      balance(mints: $mints) {
-        vault
-        pda
-        total
-        withdrawable
-      }
-      profile {
-        name
-        verified
-        followers
-        pictureUrl
-      }
+      ...RestWallet
       coins(mints: $mints) {
         mint
         stage
@@ -40,6 +22,7 @@ const LOOKUP_OPERATION = /* GraphQL */ `
       }
     }
   }
+  ${walletFragment("(mints: $mints)")}
 `;
 
 /** `mints` is a collect's name, and `mint[]` that of axios, PHP and n8n for a list. */
@@ -54,17 +37,13 @@ export function createLookupHandler(
   format: HandleFormat,
   basePath: string,
 ): (request: Request, scope: RequestScope) => Promise<Response> {
-  const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(
-    LOOKUP_OPERATION,
-  );
+  const run = prepare(LOOKUP_OPERATION);
   return async ({ url }, scope) => {
     const variables = readQuery(new URL(url).searchParams, format, basePath);
-    const { wallet } = await run(variables, scope);
-    const { profile } = wallet;
-    // Turn null into undefined, which JSON.stringify omits.
-    for (const name in profile) profile[name] ??= undefined;
-    if (variables.mints.length === 0) wallet.coins = undefined;
-    return respondJson(200, wallet);
+    const data = dataOf<{ wallet: RestWallet & { coins: object } }>(await run(variables, scope));
+    const { coins, ...wallet } = data.wallet;
+    const hasMints = variables.mints.length > 0;
+    return respondJson(200, { ...toRestWallet(wallet), ...(hasMints && { coins }) });
   };
 }
 

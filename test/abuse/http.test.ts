@@ -261,7 +261,7 @@ describe("a connection", () => {
     const limits = { ...CONNECTION_LIMITS, ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 };
     const server = await listen(api, { host: "127.0.0.1", port: 0 }, limits);
     const { port } = new URL(server.url);
-    const clients = [];
+    const clients: (() => boolean)[] = [];
     for (let i = 0; i < 15; i++) {
       const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
       sockets.push(socket);

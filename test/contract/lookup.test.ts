@@ -36,7 +36,18 @@ describe("GET /wallet/lookup", () => {
         seeds: [world.sandbox.env.ESCROW_SEED, id],
         bump: 254,
       },
-      balance: { vault: "3.1000", pda: "5.2000", total: "8.3000", withdrawable: "8.1340" },
+      balance: {
+        vault: "3.1000",
+        pda: "5.2000",
+        total: "8.3000",
+        withdrawable: "8.1340",
+        lamports: {
+          vault: "3100000000",
+          pda: "5200000000",
+          total: "8300000000",
+          withdrawable: "8134000000",
+        },
+      },
       // The sandbox's picture is no https URL, so the profile has none.
       profile: { name: "The Creator", verified: true, followers: 1_284_000 },
     });
@@ -53,13 +64,13 @@ describe("GET /wallet/lookup", () => {
   });
 
   it("shows an empty vault, and one below the minimum to collect, as 0.0000", async () => {
-    expect((await world.lookup("newcomer")).body.balance).toEqual({
+    expect((await world.lookup("newcomer")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "0.0000",
       total: "0.0000",
       withdrawable: "0.0000",
     });
-    expect((await world.lookup("dusty")).body.balance).toEqual({
+    expect((await world.lookup("dusty")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "1.5000",
       total: "1.5000",
