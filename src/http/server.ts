@@ -48,6 +48,11 @@ export const CONNECTION_LIMITS = {
   readMs: 30_000,
   readBytesPerSecond: 16_384,
   /**
+   * How long a connection stays open after a response that has not waited for the request's end.
+   * Closing at once could reset the connection and lose the response.
+   */
+  lingerMs: 500,
+  /**
    * The most bytes of responses that are being read and of bodies that arrive. Above it, those cut
    * off are the oldest. A response takes about twice its length in memory.
    */
@@ -63,13 +68,10 @@ export const CONNECTION_LIMITS = {
 
 /** A body of unknown length counts as the longest that a route reads. */
 const LONGEST_BODY_BYTES = 100_000;
+/** A body of at most this length is received even if no handler reads it: the connection stays. */
+const MAX_DRAINED_BYTES = 16_384;
 /** How many pipelined requests may wait on a connection; one more closes it. */
 const MAX_PIPELINED = 100;
-/**
- * How long a connection stays open after a response that has not waited for the request's end.
- * Closing at once could reset the connection and lose the response.
- */
-const LINGER_MS = 500;
 
 interface Connection {
   /** The response to the request in flight, or to one whose body has not arrived. */
@@ -87,6 +89,7 @@ export async function listen(
     maxRequestsPerSocket,
     readMs,
     readBytesPerSecond,
+    lingerMs,
     maxBytes,
     maxBytesPerAddress,
     ...limits
@@ -172,7 +175,7 @@ export async function listen(
       if (!request.complete)
         setTimeout(() => {
           if (!request.complete) socket.destroy();
-        }, LINGER_MS).unref();
+        }, lingerMs).unref();
     });
     // Node's parser discards what arrives together with a request that asks for an upgrade.
     if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
@@ -211,6 +214,8 @@ export async function listen(
           release();
         });
       }
+      // Otherwise Node receives a body that no handler has read for as long as its caller sends.
+      if (!request.complete && bodyBytes > MAX_DRAINED_BYTES) request.pause().read(0);
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
       if (response.destroyed) log.debug({ err: error }, "the caller disconnected");
@@ -241,7 +246,9 @@ export async function listen(
     // The caller or a proxy would match this response to an earlier request.
     if (waiting > 0 || response?.req.complete || response?.headersSent) socket.destroy();
     // False too if this request has been refused: Node reports each further packet.
-    if (socket.writable) void writeRefusal(socket, refuse(toRefusal(error.code)));
+    if (!socket.writable) return;
+    void writeRefusal(socket, refuse(toRefusal(error.code)));
+    setTimeout(() => socket.destroy(), lingerMs).unref();
   });
 
   // Node has removed its own listener for errors.
@@ -296,13 +303,12 @@ function toRefusal(code = ""): ContractError {
   return new ContractError("BAD_REQUEST", { status, message });
 }
 
-/** Writes a response to a request that Node's parser refuses, and closes the connection. */
+/** Writes a response to a request that Node's parser refuses, and ends the connection. */
 async function writeRefusal(socket: Socket, response: Response): Promise<void> {
   const { status, headers } = response;
   const lines = [...headers, ["connection", "close"]].map((header) => `${header.join(": ")}\r\n`);
   const start = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`;
   socket.end(start + (await response.text()));
-  setTimeout(() => socket.destroy(), LINGER_MS).unref();
 }
 
 /**

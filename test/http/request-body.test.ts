@@ -3,13 +3,13 @@ import { connect } from "node:net";
 import { Response } from "@whatwg-node/fetch";
 import { expect, it, onTestFinished } from "vitest";
 import { createIdentifyClient } from "../../src/http/client-address.ts";
-import { listen, type Responder } from "../../src/http/server.ts";
+import { CONNECTION_LIMITS, listen, type Responder } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
 
 const FLOOD_BYTES = 16_000_000;
 
 /** Starts a server with this handler, and connects to it. The connection stays open for sending. */
-async function start(fetch: Responder["fetch"]) {
+async function start(fetch: Responder["fetch"], lingerMs = CONNECTION_LIMITS.lingerMs) {
   const server = await listen(
     {
       fetch,
@@ -18,6 +18,7 @@ async function start(fetch: Responder["fetch"]) {
       log: createLogger("silent"),
     },
     { host: "127.0.0.1", port: 0 },
+    { ...CONNECTION_LIMITS, lingerMs },
   );
   const { hostname, port } = new URL(server.url);
   const socket = connect({
@@ -86,7 +87,7 @@ it.each([
 });
 
 it("a refusal of a body that arrives soon leaves the connection open", async () => {
-  const { socket, statuses } = await start(refuse);
+  const { socket, statuses } = await start(refuse, 600_000);
   socket.write(withLength(16_384));
   await expect.poll(statuses).toEqual([404]);
   socket.write("x".repeat(16_384) + withLength(0));
