@@ -356,6 +356,8 @@ function parseOrigins(text: string): string[] | undefined {
   if (text === "*") return undefined;
   return splitList(text).map((part, i, all) => {
     const url = URL.parse(part);
+    // Of a browser extension or an app: its URL has no origin.
+    if (/^(?!https?:|file:|data:)[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(part)) return part;
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
     throw new Error(
       `expected * or origins such as https://app.example, separated by commas (the value is not shown here): ${toPlace(part, i + 1, all.length)}`,

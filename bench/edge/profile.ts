@@ -37,7 +37,7 @@ const OTHER = "other";
 const PARTS: readonly (readonly [part: string, file: RegExp])[] = [
   ["garbage collection", /^\(garbage collector\)/],
   ["JSON", /^(parse|stringify)$|parse-json/],
-  [HTTP, /^write .*router|http\/(server|request-body)\.ts/],
+  [HTTP, /http\/(server|request-body)\.ts|@whatwg-node\/(server|node-fetch)/],
   ["rate limit, client address", /rate-limit|client-address|address-ranges|ipaddr/],
   ["log, metrics, spans", /observability|http\/metrics|@prometheus-io|pino|opentelemetry/],
   ["router, request scope", /src\/http|http-messages/],

@@ -24,6 +24,26 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/wallets": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * Look up many accounts at once
+         * @description Names 1 to 100 accounts, and returns their wallets in the order of the query. One that fails has an error instead; the others are there all the same. Costs as much of the rate limit as one lookup. With `Accept: text/csv`, or at `/wallets.csv`, it is CSV: a row for each account, with the code of its error in the last column. There each id begins with `id:`, because spreadsheets would change its digits; `socialId` also takes it like this. The CSV has no profiles, and no coins count.
+         */
+        get: operations["lookUpWallets"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/collect": {
         parameters: {
             query?: never;
@@ -56,6 +76,17 @@ export interface components {
             /** @description `vault` plus `pda`, added before they are truncated. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
             total: string;
             /** @description What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee. In SOL, a decimal string with 4 digits after the point, truncated, never rounded up. */
+            withdrawable: string;
+            lamports: components["schemas"]["Lamports"];
+        };
+        Lamports: {
+            /** @description The exact `vault`. */
+            vault: string;
+            /** @description The exact `pda`. */
+            pda: string;
+            /** @description The exact `total`. */
+            total: string;
+            /** @description The exact `withdrawable`, with the withdrawal fee rounded up. */
             withdrawable: string;
         };
         Profile: {
@@ -182,11 +213,37 @@ export interface components {
             /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. */
             left: components["schemas"]["LeftFees"][];
         };
+        Wallets: {
+            /** @description In the order of the query. */
+            wallets: components["schemas"]["WalletsEntry"][];
+        };
+        /** @description An account's wallet, or `error` and `message` with the name that the query has. */
+        WalletsEntry: {
+            /** @description The account's handle, in the network's spelling. */
+            handle?: string;
+            /** @description The account's numeric id, as decimal digits. It never changes. `collect` needs it. */
+            socialId?: string;
+            /** @description The address to set as the creator of a token on the launch platform, in base58. */
+            address?: string;
+            /** @description How `address` is derived, so that you can check it. */
+            derivation?: components["schemas"]["Derivation"];
+            /** @description The balance, read from the chain for this request. */
+            balance?: components["schemas"]["Balance"];
+            /** @description What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles. */
+            profile?: components["schemas"]["Profile"];
+            /**
+             * @description Why there is no wallet.
+             * @enum {string}
+             */
+            error?: "INVALID_HANDLE" | "INVALID_SOCIAL_ID" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED";
+            /** @description Explains `error` to a person. */
+            message?: string;
+        };
         /**
          * @description The stable code of an error, for programs. Each response lists its codes. `NothingToCollect` has a code of its own.
          * @enum {string}
          */
-        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+        ErrorCode: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "BAD_REQUEST" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
         ErrorBody: {
             error: components["schemas"]["ErrorCode"];
             /** @description What went wrong and what to do, for people. */
@@ -199,10 +256,10 @@ export interface components {
              */
             success: false;
             /**
-             * @description discriminator enum property added by openapi-typescript
+             * @description The stable code of the error, for programs. (enum property replaced by openapi-typescript)
              * @enum {string}
              */
-            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM" | "NOT_FOUND" | "METHOD_NOT_ALLOWED" | "ORIGIN_NOT_ALLOWED";
+            error: "INVALID_SOCIAL_ID" | "INSUFFICIENT_FUNDS" | "COLLECT_FAILED" | "RATE_LIMITED" | "INVALID_MINT" | "INVALID_MINIMUM";
             /** @description What went wrong and what to do, for people. */
             message: string;
             /**
@@ -223,6 +280,24 @@ export interface components {
             lastCollects?: components["schemas"]["LastCollect"][];
             /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Absent if the request read nothing, or if a transaction may have moved something. */
             left?: components["schemas"]["LeftFees"][];
+        };
+        LookupError: {
+            /**
+             * @description The stable code of the error, for programs.
+             * @enum {string}
+             */
+            error: "HANDLE_REQUIRED" | "INVALID_HANDLE" | "SOCIAL_NOT_FOUND" | "SOCIAL_RATE_LIMITED" | "SOCIAL_API_UNAVAILABLE" | "SERVICE_BUSY" | "LOOKUP_FAILED" | "RATE_LIMITED" | "INVALID_MINT";
+            /** @description What went wrong and what to do, for people. */
+            message: string;
+        };
+        WalletsError: {
+            /**
+             * @description The stable code of the error, for programs.
+             * @enum {string}
+             */
+            error: "RATE_LIMITED" | "INVALID_MINT" | "BAD_REQUEST";
+            /** @description What went wrong and what to do, for people. */
+            message: string;
         };
     };
     responses: {
@@ -271,7 +346,7 @@ export interface components {
          * @description The limit: `q` requests from one address in any `w` seconds.
          * @example "address";q=20;w=60
          */
-        "RateLimit-Policy": "\"address\";q=20;w=60";
+        "RateLimit-Policy": string;
     };
     pathItems: never;
 }
@@ -325,7 +400,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorBody"];
+                    "application/json": components["schemas"]["LookupError"];
                 };
             };
             403: components["responses"]["OriginNotAllowed"];
@@ -339,7 +414,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorBody"];
+                    "application/json": components["schemas"]["LookupError"];
                 };
             };
             /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
@@ -377,7 +452,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorBody"];
+                    "application/json": components["schemas"]["LookupError"];
                 };
             };
             /** @description `LOOKUP_FAILED`: The lookup failed. Try again in a minute. If it fails again, send the X-Request-Id of this response to the operator. */
@@ -390,7 +465,7 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
-                    "application/json": components["schemas"]["ErrorBody"];
+                    "application/json": components["schemas"]["LookupError"];
                 };
             };
             /**
@@ -414,7 +489,97 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content: {
+                    "application/json": components["schemas"]["LookupError"];
+                };
+            };
+        };
+    };
+    lookUpWallets: {
+        parameters: {
+            query?: {
+                /**
+                 * @description The handle of an account: 1-15 alphanumeric characters, without the @, case-insensitive; repeatable.
+                 * @example [
+                 *       "creator",
+                 *       "nobodyatall"
+                 *     ]
+                 */
+                handle?: string[];
+                /**
+                 * @description The id of an account, with or without `id:` before it; repeatable.
+                 * @example []
+                 */
+                socialId?: string[];
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The wallets and errors. */
+            200: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Wallets"];
+                    "text/csv": string;
+                };
+            };
+            /**
+             * @description `BAD_REQUEST`: Name 1 to 100 accounts, each by `handle` or `socialId`. Received 0.
+             *
+             *     `INVALID_MINT`: A mint must be a Solana address: 32 bytes in base58. Received "nonsense".
+             */
+            400: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletsError"];
+                };
+            };
+            403: components["responses"]["OriginNotAllowed"];
+            /** @description `METHOD_NOT_ALLOWED`: This method is not allowed here. The Allow header lists the allowed methods. */
+            405: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    /**
+                     * @description The allowed methods.
+                     * @example GET, HEAD, OPTIONS
+                     */
+                    Allow: "GET, HEAD, OPTIONS";
+                    Link: components["headers"]["Link"];
+                    [name: string]: unknown;
+                };
+                content: {
                     "application/json": components["schemas"]["ErrorBody"];
+                };
+            };
+            /** @description `RATE_LIMITED`: Too many requests: the maximum is 20 in 60 seconds from one address. Try again in 60 seconds. To look up many accounts, use GraphQL: `wallets` takes 100 handles in one request. */
+            429: {
+                headers: {
+                    "X-Request-Id": components["headers"]["X-Request-Id"];
+                    RateLimit: components["headers"]["RateLimit"];
+                    "RateLimit-Policy": components["headers"]["RateLimit-Policy"];
+                    Link: components["headers"]["Link"];
+                    /**
+                     * @description Seconds to wait before you try again; sent with `RATE_LIMITED`.
+                     * @example 60
+                     */
+                    "Retry-After": number;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["WalletsError"];
                 };
             };
         };
@@ -500,7 +665,7 @@ export interface operations {
                     "application/json": components["schemas"]["ErrorBody"];
                 };
             };
-            /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */
+            /** @description `INVALID_SOCIAL_ID`: The body is too large: the maximum is 16384 bytes, in 256 pieces. The body must be a JSON object such as {"socialId":"1523400000000000123"}. */
             413: {
                 headers: {
                     "X-Request-Id": components["headers"]["X-Request-Id"];

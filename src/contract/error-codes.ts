@@ -1,4 +1,4 @@
-export type ContractOperation = "lookup" | "collect";
+export type ContractOperation = "lookup" | "wallets" | "collect";
 
 interface ErrorCodeRow {
   readonly status: number;
@@ -103,20 +103,26 @@ export const ERROR_CODES = {
       "Too many requests from this address. Try again after the number of seconds in Retry-After.",
     retry:
       "After the number of seconds in Retry-After. GraphQL's `wallets` looks up many accounts in one request.",
-    operations: ["lookup", "collect"],
+    operations: ["lookup", "wallets", "collect"],
   },
 
   INVALID_MINT: {
     status: 400,
     message: "A mint must be a Solana address in base58, at most 10 per lookup or collect.",
     retry: CHANGE_REQUEST,
-    operations: ["lookup", "collect"],
+    operations: ["lookup", "wallets", "collect"],
   },
   INVALID_MINIMUM: {
     status: 400,
     message: "`minimum` must be a string of SOL with at most nine digits after the point.",
     retry: CHANGE_REQUEST,
     operations: ["collect"],
+  },
+  BAD_REQUEST: {
+    status: 400,
+    message: "The request is not valid.",
+    retry: CHANGE_REQUEST,
+    operations: ["wallets"],
   },
   NOT_FOUND: {
     status: 404,

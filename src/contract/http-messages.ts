@@ -1,35 +1,32 @@
-import type { IncomingHttpHeaders } from "node:http";
+import { Response } from "@whatwg-node/fetch";
 import { errorHeaders, type ContractError } from "./contract-error.ts";
 
-/** A request, as handlers receive it. */
-export interface HttpRequest {
-  /** GET for a HEAD request. */
-  readonly method: string;
-  readonly headers: IncomingHttpHeaders;
-  /** The part of the URL after the `?`. */
-  readonly query: string;
-  /** Reads the body, unless it has more than `maxBytes`. Rejects when the caller disconnects. */
-  readonly readBody: (maxBytes: number) => Promise<Buffer | "too large">;
-}
+/** Reads a request's body, unless it is longer. Rejects when the caller disconnects. */
+export type ReadBody = (maxBytes: number) => Promise<Buffer | "too large">;
 
-/** A response, before it is written. */
-export interface Answer {
-  readonly status: number;
-  /** Names are in lower case. */
-  readonly headers: Readonly<Record<string, string>>;
-  readonly body?: string | Buffer | ReadableStream<Uint8Array>;
-}
+/** A body that arrives in more pieces counts as too large. A piece is a chunk, or one packet's part. */
+export const MAX_BODY_PIECES = 256;
 
 export const JSON_TYPE = "application/json; charset=utf-8";
-const JSON_HEADERS = { "content-type": JSON_TYPE };
 
-/** Whether a `Content-Type` is JSON. Parameters are ignored: JSON is always UTF-8. */
+/** Whether a `Content-Type` is JSON. Parameters of no effect are ignored. */
 export function isJson(contentType = ""): boolean {
-  return /^application\/json[ \t]*(?:;|$)/i.test(contentType);
+  return /^application\/json[ \t]*(?:;|$)/i.test(contentType) && !isInOtherCharset(contentType);
 }
 
-export function answerJson(status: number, value: unknown): Answer {
-  return { status, headers: JSON_HEADERS, body: JSON.stringify(value) };
+/** Whether a `Content-Type` names a character set that has other bytes for ASCII than UTF-8. */
+export function isInOtherCharset(contentType: string): boolean {
+  return /;[ \t]*charset="?(?:utf-?16|utf-?32|ucs-?2)/i.test(contentType);
+}
+
+export function respondJson(
+  status: number,
+  value: unknown,
+  headers?: Readonly<Record<string, string>>,
+): Response {
+  // The object of headers is new each time: the response adds its length to it.
+  const all = { "content-type": JSON_TYPE, ...headers };
+  return new Response(JSON.stringify(value), { status, headers: all });
 }
 
 /** The contract's error body. */
@@ -37,7 +34,6 @@ export function toErrorBody({ code, message }: ContractError): object {
   return { error: code, message };
 }
 
-export function answerError(error: ContractError, toBody = toErrorBody): Answer {
-  const headers = { ...JSON_HEADERS, ...errorHeaders(error) };
-  return { status: error.status, headers, body: JSON.stringify(toBody(error)) };
+export function respondError(error: ContractError, toBody = toErrorBody): Response {
+  return respondJson(error.status, toBody(error), errorHeaders(error));
 }

@@ -9,6 +9,12 @@ export function invalidMinimum(value: unknown): ContractError {
   return new ContractError("INVALID_MINIMUM", { message });
 }
 
+/** Refuses a member such as `minimumSol`: it would be ignored. */
+export function unknownMinimum(name: string): ContractError {
+  const message = `The minimum is named by "minimum". Received ${quote(name)}.`;
+  return new ContractError("INVALID_MINIMUM", { message });
+}
+
 /** Parses the least SOL that a collect is to move. Returns lamports. Throws INVALID_MINIMUM. */
 export function toMinimum(text: string): bigint {
   const [, sol, decimals = ""] = MINIMUM_PATTERN.exec(text) ?? [];

@@ -26,6 +26,20 @@ export function tooManyMints(count: number, max = MAX_MINTS): ContractError {
   return new ContractError("INVALID_MINT", { message });
 }
 
+/**
+ * Refuses a name such as `mintAddress`: the caller means a coin, whose fees would be left out
+ * without a word. Throws INVALID_MINT.
+ */
+export function assertMintNames(names: Iterable<string>, known: readonly string[]): void {
+  for (const name of names) {
+    if (!/^mint/i.test(name) || known.includes(name)) continue;
+    const usage =
+      known.length > 0 ? `Coins are named by ${known.join(" or ")}` : "No coins can be named here";
+    const message = `${usage}. Received ${quote(name)}.`;
+    throw new ContractError("INVALID_MINT", { message });
+  }
+}
+
 /** The mints that a request names, each once. Throws INVALID_MINT. */
 export function toMints(texts: readonly string[]): string[] {
   if (texts.length > MAX_MINTS) throw tooManyMints(texts.length);

@@ -23,7 +23,7 @@ export function createGraphQLEndpoint(needs: {
     // `useOperations` caches documents, and `useResults` masks errors.
     parserAndValidationCache: false,
     maskedErrors: false,
-    // The HTTP server limits bodies.
+    // `useParams` limits bodies.
     maxRequestBodySize: false,
     // No URL ends with a space.
     healthCheckEndpoint: " ",
@@ -34,13 +34,15 @@ export function createGraphQLEndpoint(needs: {
     logging: false,
   });
 
-  return {
-    fetchAPI: yoga.fetchAPI,
-
-    /** Answers a request whose body has at most MAX_BODY_BYTES. Takes its price from the rate limit. */
-    async answer(request: Request, scope: RequestScope): Promise<Response> {
-      const accepts = readAccept(request.headers.get("accept"));
-      return yoga.fetch(request, { useCases, scope, accepts });
-    },
+  /** Answers a request. Takes its price from the rate limit. */
+  return async (
+    request: Request,
+    scope: RequestScope & Pick<ServerContext, "readBody">,
+  ): Promise<Response> => {
+    const { url, method, headers } = request;
+    const accepts = readAccept(headers.get("accept"));
+    // Yoga answers no HEAD.
+    const yogaRequest = method === "HEAD" ? new yoga.fetchAPI.Request(url, { headers }) : request;
+    return yoga.fetch(yogaRequest, { useCases, scope, accepts, readBody: scope.readBody });
   };
 }

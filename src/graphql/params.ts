@@ -1,13 +1,13 @@
 import type { Plugin } from "graphql-yoga";
-import { isJson } from "../contract/http-messages.ts";
+import { isJson, type ReadBody } from "../contract/http-messages.ts";
 import { encodingOf, isObject, parseJsonBody } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
 import type { ServerContext } from "./context.ts";
 import { badRequest } from "./errors.ts";
 import { MUST_ACCEPT } from "./media-types.ts";
 
-export const MAX_BODY_BYTES = 100_000;
-export const BODY_TOO_LARGE = `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`;
+const MAX_BODY_BYTES = 100_000;
+const BODY_TOO_LARGE = `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes.`;
 /**
  * The most values in `variables`, at all depths. A hundred entries to collect, with a coin each,
  * have 401.
@@ -19,7 +19,8 @@ const MAX_MEMBERS = 5;
 /** Reads a request's parameters, and refuses requests that can have no answer. */
 export function useParams(): Plugin<object, ServerContext> {
   return {
-    onRequestParse({ request, requestParser, setRequestParser, serverContext: { accepts } }) {
+    onRequestParse({ request, requestParser, setRequestParser, serverContext }) {
+      const { accepts, readBody } = serverContext;
       const { headers } = request;
       if (headers.get("upgrade")?.toLowerCase() === "websocket")
         throw badRequest(`There are no websockets. ${MUST_ACCEPT}`);
@@ -32,7 +33,8 @@ export function useParams(): Plugin<object, ServerContext> {
             throw badRequest("`variables` and `extensions` must be JSON.");
           }
         });
-      else if (isJson(headers.get("content-type") ?? "")) setRequestParser(readBody);
+      else if (isJson(headers.get("content-type") ?? ""))
+        setRequestParser(() => readParams(readBody, headers));
       else
         throw badRequest(
           "The body must be JSON, with the header `Content-Type: application/json`.",
@@ -64,11 +66,12 @@ const isNone = (variables: unknown): boolean =>
   variables === "" || (Array.isArray(variables) && variables.length === 0);
 
 /** Yoga would take other media types, which web pages can send without a preflight. */
-async function readBody(request: Request): Promise<object> {
-  const body = Buffer.from(await request.arrayBuffer());
+async function readParams(readBody: ReadBody, headers: Headers): Promise<object> {
+  const body = await readBody(MAX_BODY_BYTES);
+  if (body === "too large") throw badRequest(BODY_TOO_LARGE, { status: 413 });
   const value = parseJsonBody(body);
   if (typeof value === "object" && value !== null) return value;
-  const encoding = encodingOf(body, request.headers.get("content-encoding") ?? "");
+  const encoding = encodingOf(body, headers.get("content-encoding") ?? "");
   const receivedEncoding = encoding ? ` Received ${encoding}.` : "";
   throw badRequest(
     `The body must be a JSON object, in UTF-8 and not compressed.${receivedEncoding}`,

@@ -21,10 +21,17 @@ export interface Client {
    * `address`.
    */
   readonly visitor: string | undefined;
+  /** Whether a trusted proxy has sent the request, and knows more of it than the socket. */
+  readonly isForwarded: boolean;
 }
 
 /** All callers without a known address share one limit. */
-const UNKNOWN: Client = { address: "unknown", isTrusted: false, visitor: "unknown" };
+export const UNKNOWN_CLIENT: Client = {
+  address: "unknown",
+  isTrusted: false,
+  visitor: "unknown",
+  isForwarded: false,
+};
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
 /**
@@ -47,7 +54,9 @@ export function createIdentifyClient(
     const group = toGroup(address);
     if (group === undefined) return undefined;
     const isTrusted = isTrustedCaller(address);
-    return { address: group, isTrusted, visitor: isTrusted ? toVisitor(origin) : group };
+    const visitor = isTrusted ? toVisitor(origin) : group;
+    const isForwarded = isProxy(origin.remoteAddress ?? "");
+    return { address: group, isTrusted, visitor, isForwarded };
   }
 
   function toVisitor(origin: Origin): string | undefined {
@@ -68,7 +77,7 @@ export function createIdentifyClient(
       hasForgottenProxy = true;
       onForgottenProxy();
     }
-    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN;
+    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN_CLIENT;
   };
 }
 

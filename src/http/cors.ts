@@ -1,14 +1,12 @@
-import type { IncomingHttpHeaders } from "node:http";
-
 /** Decides which pages may call the API. */
 export interface Cors {
   /**
    * Whether a request with these headers is answered. `isOperation`: whether the request calls the
    * API.
    */
-  isAllowed(headers: IncomingHttpHeaders, isOperation: boolean): boolean;
+  isAllowed(headers: Headers, isOperation: boolean): boolean;
   /** The CORS headers of the response. */
-  headers(headers: IncomingHttpHeaders): Readonly<Record<string, string>>;
+  headers(headers: Headers): Readonly<Record<string, string>>;
 }
 
 const EXPOSED = {
@@ -26,6 +24,9 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
  * else the request's host if it is loopback. Any other host may be a name that a hostile page has
  * rebound to this machine. Requests of other pages are refused, because browsers send some requests
  * without a preflight. Links from other sites work.
+ *
+ * `useCORS` does not fit: it answers with the caller's origin instead of `*`, which caches would
+ * have to keep apart, and it refuses nobody.
  */
 export function createCors(
   origins: readonly string[] | undefined,
@@ -34,27 +35,29 @@ export function createCors(
   if (!origins) return { isAllowed: () => true, headers: () => OPEN };
   const originSet = new Set(origins);
 
-  function isOwn(origin: string, host: string | undefined): boolean {
+  function isKnown(origin: string, host: string | null): boolean {
+    if (originSet.has(origin)) return true;
     if (publicUrl) return origin === publicUrl.origin;
     const own = URL.parse(origin);
     return own !== null && own.host === host?.toLowerCase() && LOOPBACK.test(own.hostname);
   }
-  const isKnown = (origin: string, host: string | undefined) =>
-    originSet.has(origin) || isOwn(origin, host);
 
   return {
     isAllowed(headers, isOperation) {
-      if (headers.origin !== undefined) return isKnown(headers.origin, headers.host);
+      const origin = headers.get("origin");
+      if (origin !== null) return isKnown(origin, headers.get("host"));
       return (
         !isOperation ||
-        headers["sec-fetch-site"] !== "cross-site" ||
-        headers["sec-fetch-dest"] === "document"
+        headers.get("sec-fetch-site") !== "cross-site" ||
+        headers.get("sec-fetch-dest") === "document"
       );
     },
-    headers: ({ origin, host }) =>
-      origin !== undefined && isKnown(origin, host)
+    headers(headers) {
+      const origin = headers.get("origin");
+      return origin !== null && isKnown(origin, headers.get("host"))
         ? { ...EXPOSED, ...REFUSED, "access-control-allow-origin": origin }
-        : REFUSED,
+        : REFUSED;
+    },
   };
 }
 

@@ -1,5 +1,5 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
-import { answerJson, type Answer } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
@@ -104,10 +104,10 @@ export function createHealth(needs: {
   });
 
   return {
-    livez: (): Answer => answerJson(200, { status: "ok" }),
+    livez: () => respondJson(200, { status: "ok" }),
 
-    /** Without `details`, the body has only the status. */
-    readyz: (options: { details: boolean }) => async (): Promise<Answer> => {
+    /** Without `hasDetails`, the body has only the status. */
+    async readyz(hasDetails: boolean): Promise<Response> {
       const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await pendingCheck;
@@ -118,9 +118,9 @@ export function createHealth(needs: {
         ...(!isReady && { reasons }),
         ...(list.length > 0 && { warnings: list }),
       };
-      return answerJson(isReady ? 200 : 503, {
+      return respondJson(isReady ? 200 : 503, {
         status: isReady ? "ok" : "unavailable",
-        ...(options.details && details),
+        ...(hasDetails && details),
       });
     },
 

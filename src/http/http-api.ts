@@ -1,6 +1,6 @@
 import type { Registry } from "@prometheus-io/client";
 import type { HandleFormat } from "../contract/handle.ts";
-import { answerError } from "../contract/http-messages.ts";
+import { respondError } from "../contract/http-messages.ts";
 import { createGraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Warnings } from "../observability/warnings.ts";
@@ -9,19 +9,18 @@ import type { UseCases } from "../resolvers/use-cases.ts";
 import { createCollectHandler, toCollectErrorBody } from "../rest/collect.ts";
 import { createLookupHandler } from "../rest/lookup.ts";
 import { createOpenApiDocument, descriptionLink } from "../rest/openapi.ts";
+import { createWalletsHandler } from "../rest/wallets.ts";
 import { createPrepareOperation } from "../rest/prepared-operation.ts";
 import { schema } from "../schema/schema.ts";
 import type { Redis } from "../store/redis.ts";
 import { createIdentifyClient } from "./client-address.ts";
 import { createCors, withoutHeaders } from "./cors.ts";
-import { createGraphQLHandler } from "./graphql-handler.ts";
 import type { Health } from "./health.ts";
 import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
 import { createOpenApiFile } from "./pages/openapi-file.ts";
 import { createPages } from "./pages/pages.ts";
 import { createRateLimit, rateLimited, WINDOW_SECONDS } from "./rate-limit/rate-limit.ts";
-import { createWriteRefusal } from "./refusals.ts";
 import type { RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
@@ -67,14 +66,14 @@ interface ApiNeeds {
 
 /** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
 export function createHttpApi(needs: ApiNeeds) {
-  const { settings, handleFormat, registry, redis, warnings, log } = needs;
+  const { settings, registry, redis, warnings, log } = needs;
   const { basePath, rateLimitMax: max } = settings;
   const { rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS } = settings;
   const streams = createStreams(settings, registry);
+  const identifyClient = createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
+    warnings.raise("proxy", FORGOTTEN_PROXY);
+  });
   const scopeNeeds: RequestScopeNeeds = {
-    identifyClient: createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
-      warnings.raise("proxy", FORGOTTEN_PROXY);
-    }),
     cors: createCors(settings.corsOrigins, settings.publicUrl),
     rateLimit: createRateLimit({ max, windowSeconds }, redis),
     loaderSources: needs.loaderSources,
@@ -86,11 +85,8 @@ export function createHttpApi(needs: ApiNeeds) {
 
   function serve(routes: Record<string, Route>, needs: RequestScopeNeeds): Responder {
     const paths = Object.entries(routes).map(([path, route]) => [basePath + path, route] as const);
-    return {
-      handle: createRouter({ ...needs, basePath, routes: new Map(paths) }),
-      writeRefusal: createWriteRefusal({ ...needs, basePath, format: handleFormat }),
-      log,
-    };
+    const router = createRouter({ ...needs, basePath, routes: new Map(paths) });
+    return { ...router, identifyClient, log };
   }
 
   const routes = createRoutes(needs);
@@ -98,7 +94,7 @@ export function createHttpApi(needs: ApiNeeds) {
   return {
     /** Answers the requests to PORT. */
     api: serve(
-      settings.adminPort === undefined ? { ...routes, ...adminRoutes } : routes,
+      settings.adminPort === undefined ? { ...adminRoutes, ...routes } : routes,
       scopeNeeds,
     ),
     /** Answers the requests to ADMIN_PORT. */
@@ -134,26 +130,31 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     sandboxAccounts: sandbox?.accounts ?? [],
   });
   const prepare = createPrepareOperation(schema, useCases);
-  const path = `${basePath}/graphql`;
-  const operate = createGraphQLHandler(createGraphQLEndpoint({ schema, path, useCases }), path);
+  const wallets = (format: "csv" | undefined) =>
+    withRateLimit(createWalletsHandler(prepare, format));
+  const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases });
   return {
     "/wallet/lookup": {
       operation: "lookup",
       GET: withRateLimit(createLookupHandler(prepare, handleFormat, basePath)),
     },
+    "/wallets": { operation: "lookup", GET: wallets(undefined) },
+    "/wallets.csv": { operation: "lookup", GET: wallets("csv") },
     "/collect": {
       operation: "collect",
       POST: withRateLimit(createCollectHandler(prepare)),
-      answerFailure: (error) => answerError(error, toCollectErrorBody),
+      respondFailure: (error) => respondError(error, toCollectErrorBody),
     },
     "/graphql": {
       operation: "graphql",
       GET: (request, scope) =>
-        wantsGraphiQL(request) ? pages.graphiql(request, scope) : operate(request, scope),
-      POST: operate,
+        wantsGraphiQL(request) ? pages.graphiql(request, scope) : graphql(request, scope),
+      POST: graphql,
     },
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: settings.adminPort === undefined }) },
+    "/readyz": {
+      GET: (_request, { isLocal }) => health.readyz(settings.adminPort === undefined && isLocal),
+    },
     "/openapi.json": { GET: createOpenApiFile(openApi, { basePath, publicUrl }) },
     ...pages.routes,
     ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
@@ -164,7 +165,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
 function createAdminRoutes({ health, registry }: ApiNeeds): Record<string, Route> {
   return {
     "/livez": { GET: health.livez },
-    "/readyz": { GET: health.readyz({ details: true }) },
+    "/readyz": { GET: () => health.readyz(true) },
     "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
   };
 }

@@ -1,5 +1,5 @@
+import { Response } from "@whatwg-node/fetch";
 import { Counter, Gauge, Histogram, type Registry } from "@prometheus-io/client";
-import type { Answer } from "../contract/http-messages.ts";
 import { COMMIT, VERSION } from "../observability/version.ts";
 import type { Reads } from "../resolvers/loaders.ts";
 
@@ -51,7 +51,7 @@ export function createRequestMetrics(registry: Registry) {
 }
 
 /** `/metrics`, in the format of Prometheus. */
-export function createMetricsHandler(registry: Registry): () => Promise<Answer> {
+export function createMetricsHandler(registry: Registry): () => Promise<Response> {
   const build = new Gauge({
     name: "tributary_build_info",
     help: "Always 1; the labels are the service's version and commit.",
@@ -59,9 +59,6 @@ export function createMetricsHandler(registry: Registry): () => Promise<Answer> 
     registers: [registry],
   });
   build.set({ version: VERSION, commit: COMMIT }, 1);
-  return async () => ({
-    status: 200,
-    headers: { "content-type": registry.contentType },
-    body: await registry.metrics(),
-  });
+  return async () =>
+    new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } });
 }

@@ -1,25 +1,24 @@
 import { randomUUID } from "node:crypto";
-import type { IncomingHttpHeaders } from "node:http";
 import { SpanKind } from "@opentelemetry/api";
-import { ContractError } from "../contract/contract-error.ts";
+import type { ContractError } from "../contract/contract-error.ts";
 import { isErrorCode, rowOf } from "../contract/error-codes.ts";
-import { answerError, type Answer } from "../contract/http-messages.ts";
+import type { ReadBody } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
 import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
-import { toAddressBlock, type Client, type Origin } from "./client-address.ts";
+import type { CallerConnection } from "./caller-connection.ts";
+import { toAddressBlock } from "./client-address.ts";
 import type { Cors } from "./cors.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
-import type { CallerConnection, Streams } from "./streams.ts";
+import type { Streams } from "./streams.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
 
 /** The process-wide dependencies of a request. */
 export interface RequestScopeNeeds {
-  readonly identifyClient: (origin: Origin) => Client;
   readonly cors: Cors;
   readonly rateLimit: RateLimit;
   readonly loaderSources: LoaderSources;
@@ -32,7 +31,7 @@ export interface RequestScopeNeeds {
 
 /**
  * Balances change, so responses must not be cached. No browser may execute a response that is
- * opened as a page.
+ * opened as a page. A route may replace these headers.
  */
 const COMMON_HEADERS = {
   "cache-control": "no-store",
@@ -40,30 +39,12 @@ const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
-const NO_READS = { cached: 0, social: 0, chain: 0 };
+/** Safe in logs and headers. */
+const REQUEST_ID = /^[\w.:/+=-]{1,128}$/;
+/** As in a client's address. */
+const LOOPBACK = /^(127\.|::\/)/;
 
-/**
- * A span with OpenTelemetry's attributes for HTTP servers. `path`: without the query, which may
- * hold a handle.
- */
-export function describeRequest(
-  method: string,
-  path: string,
-  route: string | undefined,
-  headers: IncomingHttpHeaders,
-): SpanDescription {
-  return {
-    name: route === undefined ? method : `${method} ${route}`,
-    kind: SpanKind.SERVER,
-    headers,
-    attributes: {
-      "http.request.method": method,
-      "url.path": path,
-      "url.scheme": "http",
-      ...(route !== undefined && { "http.route": route }),
-    },
-  };
-}
+const NO_READS = { cached: 0, social: 0, chain: 0 };
 
 /** Whether an error code means that the service failed. GraphQL's status is 200 even then. */
 function isFailure(code: string): boolean {
@@ -71,48 +52,71 @@ function isFailure(code: string): boolean {
 }
 
 export class HttpRequestScope implements RequestScope {
-  /** The headers that every response has, errors included. */
-  readonly headers: Record<string, string> & { readonly "x-request-id": string };
   readonly startedAt = monotonicNow();
+  /** That of a trusted proxy, if it sends one: its log and ours then have the same. */
+  readonly requestId: string;
+  readonly log: Logger;
   readonly #needs: RequestScopeNeeds;
-  readonly #received: IncomingHttpHeaders;
+  readonly #received: Headers;
   readonly #connection: CallerConnection;
+  readonly #operation: Operation;
+  readonly #loggedCauses = new Set();
   #stream: OpenStream | undefined;
   #loaders: Loaders | undefined;
-  #log: Logger | undefined;
-  #loggedCauses: Set<unknown> | undefined;
-  #identified: Client | undefined;
+  /** Whether the request counts against the caller's rate limit. */
+  #isCounted = false;
   #decision: Decision | undefined;
-  #isAnswered = false;
+  #isComplete = false;
   #outage: Outage | undefined;
   #code: string | undefined;
 
   constructor(
     needs: RequestScopeNeeds,
-    receivedHeaders: IncomingHttpHeaders,
+    receivedHeaders: Headers,
     connection: CallerConnection,
+    operation: Operation = "other",
   ) {
     this.#needs = needs;
     this.#received = receivedHeaders;
     this.#connection = connection;
-    this.headers = {
-      ...COMMON_HEADERS,
-      ...needs.cors.headers(receivedHeaders),
-      "x-request-id": randomUUID(),
-    };
+    this.#operation = operation;
+    const sentId = this.#forwarded("x-request-id");
+    this.requestId = sentId !== null && REQUEST_ID.test(sentId) ? sentId : randomUUID();
+    this.log = needs.log.child({ requestId: this.requestId });
+  }
+
+  /** A header that only a trusted proxy may set. */
+  #forwarded(name: string): string | null {
+    return this.#connection.client.isForwarded ? this.#received.get(name) : null;
+  }
+
+  /** Whether the request comes from this machine, and neither through a proxy nor of a page. */
+  get isLocal(): boolean {
+    const { client } = this.#connection;
+    const isElsewhere = this.#received.has("x-forwarded-for") || this.#received.has("origin");
+    return LOOPBACK.test(client.address) && !isElsewhere;
   }
 
   get signal(): AbortSignal {
     return this.#connection.signal;
   }
 
+  /** As sent. */
+  get path(): string {
+    return this.#connection.path;
+  }
+
+  get readBody(): ReadBody {
+    return this.#connection.readBody;
+  }
+
   get addressBlock(): string {
-    const { address, isTrusted } = this.#client;
+    const { address, isTrusted } = this.#connection.client;
     return isTrusted ? TRUSTED_BLOCK : toAddressBlock(address);
   }
 
   get visitorBlock(): string | undefined {
-    const { visitor } = this.#client;
+    const { visitor } = this.#connection.client;
     return visitor && toAddressBlock(visitor);
   }
 
@@ -129,27 +133,14 @@ export class HttpRequestScope implements RequestScope {
   }
 
   openStream(accounts: number): OpenStream {
-    const { address } = this.#client;
+    const { address } = this.#connection.client;
     return (this.#stream = this.#needs.streams.open(address, accounts, this.#connection));
   }
 
-  get #client(): Client {
-    const { remoteAddress } = this.#connection;
-    const forwardedFor = this.#received["x-forwarded-for"] as string | undefined;
-    return (this.#identified ??= this.#needs.identifyClient({ remoteAddress, forwardedFor }));
-  }
-
-  get log(): Logger {
-    return (this.#log ??= this.#needs.log.child({ requestId: this.headers["x-request-id"] }));
-  }
-
   toCallerError(error: unknown): ContractError {
-    return toCallerError(
-      error,
-      this.log,
-      (this.#loggedCauses ??= new Set()),
-      this.#report.bind(this),
-    );
+    return toCallerError(error, this.log, this.#loggedCauses, (outage) => {
+      this.#report(outage);
+    });
   }
 
   /**
@@ -158,7 +149,7 @@ export class HttpRequestScope implements RequestScope {
    */
   #report(outage: Outage): void {
     const first = this.#outage;
-    if (this.#isAnswered) logOutage(this.log, outage);
+    if (this.#isComplete) logOutage(this.log, outage);
     else if (!first) this.#outage = outage;
     else if (first.code !== outage.code || first.hint !== outage.hint) logOutage(this.log, outage);
   }
@@ -172,64 +163,83 @@ export class HttpRequestScope implements RequestScope {
   }
 
   async admit(cost: number): Promise<void> {
-    const { address, isTrusted } = this.#client;
+    const { address, isTrusted } = this.#connection.client;
+    this.#isCounted = true;
     if (isTrusted) return;
-    const decision = await this.#needs.rateLimit(address, cost);
-    this.#decision = decision;
-    this.headers["ratelimit-policy"] = decision.policyHeader;
-    this.headers.ratelimit = decision.rateLimitHeader;
-    if (decision.refusal) throw decision.refusal;
+    this.#decision = await this.#needs.rateLimit(address, cost);
+    if (this.#decision.refusal) throw this.#decision.refusal;
   }
 
-  #refuseOrigin(): Answer {
-    const error = new ContractError("ORIGIN_NOT_ALLOWED");
-    this.recordCode(error.code);
-    return answerError(error);
-  }
-
-  /** Runs the request in a span, then counts and logs it. */
-  async answer(
-    operation: Operation,
-    describe: () => SpanDescription,
-    run: () => Promise<Answer>,
-  ): Promise<Answer> {
-    const answer = await inSpan(describe, async (span) => {
-      const isAllowed = this.#needs.cors.isAllowed(this.#received, operation !== "other");
-      const answer = isAllowed ? await run() : this.#refuseOrigin();
-      span?.setAttribute("http.response.status_code", answer.status);
-      const code = this.#code;
-      if (span && code !== undefined && isFailure(code)) markFailed(span, code);
-      return answer;
+  /** Runs the request in a span, and completes its response. */
+  run(
+    method: string,
+    route: string | undefined,
+    respond: () => Promise<Response>,
+  ): Promise<Response> {
+    const describe = () => this.#describe(method, route);
+    return inSpan(describe, async (span) => {
+      const response = this.complete(await respond());
+      span?.setAttribute("http.response.status_code", response.status);
+      if (span && this.#code !== undefined && isFailure(this.#code)) markFailed(span, this.#code);
+      return response;
     });
-    return this.record(operation, answer);
   }
 
-  /** Counts and logs the request, and returns its answer. */
-  record(operation: Operation, answer: Answer): Answer {
+  /** A span with OpenTelemetry's attributes for HTTP servers, without the query's handles. */
+  #describe(method: string, route: string | undefined): SpanDescription {
+    return {
+      name: route === undefined ? method : `${method} ${route}`,
+      kind: SpanKind.SERVER,
+      headers: Object.fromEntries(this.#received),
+      attributes: {
+        "http.request.method": method,
+        "url.path": this.path,
+        "url.scheme": this.#forwarded("x-forwarded-proto") === "https" ? "https" : "http",
+        ...(route !== undefined && { "http.route": route }),
+      },
+    };
+  }
+
+  /** Adds the headers that every response has. Counts and logs the request. */
+  complete(response: Response): Response {
+    this.#isComplete = true;
+    const { headers, status } = response;
+    for (const [name, value] of Object.entries(COMMON_HEADERS))
+      if (!headers.has(name)) headers.set(name, value);
+    for (const [name, value] of Object.entries(this.#needs.cors.headers(this.#received)))
+      headers.append(name, value);
+    headers.set("x-request-id", this.requestId);
+    if (this.#decision) {
+      headers.set("ratelimit-policy", this.#decision.policyHeader);
+      headers.set("ratelimit", this.#decision.rateLimitHeader);
+    }
+    const { errorLink } = this.#needs;
+    if (status >= 400 && this.#operation !== "graphql" && errorLink !== undefined)
+      headers.set("link", errorLink);
+    this.#record(status);
+    return response;
+  }
+
+  #record(status: number): void {
+    const { log, metrics } = this.#needs;
     const durationMs = msSince(this.startedAt);
-    const requestId = this.headers["x-request-id"];
-    const { status } = answer;
-    if (status >= 400 && operation !== "graphql" && this.#needs.errorLink !== undefined)
-      this.headers.link = this.#needs.errorLink;
     const code = this.#code ?? (status < 400 ? "OK" : "BAD_REQUEST");
-    // The rate limit identifies the caller. Requests that do not reach it count as "other".
-    const label = this.#identified === undefined ? "other" : operation;
+    // Requests that do not reach the rate limit count as "other".
+    const operation = this.#isCounted ? this.#operation : "other";
     const reads = this.#loaders?.reads ?? NO_READS;
-    this.#needs.metrics.answered(label, code, durationMs, reads);
+    metrics.answered(operation, code, durationMs, reads);
+    const { cached, social: socialReads, chain: chainReads } = reads;
     const duration = Math.round(durationMs * 100) / 100;
-    const { cached, social, chain } = reads;
-    this.#isAnswered = true;
-    const line = { requestId, operation: label, code, status, durationMs: duration };
+    const { requestId } = this;
+    const line = { requestId, operation, code, status, durationMs: duration };
+    const counts = { cached, socialReads, chainReads };
     if (this.#outage) {
       const { cause, hint } = this.#outage;
-      const counts = { cached, socialReads: social, chainReads: chain };
-      this.#needs.log.warn({ ...line, ...counts, cause, hint }, "answered");
-    } else if (label === "other" || this.#decision?.refusal) {
-      this.#needs.log.debug(line, "answered");
+      log.warn({ ...line, ...counts, cause, hint }, "answered");
+    } else if (operation === "other" || this.#decision?.refusal) {
+      log.debug(line, "answered");
     } else {
-      const counts = { cached, socialReads: social, chainReads: chain };
-      this.#needs.log.info({ ...line, ...counts }, "answered");
+      log.info({ ...line, ...counts }, "answered");
     }
-    return answer;
   }
 }

@@ -1,24 +1,21 @@
 import { once } from "node:events";
-import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
+import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
+import { createServerAdapter, sendNodeResponse, useErrorHandling } from "@whatwg-node/server";
+import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import {
-  NO_HOST,
-  NO_TUNNEL,
-  refusalOf,
-  TOO_MANY_PIECES,
-  TWO_HOSTS,
-  type ParseError,
-  type Refusal,
-  type WriteRefusal,
-} from "./refusals.ts";
-import type { HandleNode } from "./router.ts";
-import { boundBody, discardInput, linger } from "./request-body.ts";
+import { createBytesInFlight } from "./bytes-in-flight.ts";
+import type { CallerConnection } from "./caller-connection.ts";
+import type { Client, Origin } from "./client-address.ts";
+import { readBody } from "./request-body.ts";
 
-/** How a server answers valid and invalid requests. Errors are logged, and only disconnect. */
+/** What a server answers. */
 export interface Responder {
-  readonly handle: HandleNode;
-  readonly writeRefusal: WriteRefusal;
+  /** The HTTP API. */
+  readonly fetch: (request: Request, connection: CallerConnection) => Promise<Response>;
+  /** The response to a request that is not valid HTTP, and to one whose handler has a bug. */
+  readonly refuse: (error: ContractError) => Response;
+  readonly identifyClient: (origin: Origin) => Client;
   readonly log: Logger;
 }
 
@@ -42,219 +39,223 @@ export const CONNECTION_LIMITS = {
   keepAliveTimeout: 620_000,
   /** In bytes. A request with larger headers gets 431. */
   maxHeaderSize: 16_384,
-  /** A caller that reads none of its response is disconnected after one to two times this long. */
-  stalledMs: 30_000,
+  /** The connection then closes. */
+  maxRequestsPerSocket: 10_000,
   /**
-   * Each takes about 10 kB. For a further connection, the one that has been idle longest closes. If
-   * none is idle, the further one closes.
+   * A response is cut off if its caller has not read it after `readMs`, and a second for each
+   * `readBytesPerSecond`.
+   */
+  readMs: 30_000,
+  readBytesPerSecond: 16_384,
+  /**
+   * How long a connection stays open after a response that has not waited for the request's end.
+   * Closing at once could reset the connection and lose the response.
+   */
+  lingerMs: 500,
+  /**
+   * The most bytes of responses that are being read and of bodies that arrive. Above it, those cut
+   * off are the oldest. A response takes about twice its length in memory.
+   */
+  maxBytes: 64_000_000,
+  /** The same, of one address. */
+  maxBytesPerAddress: 16_000_000,
+  /**
+   * Each takes about 10 kB. For a further connection, the one that has waited longest for its
+   * caller's request closes. If none waits, the further one closes.
    */
   maxConnections: 10_000,
 };
 
-/**
- * How many pipelined requests may wait on a connection; one more closes it. Clients rarely
- * pipeline.
- */
+/** A body of unknown length counts as the longest that a route reads. */
+const LONGEST_BODY_BYTES = 100_000;
+/** A body of at most this length is received even if no handler reads it: the connection stays. */
+const MAX_DRAINED_BYTES = 16_384;
+/** How many pipelined requests may wait on a connection; one more closes it. */
 const MAX_PIPELINED = 100;
 
 interface Connection {
-  /** The response to the request in flight, or to a request whose body still arrives. */
+  /** The response to the request in flight, or to one whose body has not arrived. */
   response: ServerResponse | undefined;
-  isRefused: boolean;
   /** How many pipelined requests wait. */
-  pipelined: number;
-  /** {@link takenOf} at the last check, if more waited. */
-  taken: number | undefined;
-  /** `bytesRead` when the connection became idle. */
-  readWhenIdle: number;
-  /** Aborts when the connection closes. All requests of the connection share it. */
-  readonly closed: AbortController;
+  waiting: number;
 }
 
-/** Serves the gateway with node:http, and passes it each request with the socket's address. */
+/** Serves an HTTP API with node:http. */
 export async function listen(
-  { handle, writeRefusal, log }: Responder,
+  { fetch, refuse, identifyClient, log }: Responder,
   { host, port }: { host: string; port: number },
-  { maxConnections, stalledMs, ...limits } = CONNECTION_LIMITS,
+  {
+    maxConnections,
+    maxRequestsPerSocket,
+    readMs,
+    readBytesPerSecond,
+    lingerMs,
+    maxBytes,
+    maxBytesPerAddress,
+    ...limits
+  } = CONNECTION_LIMITS,
 ) {
+  /** The one that has been idle longest first. */
   const connections = new Map<Socket, Connection>();
-  /** Connections without a request in flight, the longest idle first. */
-  const idle = new Set<Socket>();
-  let inFlight = 0;
+  const bytesInFlight = createBytesInFlight({ maxBytes, maxBytesPerAddress });
   let isClosing = false;
+
+  const adapter = createServerAdapter<CallerConnection>(fetch, {
+    plugins: [
+      // The library would show the error's stack.
+      useErrorHandling((error) => {
+        log.error({ err: error as unknown }, "a request failed");
+        return refuse(new ContractError("LOOKUP_FAILED"));
+      }),
+    ],
+  });
   const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
   const server = createServer(options, receive);
+  server.maxRequestsPerSocket = maxRequestsPerSocket;
   // Ignores an `Expect` header that Node does not know: Node would answer without reading the body.
   server.on("checkExpectation", receive);
-  server.on("clientError", (error: ParseError, socket: Socket) => {
-    refuse(socket, refusalOf(error));
-  });
-  server.on("connect", ({ socket }: IncomingMessage) => {
-    // Node has removed its own listener.
-    socket.on("error", () => undefined);
-    refuse(socket, NO_TUNNEL);
-  });
-
-  function receive(request: IncomingMessage, response: ServerResponse): void {
-    boundBody(request, response, () => {
-      refuse(request.socket, TOO_MANY_PIECES);
-    });
-    // Answer pipelined requests one at a time: a flood of them must not produce responses that
-    // nobody reads.
-    if (response.socket) {
-      answer(request, response);
-      return;
-    }
-    const connection = connections.get(request.socket);
-    if (!connection || connection.pipelined === MAX_PIPELINED) {
-      request.socket.destroy();
-      return;
-    }
-    connection.pipelined++;
-    response.once("socket", () => {
-      connection.pipelined--;
-      answer(request, response);
-    });
-  }
-
-  function answer(request: IncomingMessage, response: ServerResponse): void {
-    const connection = connections.get(request.socket);
-    if (!connection) return;
-    const hasNoHost = request.headers.host === undefined && request.httpVersion === "1.1";
-    if (hasNoHost || hasTwoHosts(request)) {
-      connection.isRefused = true;
-      sendRefusal(request.socket, hasNoHost ? NO_HOST : TWO_HOSTS, request.method === "HEAD");
-      return;
-    }
-    const { socket } = request;
-    connection.response = response;
-    idle.delete(socket);
-    inFlight++;
-    response.once("close", () => {
-      inFlight--;
-      // A pipelined request may already be in flight.
-      if (connection.response === response && request.complete) {
-        connection.response = undefined;
-        if (connections.has(socket)) setIdle(socket, connection);
-      }
-      closeIdle();
-    });
-    const { upgrade } = request.headers;
-    // Node's parser discards what arrives together with a request that asks for an upgrade.
-    if (isClosing || upgrade !== undefined) response.setHeader("connection", "close");
-    request.url = toOriginForm(request.url ?? "/");
-    const { remoteAddress } = socket;
-    const disconnect = () => {
-      response.destroy();
-    };
-    const { signal } = connection.closed;
-    handle(request, response, { remoteAddress, signal, disconnect }).catch(disconnect);
-  }
-
-  /**
-   * Answers a request that is not valid HTTP, and closes the connection. Sends no answer while an
-   * earlier response is pending, or after the response to this request has begun: the caller or a
-   * proxy would match it to another request.
-   */
-  function refuse(socket: Socket, refusal: Refusal): void {
-    const connection = connections.get(socket);
-    if (!connection || connection.isRefused) return;
-    connection.isRefused = true;
-    const { response, pipelined: waitingRequests } = connection;
-    const isInBody = response?.req.complete === false;
-    const isPending = response && (isInBody ? response.headersSent : !response.writableFinished);
-    if (!socket.writable) {
-      socket.destroy();
-      return;
-    }
-    if (waitingRequests > 0 || isPending) {
-      linger(socket);
-      return;
-    }
-    sendRefusal(socket, refusal);
-  }
-
-  /**
-   * Answers at once, and only once: what the handler of the same request still writes is dropped,
-   * because the socket has ended.
-   */
-  function sendRefusal(socket: Socket, refusal: Refusal, isHead = false): void {
-    discardInput(socket);
-    try {
-      socket.end(writeRefusal(refusal, isHead));
-    } catch (error) {
-      log.error({ err: error }, "a refusal could not be sent");
-      socket.destroy();
-    }
-  }
 
   server.on("connection", (socket) => {
     if (connections.size >= maxConnections && !closeLongestIdle()) {
       socket.destroy();
       return;
     }
-    const connection: Connection = {
-      response: undefined,
-      isRefused: false,
-      pipelined: 0,
-      taken: undefined,
-      readWhenIdle: 0,
-      closed: new AbortController(),
-    };
-    connections.set(socket, connection);
-    setIdle(socket, connection);
-    socket.once("close", () => {
-      forget(socket);
-      connection.closed.abort();
-    });
+    connections.set(socket, { response: undefined, waiting: 0 });
+    socket.once("close", () => connections.delete(socket));
   });
 
-  function setIdle(socket: Socket, connection: Connection): void {
-    connection.readWhenIdle = socket.bytesRead;
-    idle.add(socket);
-  }
-
-  function forget(socket: Socket): void {
-    connections.delete(socket);
-    idle.delete(socket);
-  }
-
-  /** Returns false if no connection is idle. */
+  /** Returns false if every connection has a whole request in flight. */
   function closeLongestIdle(): boolean {
-    for (const socket of idle) {
-      idle.delete(socket);
-      // Otherwise a request has begun to arrive.
-      if (connections.get(socket)?.readWhenIdle === socket.bytesRead) {
-        forget(socket);
-        socket.destroy();
-        return true;
-      }
+    for (const [socket, { response }] of connections) {
+      if (response?.req.complete && !response.closed) continue;
+      connections.delete(socket);
+      socket.destroy();
+      return true;
     }
     return false;
   }
 
-  /**
-   * Disconnects callers that have read nothing since the last check. `server.timeout` would also
-   * end long collects.
-   */
-  const stalledCheck = setInterval(() => {
-    for (const [socket, connection] of connections) {
-      const takenBytes = socket.writableLength > 0 ? takenOf(socket) : undefined;
-      if (takenBytes !== undefined && takenBytes === connection.taken) socket.resetAndDestroy();
-      else connection.taken = takenBytes;
+  function setResponse(socket: Socket, connection: Connection, response?: ServerResponse): void {
+    connection.response = response;
+    // Moves the connection to the end.
+    if (connections.delete(socket)) connections.set(socket, connection);
+  }
+
+  /** Answers pipelined requests one after the other, so that few responses wait for the caller. */
+  function receive(request: IncomingMessage, response: ServerResponse): void {
+    const connection = connections.get(request.socket);
+    if (!connection || connection.waiting === MAX_PIPELINED) {
+      request.socket.destroy();
+    } else if (response.socket) {
+      void answer(request, response, connection);
+    } else {
+      connection.waiting++;
+      response.once("socket", () => {
+        connection.waiting--;
+        void answer(request, response, connection);
+      });
     }
-  }, stalledMs).unref();
-
-  /** Idle connections would keep a closing server open. */
-  function closeIdle(): void {
-    if (isClosing && inFlight === 0) server.closeAllConnections();
   }
 
-  /** Enforces `requestTimeout` while the server closes, when Node no longer does. */
-  function dropIncomplete(): void {
-    for (const [socket, { response }] of connections)
-      if (response?.req.complete === false) socket.destroy();
+  async function answer(
+    request: IncomingMessage,
+    response: ServerResponse,
+    connection: Connection,
+  ): Promise<void> {
+    const { socket, headers } = request;
+    const caller = new AbortController();
+    setResponse(socket, connection, response);
+    response.once("close", () => {
+      if (!response.writableFinished) caller.abort();
+      // Otherwise the connection is not idle until the body has arrived.
+      if (connection.response === response && request.complete) setResponse(socket, connection);
+      if (isClosing) server.closeIdleConnections();
+    });
+    response.once("finish", () => {
+      if (!request.complete)
+        setTimeout(() => {
+          if (!request.complete) socket.destroy();
+        }, lingerMs).unref();
+    });
+    // Node's parser discards what arrives together with a request that asks for an upgrade.
+    if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
+    request.url = toOriginForm(request.url ?? "/");
+    const client = identifyClient({
+      remoteAddress: socket.remoteAddress,
+      forwardedFor: headers["x-forwarded-for"] as string | undefined,
+    });
+    const cutOff = () => {
+      socket.resetAndDestroy();
+    };
+    const bodyBytes = lengthOfBody(request);
+    if (bodyBytes > 0) {
+      const release = bytesInFlight.add(client.address, bodyBytes, cutOff);
+      request.once("close", release);
+      response.once("close", release);
+    }
+    try {
+      const result =
+        refuseHost(request, response) ??
+        (await adapter.handleNodeRequestAndResponse(request, response, {
+          path: request.url.replace(/\?.*/s, ""),
+          client,
+          readBody: (maxBytes) => readBody(request, maxBytes),
+          signal: caller.signal,
+          disconnect: () => response.destroy(),
+        }));
+      // A stream has no length. It waits for its caller, and has a time limit of its own.
+      const bytes = Number(result.headers.get("content-length"));
+      if (bytes > 0 && !response.closed) {
+        const maxMs = readMs + (bytes / readBytesPerSecond) * 1_000;
+        const timer = setTimeout(cutOff, maxMs).unref();
+        const release = bytesInFlight.add(client.address, bytes, cutOff);
+        response.once("close", () => {
+          clearTimeout(timer);
+          release();
+        });
+      }
+      // Otherwise Node receives a body that no handler has read for as long as its caller sends.
+      if (!request.complete && bodyBytes > MAX_DRAINED_BYTES) request.pause().read(0);
+      await sendNodeResponse(result, response, request, true);
+    } catch (error) {
+      if (response.destroyed) log.debug({ err: error }, "the caller disconnected");
+      else log.error({ err: error }, "a response could not be sent");
+      response.destroy();
+    }
   }
+
+  /**
+   * Refuses a request without `Host`, one with several, of which a proxy may use another than Node,
+   * and one whose `Host` is not the whole origin of its URL.
+   */
+  function refuseHost(
+    { headersDistinct, httpVersion }: IncomingMessage,
+    response: ServerResponse,
+  ): Response | undefined {
+    const { host: hosts = httpVersion === "1.0" ? ["localhost"] : [] } = headersDistinct;
+    const url = URL.parse(`http://${hosts[0]}`);
+    if (hosts.length === 1 && url?.href === `${url?.origin}/`) return undefined;
+    response.setHeader("connection", "close");
+    const fault = hosts.length === 0 ? "missing" : hosts.length > 1 ? "repeated" : "not valid";
+    const message = `The header \`Host\` is ${fault}.`;
+    return refuse(new ContractError("BAD_REQUEST", { message }));
+  }
+
+  server.on("clientError", (error: Error & { code?: string }, socket: Socket) => {
+    const { response, waiting = 1 } = connections.get(socket) ?? {};
+    // The caller or a proxy would match this response to an earlier request.
+    if (waiting > 0 || response?.req.complete || response?.headersSent) socket.destroy();
+    // False too if this request has been refused: Node reports each further packet.
+    if (!socket.writable) return;
+    void writeRefusal(socket, refuse(toRefusal(error.code)));
+    setTimeout(() => socket.destroy(), lingerMs).unref();
+  });
+
+  // Node has removed its own listener for errors.
+  server.on("connect", ({ socket }: IncomingMessage) => {
+    socket.on("error", () => undefined);
+    server.emit("clientError", new Error("CONNECT"), socket);
+  });
 
   await once(server.listen(port, host), "listening");
   // Without a listener, an error would end the process, with transactions in flight.
@@ -270,33 +271,44 @@ export async function listen(
       new Promise<void>((resolve) => {
         isClosing = true;
         server.close(() => {
-          clearInterval(stalledCheck);
           resolve();
         });
-        setTimeout(dropIncomplete, limits.requestTimeout).unref();
-        closeIdle();
+        // Node does not close connections without a whole request, nor enforces `requestTimeout`.
+        for (const [socket, { response }] of connections)
+          if (!response || response.closed) socket.destroy();
+        setTimeout(() => {
+          for (const [socket, { response }] of connections)
+            if (response?.req.complete === false) socket.destroy();
+        }, limits.requestTimeout).unref();
       }),
   };
 }
 
-/**
- * How many bytes the system has taken to send. Only Node's handle counts those of an unfinished
- * write.
- */
-const takenOf = (socket: Socket & { _handle?: { writeQueueSize: number } | null }): number =>
-  socket.bytesWritten - socket.writableLength - (socket._handle?.writeQueueSize ?? 0);
+/** At most how many bytes of a body are kept, 0 without a body. */
+function lengthOfBody({ headers }: IncomingMessage): number {
+  if (headers["transfer-encoding"] !== undefined) return LONGEST_BODY_BYTES;
+  return Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
+}
 
-/**
- * Whether a request has several `Host` headers. Node keeps only the first, but a proxy may use
- * another.
- */
-function hasTwoHosts({ rawHeaders }: IncomingMessage): boolean {
-  let hosts = 0;
-  for (let i = 0; i < rawHeaders.length; i += 2) {
-    const name = rawHeaders[i];
-    if (name?.length === 4 && name.toLowerCase() === "host") hosts++;
-  }
-  return hosts > 1;
+/** The refusals by the code of Node's parser. The statuses are Node's. */
+const REFUSALS: Readonly<Record<string, readonly [status: number, message: string]>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request took too long to arrive. Send it again."],
+  HPE_HEADER_OVERFLOW: [431, "The request's target and headers are too long."],
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "The chunk extensions are too long."],
+  HPE_INVALID_URL: [400, "The request's target has characters that must be percent-encoded."],
+};
+
+function toRefusal(code = ""): ContractError {
+  const [status, message] = REFUSALS[code] ?? [400, "The request is not valid HTTP/1.1."];
+  return new ContractError("BAD_REQUEST", { status, message });
+}
+
+/** Writes a response to a request that Node's parser refuses, and ends the connection. */
+async function writeRefusal(socket: Socket, response: Response): Promise<void> {
+  const { status, headers } = response;
+  const lines = [...headers, ["connection", "close"]].map((header) => `${header.join(": ")}\r\n`);
+  const start = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`;
+  socket.end(start + (await response.text()));
 }
 
 /**

@@ -4,6 +4,7 @@ import { badRequest } from "../graphql/errors.ts";
 import type { OpenStream } from "../resolvers/request-scope.ts";
 import { MAX_FOLLOWED } from "../schema/field-costs.ts";
 import { toWideBlock } from "../fairness/budget.ts";
+import type { CallerConnection } from "./caller-connection.ts";
 import { toAddressBlock } from "./client-address.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
@@ -19,14 +20,6 @@ export const STREAMS_PER_ADDRESS = 20;
 export const STREAM_SECONDS = 600;
 /** When to try again while all accounts are taken. Most end before their time. */
 const RETRY_FULL_SECONDS = 30;
-
-export interface CallerConnection {
-  /** The socket's address: that of a proxy, if there is one. */
-  readonly remoteAddress: string | undefined;
-  /** Aborts when the caller disconnects. */
-  readonly signal: AbortSignal;
-  readonly disconnect: () => void;
-}
 
 interface Entry {
   /** How many accounts the stream follows. */
@@ -104,7 +97,11 @@ export function createStreams(
      * Opens a stream of a caller who follows this many accounts. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
      * BAD_REQUEST if there are never streams: clients would wait in vain.
      */
-    open(caller: string, accounts: number, connection: CallerConnection): OpenStream {
+    open(
+      caller: string,
+      accounts: number,
+      connection: Pick<CallerConnection, "signal" | "disconnect">,
+    ): OpenStream {
       if (streamsMax === 0) throw badRequest("This service has streams switched off.");
       const block = toAddressBlock(caller);
       const wideBlock = toWideBlock(block);

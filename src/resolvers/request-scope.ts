@@ -1,4 +1,5 @@
 import type { ContractError } from "../contract/contract-error.ts";
+import type { ReadBody } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import type { Loaders } from "./loaders.ts";
 import type { MonotonicTime } from "../time/monotonic.ts";
@@ -30,11 +31,9 @@ export interface RateLimitState {
 
 /** One request, from its arrival to its response. */
 export interface RequestScope {
-  /**
-   * Aborts when the caller disconnects. All requests of a connection share the signal, so remove
-   * listeners.
-   */
+  /** Aborts when the caller disconnects. */
   readonly signal: AbortSignal;
+  readonly readBody: ReadBody;
   /** The timeout of all collects of the request starts here. */
   readonly startedAt: MonotonicTime;
   /**

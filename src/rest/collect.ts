@@ -1,17 +1,17 @@
 import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
 import { ERROR_CODES } from "../contract/error-codes.ts";
 import {
-  answerJson,
+  isInOtherCharset,
+  MAX_BODY_PIECES,
+  respondJson,
   toErrorBody,
-  type Answer,
-  type HttpRequest,
 } from "../contract/http-messages.ts";
-import { invalidMinimum } from "../contract/minimum.ts";
-import { invalidMint } from "../contract/mint.ts";
+import { invalidMinimum, unknownMinimum } from "../contract/minimum.ts";
+import { assertMintNames, invalidMint } from "../contract/mint.ts";
 import { invalidSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
-import type { PrepareOperation } from "./prepared-operation.ts";
+import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
   mutation Collect($socialId: String!, $mints: [String!], $minimum: String, $address: String) {
@@ -45,6 +45,11 @@ const COLLECT_OPERATION = /* GraphQL */ `
   }
 `;
 
+type CollectResult = Record<string, unknown> & {
+  readonly success: boolean;
+  readonly error: string | null;
+};
+
 /** A body with only the id has about 40 bytes; clients may send other members too. */
 export const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
@@ -66,34 +71,34 @@ export function toCollectErrorBody(error: ContractError): object {
  */
 export function createCollectHandler(
   prepare: PrepareOperation,
-): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
-  const run = prepare<{
-    collect: Record<string, unknown> & { readonly success: boolean; readonly error: string | null };
-  }>(COLLECT_OPERATION);
+): (request: Request, scope: RequestScope) => Promise<Response> {
+  const run = prepare(COLLECT_OPERATION);
   return async (request, scope) => {
-    const body = await request.readBody(MAX_BODY_BYTES);
+    const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw bodyTooLarge();
-    const members = readMembers(body, request.headers["content-encoding"]);
+    const members = readMembers(body, request.headers);
 
-    const { collect } = await run({ ...members }, scope).catch((cause: unknown) => {
-      if (cause instanceof ContractError) throw cause;
-      const extensions = { moved: "unknown" satisfies Moved };
-      throw new ContractError("COLLECT_FAILED", { cause, extensions });
-    });
+    const { collect } = await run({ ...members }, scope)
+      .then(dataOf<{ collect: CollectResult }>)
+      .catch((cause: unknown) => {
+        if (cause instanceof ContractError) throw cause;
+        const extensions = { moved: "unknown" satisfies Moved };
+        throw new ContractError("COLLECT_FAILED", { cause, extensions });
+      });
     if (collect.error) scope.recordCode(collect.error);
     const status = collect.success ? 200 : ERROR_CODES.NOTHING_TO_COLLECT.status;
     // JSON.stringify omits undefined members.
     for (const name in collect) collect[name] ??= undefined;
     if (members.mints.length === 0) collect.remaining = undefined;
     if (!collect.success) collect.moved = "no" satisfies Moved;
-    return answerJson(status, collect);
+    return respondJson(status, collect);
   };
 }
 
 export function bodyTooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
-    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes. ${BODY_EXPECTED}.`,
+    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes, in ${MAX_BODY_PIECES} pieces. ${BODY_EXPECTED}.`,
   });
 }
 
@@ -108,15 +113,21 @@ interface Members {
  * Reads the id, the mints, the minimum and the expected address. Refuses a JSON number as id or minimum: a number above
  * 2^53 has already lost digits, and so may a fraction.
  */
-function readMembers(body: Buffer, contentEncoding: string | undefined): Members {
-  const value = parseJsonBody(body);
+function readMembers(body: Buffer, headers: Headers): Members {
+  const isInOther = isInOtherCharset(headers.get("content-type") ?? "");
+  const value = isInOther ? undefined : parseJsonBody(body);
   if (!isObject(value)) {
-    const receivedBody = encodingOf(body, contentEncoding) ?? quote(body.toString());
+    const receivedBody = isInOther
+      ? "another `charset`"
+      : (encodingOf(body, headers.get("content-encoding") ?? "") ?? quote(body.toString()));
     throw new ContractError("INVALID_SOCIAL_ID", {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
   const { socialId, mint, minimum, address } = value;
+  assertMintNames(Object.keys(value), ["mints", "mint"]);
+  const similarName = Object.keys(value).find((name) => /^minimum./i.test(name));
+  if (similarName !== undefined) throw unknownMinimum(similarName);
   const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(mintList))

@@ -1,33 +1,15 @@
 import { errorWithPath } from "../contract/contract-error.ts";
-import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
-import { toMints } from "../contract/mint.ts";
+import { assertMintNames, toMints } from "../contract/mint.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import type { PrepareOperation } from "./prepared-operation.ts";
+import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
+import { toRestWallet, walletFragment, type RestWallet } from "./wallet.ts";
 
 const LOOKUP_OPERATION = /* GraphQL */ `
   query Lookup($handle: String!, $mints: [String!]!) {
     wallet(handle: $handle) {
-      handle
-      socialId
-      address
-      derivation {
-        program
-        seeds
-        bump
-      }
-      balance(mints: $mints) {
-        vault
-        pda
-        total
-        withdrawable
-      }
-      profile {
-        name
-        verified
-        followers
-        pictureUrl
-      }
+      ...RestWallet
       coins(mints: $mints) {
         mint
         stage
@@ -40,10 +22,11 @@ const LOOKUP_OPERATION = /* GraphQL */ `
       }
     }
   }
+  ${walletFragment("(mints: $mints)")}
 `;
 
-/** A query string with only a handle, without escapes. */
-const PLAIN_QUERY = /^handle=(\w*)$/;
+/** `mints` is a collect's name, and `mint[]` that of axios, PHP and n8n for a list. */
+const MINT_PARAMETERS = ["mint", "mints", "mint[]"];
 
 /**
  * `GET /wallet/lookup?handle=&mint=`: returns the wallet of the GraphQL query, with `coins` if
@@ -53,34 +36,28 @@ export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
   basePath: string,
-): (request: HttpRequest, scope: RequestScope) => Promise<Answer> {
-  const run = prepare<{ wallet: { profile: Record<string, unknown>; coins: unknown } }>(
-    LOOKUP_OPERATION,
-  );
-  return async ({ query }, scope) => {
-    const plain = PLAIN_QUERY.exec(query)?.[1];
-    const variables =
-      plain === undefined ? readQuery(query, format, basePath) : { handle: plain, mints: [] };
-    const { wallet } = await run(variables, scope);
-    const { profile } = wallet;
-    // Turn null into undefined, which JSON.stringify omits.
-    for (const name in profile) profile[name] ??= undefined;
-    if (variables.mints.length === 0) wallet.coins = undefined;
-    return answerJson(200, wallet);
+): (request: Request, scope: RequestScope) => Promise<Response> {
+  const run = prepare(LOOKUP_OPERATION);
+  return async ({ url }, scope) => {
+    const variables = readQuery(new URL(url).searchParams, format, basePath);
+    const data = dataOf<{ wallet: RestWallet & { coins: object } }>(await run(variables, scope));
+    const { coins, ...wallet } = data.wallet;
+    const hasMints = variables.mints.length > 0;
+    return respondJson(200, { ...toRestWallet(wallet), ...(hasMints && { coins }) });
   };
 }
 
 function readQuery(
-  query: string,
+  parameters: URLSearchParams,
   format: HandleFormat,
   basePath: string,
 ): { handle: string; mints: readonly string[] } {
-  const parameters = new URLSearchParams(query);
   const [handle, ...others] = parameters.getAll("handle");
   if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
   if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-  // Accept `mints` too, because a collect uses this name. Forms send empty parameters.
-  const mints = [...parameters.getAll("mint"), ...parameters.getAll("mints")].filter(Boolean);
+  assertMintNames(parameters.keys(), MINT_PARAMETERS);
+  // Forms send empty parameters.
+  const mints = MINT_PARAMETERS.flatMap((name) => parameters.getAll(name)).filter(Boolean);
   // Check the mints first: the operation would check them only after it has looked up the handle.
   if (format.pattern.test(handle)) toMints(mints);
   return { handle, mints };

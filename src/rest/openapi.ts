@@ -1,12 +1,13 @@
 import { readFileSync } from "node:fs";
 import { ContractError, errorWithPath, quote } from "../contract/contract-error.ts";
-import { codesOf, ERROR_CODES, type ContractOperation } from "../contract/error-codes.ts";
+import { codesOf, type ContractOperation, type ErrorCode } from "../contract/error-codes.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toErrorBody } from "../contract/http-messages.ts";
 import { invalidMinimum } from "../contract/minimum.ts";
 import { invalidMint } from "../contract/mint.ts";
 import { invalidSocialId } from "../contract/social-id.ts";
 import { VERSION } from "../observability/version.ts";
+import { wrongCount } from "./wallets.ts";
 import { bodyTooLarge, MAX_BODY_BYTES, toCollectErrorBody } from "./collect.ts";
 
 /** The parts of an OpenAPI 3.1 document that the service reads. Each path has one method. */
@@ -14,15 +15,21 @@ export interface OpenApiDocument {
   readonly info: { readonly description: string };
   readonly servers: readonly { readonly url: string }[];
   readonly paths: Readonly<Record<string, Readonly<Record<string, RestOperation>>>>;
+  readonly components: { readonly schemas: Record<string, ErrorSchema> };
 }
 
 export interface RestOperation {
   readonly summary: string;
-  readonly parameters?: readonly { name: string; required: boolean; example: string }[];
+  readonly parameters?: readonly { name: string; example: string | readonly string[] }[];
   readonly requestBody?: {
     readonly content: { readonly "application/json": { readonly example: object } };
   };
   readonly responses: Record<string, RestResponse>;
+}
+
+/** The part of a schema of errors that depends on the operation. */
+interface ErrorSchema {
+  readonly properties: Readonly<Record<string, object>>;
 }
 
 /** A response that is a reference has no `content`. */
@@ -40,6 +47,8 @@ interface JsonContent {
 }
 
 const TEMPLATE = readFileSync(new URL("openapi.template.json", import.meta.url), "utf8");
+
+const ERROR_DESCRIPTION = "The stable code of the error, for programs.";
 
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const COUNTED = {
@@ -94,9 +103,10 @@ export function createOpenApiDocument(needs: {
   }
 
   addErrors(
+    document,
     operationAt("/wallet/lookup", "get"),
     "lookup",
-    { schema: "ErrorBody", toBody: toErrorBody },
+    { schema: "LookupError", like: "ErrorBody", toBody: toErrorBody },
     [
       errorWithPath("HANDLE_REQUIRED", basePath),
       invalidHandle(handleFormat, quote("@creator")),
@@ -111,9 +121,17 @@ export function createOpenApiDocument(needs: {
     ],
   );
   addErrors(
+    document,
+    operationAt("/wallets", "get"),
+    "wallets",
+    { schema: "WalletsError", like: "ErrorBody", toBody: toErrorBody },
+    [wrongCount(0), invalidMint("nonsense"), needs.rateLimited],
+  );
+  addErrors(
+    document,
     operationAt("/collect", "post"),
     "collect",
-    { schema: "CollectError", toBody: toCollectErrorBody },
+    { schema: "CollectError", like: "CollectError", toBody: toCollectErrorBody },
     [
       invalidSocialId("creator"),
       bodyTooLarge(),
@@ -139,21 +157,32 @@ export function withServer(document: OpenApiDocument, url: string): OpenApiDocum
  * Adds an operation's errors to its responses. Codes without an example use their default message.
  */
 function addErrors(
+  { components: { schemas } }: OpenApiDocument,
   { responses }: RestOperation,
   operation: ContractOperation,
-  failure: { readonly schema: string; readonly toBody: (error: ContractError) => object },
+  failure: {
+    readonly schema: string;
+    /** The schema with all codes. */
+    readonly like: string;
+    readonly toBody: (error: ContractError) => object;
+  },
   examples: readonly ContractError[],
 ): void {
   // The template describes NOTHING_TO_COLLECT, which has more members than other errors.
   const describedCodes = Object.values(responses).flatMap(({ content }) =>
     content ? Object.keys(content["application/json"].examples) : [],
   );
-  const others = codesOf(operation)
+  const codes = codesOf(operation);
+  const others = codes
     .filter(
       (code) =>
         !describedCodes.includes(code) && !examples.some((example) => example.code === code),
     )
     .map((code) => new ContractError(code));
+  const { properties, ...rest } = schemas[failure.like]!;
+  const ownCodes = codes.filter((code) => !describedCodes.includes(code));
+  const error = { type: "string", description: ERROR_DESCRIPTION, enum: ownCodes };
+  schemas[failure.schema] = { ...rest, properties: { ...properties, error } };
   const schema = { $ref: `#/components/schemas/${failure.schema}` };
   for (const [status, errors] of Map.groupBy([...examples, ...others], (error) => error.status)) {
     const answer = responses[status];
@@ -171,7 +200,7 @@ function addErrors(
       headers: { ...COUNTED, ...headerRef("Link"), ...retryAfter(errors) },
       content: {
         "application/json": {
-          schema: content ? oneOf(content, schema) : schema,
+          schema: content ? oneOf(content, schema, codes) : schema,
           examples: { ...content?.examples, ...Object.fromEntries(bodies) },
         },
       },
@@ -181,15 +210,16 @@ function addErrors(
 
 /**
  * Either of two failures. The discriminator lets generated clients tell them apart by their codes.
- * It lists all codes: openapi-typescript makes of it the type of `error`.
+ * openapi-typescript makes of it the type of `error`.
  */
 function oneOf(
   { schema, examples }: JsonContent,
   other: JsonContent["schema"],
+  codes: readonly ErrorCode[],
 ): JsonContent["schema"] {
   const describedCodes = Object.values(examples).map(({ value }) => value.error);
   const mapping: Record<string, string | undefined> = {};
-  for (const code in ERROR_CODES)
+  for (const code of codes)
     mapping[code] = describedCodes.includes(code) ? schema.$ref : other.$ref;
   return { oneOf: [schema, other], discriminator: { propertyName: "error", mapping } };
 }

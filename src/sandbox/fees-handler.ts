@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { ContractError, quote } from "../contract/contract-error.ts";
-import { answerJson, type Answer, type HttpRequest } from "../contract/http-messages.ts";
+import { respondJson, type ReadBody } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import { parseJsonBody } from "../contract/parse-json.ts";
 import { FEE_SOURCES, type Trade } from "./trading.ts";
@@ -14,12 +14,14 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
  * `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox
  * has this route.
  */
-export function createFeesHandler(trade: Trade): (request: HttpRequest) => Promise<Answer> {
-  return async (request) => {
-    const body = await request.readBody(MAX_BODY_BYTES);
+export function createFeesHandler(
+  trade: Trade,
+): (request: Request, scope: { readonly readBody: ReadBody }) => Promise<Response> {
+  return async (_request, scope) => {
+    const body = await scope.readBody(MAX_BODY_BYTES);
     const { data } = Body.safeParse(body === "too large" ? undefined : parseJsonBody(body));
     // No error code of the contract fits, and the contract does not know this route.
-    if (!data) return answerJson(400, { error: "BAD_REQUEST", message: EXPECTED });
+    if (!data) return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
     const { socialId, source } = data;
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
@@ -29,6 +31,6 @@ export function createFeesHandler(trade: Trade): (request: HttpRequest) => Promi
         message: `The sandbox has no account with the id ${quote(id)}.`,
       });
     }
-    return answerJson(200, { lamports: String(earnings.lamports), mint: earnings.mint });
+    return respondJson(200, { lamports: String(earnings.lamports), mint: earnings.mint });
   };
 }

@@ -60,7 +60,7 @@ describe("a start", () => {
       expect(names).toContain(name);
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
     expect(output()).toContain("SOCIAL_API_TOKEN: the social network accepts it");
-    expect((await inject(api.handle, "/readyz")).status).toBe(200);
+    expect((await inject(api, "/readyz")).status).toBe(200);
     expect(sandbox.chain.ledger()).toHaveLength(0);
   });
 
@@ -84,7 +84,7 @@ describe("a start", () => {
     const { start, api } = createGatewayWith();
     await start();
     sandbox.rpc.faults.add({ then: "reset" });
-    expect((await inject(api.handle, "/readyz")).status).toBe(200);
+    expect((await inject(api, "/readyz")).status).toBe(200);
   });
 
   it("only warns on a private cluster, where a program may be deployed later", async () => {
@@ -129,7 +129,7 @@ describe("a start", () => {
     let isStarted = false;
     const started = start().then(() => (isStarted = true));
     await expect.poll(() => sandbox.social.calls.length).toBe(1);
-    const starting = await inject(api.handle, "/readyz");
+    const starting = await inject(api, "/readyz");
     expect([isStarted, starting.status]).toEqual([false, 503]);
     await sandbox.social.close();
     await started;
@@ -137,7 +137,7 @@ describe("a start", () => {
     expect(output()).toMatch(
       /"level":40.*social network does not answer at .*check .*SOCIAL_API_URL/,
     );
-    const ready = await inject(api.handle, "/readyz");
+    const ready = await inject(api, "/readyz");
     expect([ready.status, JSON.parse(ready.body)]).toEqual([
       503,
       {
@@ -150,6 +150,6 @@ describe("a start", () => {
       },
     ]);
     sandbox.rpc.faults.clear();
-    await expect.poll(async () => (await inject(api.handle, "/readyz")).status).toBe(200);
+    await expect.poll(async () => (await inject(api, "/readyz")).status).toBe(200);
   });
 });

@@ -33,7 +33,7 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     expectTypeOf(data).toEqualTypeOf<Schemas["Wallet"] | undefined>();
     expect(error).toBeUndefined();
     expect(data?.address).toBe(world.account("creator").address);
-    expect(data?.balance).toEqual({
+    expect(data?.balance).toMatchObject({
       vault: "3.1000",
       pda: "5.2000",
       total: "8.3000",
@@ -46,7 +46,7 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     const { data, error, response } = await openClient().GET("/wallet/lookup", {
       params: { query },
     });
-    expectTypeOf(error).toEqualTypeOf<Schemas["ErrorBody"] | undefined>();
+    expectTypeOf(error).toEqualTypeOf<Schemas["ErrorBody"] | Schemas["LookupError"] | undefined>();
     expect(data).toBeUndefined();
     expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
   });

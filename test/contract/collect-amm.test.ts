@@ -22,7 +22,7 @@ const callsAmm = (signature: string) =>
 describe("fees of tokens that have graduated from the bonding curve", () => {
   it("are included in the balance, and are collected with the other fees in one transaction", async () => {
     const { id } = world.account("graduate");
-    expect((await world.lookup("graduate")).body.balance).toEqual({
+    expect((await world.lookup("graduate")).body.balance).toMatchObject({
       vault: "1.5000",
       pda: "0.7500",
       total: "2.2500",
@@ -31,7 +31,7 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.5000", newBalance: "2.2500" });
     expect(callsAmm(body.txSignature)).toBe(true);
-    expect((await world.lookup("graduate")).body.balance).toEqual({
+    expect((await world.lookup("graduate")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "2.2500",
       total: "2.2500",

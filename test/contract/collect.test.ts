@@ -61,7 +61,7 @@ describe("POST /collect", () => {
     expect(world.sandbox.chain.balance(creatorVault)).toBe(
       world.sandbox.chain.rentExemptMinimum(0),
     );
-    expect((await world.lookup("creator")).body.balance).toEqual({
+    expect((await world.lookup("creator")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "8.3000",
       total: "8.3000",

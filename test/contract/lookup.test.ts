@@ -36,7 +36,18 @@ describe("GET /wallet/lookup", () => {
         seeds: [world.sandbox.env.ESCROW_SEED, id],
         bump: 254,
       },
-      balance: { vault: "3.1000", pda: "5.2000", total: "8.3000", withdrawable: "8.1340" },
+      balance: {
+        vault: "3.1000",
+        pda: "5.2000",
+        total: "8.3000",
+        withdrawable: "8.1340",
+        lamports: {
+          vault: "3100000000",
+          pda: "5200000000",
+          total: "8300000000",
+          withdrawable: "8134000000",
+        },
+      },
       // The sandbox's picture is no https URL, so the profile has none.
       profile: { name: "The Creator", verified: true, followers: 1_284_000 },
     });
@@ -53,13 +64,13 @@ describe("GET /wallet/lookup", () => {
   });
 
   it("shows an empty vault, and one below the minimum to collect, as 0.0000", async () => {
-    expect((await world.lookup("newcomer")).body.balance).toEqual({
+    expect((await world.lookup("newcomer")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "0.0000",
       total: "0.0000",
       withdrawable: "0.0000",
     });
-    expect((await world.lookup("dusty")).body.balance).toEqual({
+    expect((await world.lookup("dusty")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "1.5000",
       total: "1.5000",
@@ -374,7 +385,7 @@ describe("any other path or method", () => {
     ]);
   });
 
-  it("is decided by the path alone, whatever the Host header or the target's origin", async () => {
+  it("is decided by the path alone, whatever the valid Host header or the target's origin", async () => {
     const { port, hostname } = new URL(world.url);
     const ask = async (target: string, host: string) => {
       const socket = connect(Number(port), hostname);
@@ -383,12 +394,14 @@ describe("any other path or method", () => {
       for await (const chunk of socket) answer += String(chunk);
       return Number(/^HTTP\/1.1 (\d+)/.exec(answer)?.[1]);
     };
-    expect(await ask("/wallet/lookup?handle=creator", "a b")).toBe(200);
-    expect(await ask("/wallet/lookup?handle=creator", "localhost:99999")).toBe(200);
+    expect(await ask("/wallet/lookup?handle=creator", "elsewhere.example:99")).toBe(200);
+    expect(await ask("/wallet/lookup?handle=creator", "[::1]:99")).toBe(200);
     expect(
       await ask("http://elsewhere.example/wallet/lookup?handle=creator", "elsewhere.example"),
     ).toBe(200);
-    expect(await ask("/nothing", "localhost/wallet/lookup?handle=creator&x=")).toBe(404);
+    for (const host of ["a b", "localhost:99999", "localhost/wallet/lookup?handle=creator&x="])
+      for (const target of ["/nothing", "/wallet/lookup?handle=creator"])
+        expect(await ask(target, host)).toBe(400);
   });
 
   it("answers HEAD like GET, without the body", async () => {
@@ -402,7 +415,7 @@ describe("any other path or method", () => {
     const { status, headers } = await world.request("/collect", { method: "OPTIONS" });
     expect(status).toBe(204);
     expect(headers.get("access-control-allow-methods")).toContain("POST");
-    expect(headers.get("access-control-allow-headers")).toBe("*");
+    expect(headers.get("access-control-allow-headers")).toBe("*, Authorization");
   });
 });
 
@@ -449,9 +462,10 @@ describe("health", () => {
     expect((await world.request("/readyz")).status).toBe(200);
     world.sandbox.rpc.faults.add({ then: "reset" });
     const warning = expect.stringContaining("no chain endpoint answers");
-    await expect
-      .poll(() => world.request("/readyz"))
-      .toMatchObject({ status: 200, body: { status: "ok", warnings: [warning] } });
+    // Without a proxy: only callers on this machine see the warnings.
+    const readyz = async () => (await fetch(`${world.url}/readyz`)).json();
+    await expect.poll(readyz).toEqual({ status: "ok", warnings: [warning] });
+    expect((await world.request("/readyz")).status).toBe(200);
     expect((await world.request("/livez")).status).toBe(200);
     world.sandbox.rpc.faults.clear();
     await expect.poll(async () => (await world.request("/readyz")).body).toEqual({ status: "ok" });

@@ -224,7 +224,10 @@ describe("the service", () => {
         handle: "Rich",
         socialId: accounts[0]!.id,
         address,
-        balance: { vault: "2.5000", pda: "1.0000", total: "3.5000", withdrawable: "3.4300" },
+        balance: {
+          ...{ vault: "2.5000", pda: "1.0000", total: "3.5000", withdrawable: "3.4300" },
+          lamports: expect.any(Object),
+        },
         profile: expect.any(Object),
         derivation: expect.any(Object),
       });

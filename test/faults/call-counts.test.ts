@@ -21,7 +21,7 @@ const callsTo = (method: string) => world.chainCalls().filter((called) => called
  */
 const lookup = async (handle: string, i: number) => {
   const path = `/wallet/lookup?handle=${handle}`;
-  const { status } = await inject(world.gateway.api.handle, path, {
+  const { status } = await inject(world.gateway.api, path, {
     headers: from(`10.1.${i >> 8}.${i & 255}`),
   });
   return status;

@@ -18,7 +18,7 @@ it("the rent of the escrow program's data is neither in the balance nor in the n
     data,
   });
 
-  expect((await world.lookup("creator")).body.balance).toEqual({
+  expect((await world.lookup("creator")).body.balance).toMatchObject({
     vault: "3.1000",
     pda: "1.0000",
     total: "4.1000",

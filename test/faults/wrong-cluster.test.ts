@@ -40,7 +40,8 @@ it("an endpoint on another cluster is asked for nothing else, not even as the la
   expect(isAsked(second)).toBe(false);
   expect(errorsAbout(second)).toEqual([expect.stringContaining("is on another cluster")]);
   expect(errorsAbout(first)).toEqual([]);
-  const { body } = await world.request("/readyz");
+  const response = await fetch(`${world.url}/readyz`);
+  const body = (await response.json()) as { warnings: string[] };
   expect(body.warnings.join()).toContain(`${hostOf(second)}: a chain endpoint is on another`);
 });
 

@@ -46,7 +46,7 @@ function createTestGateway(applied: readonly Corruption[], env: Record<string, s
   });
   const { api, settled } = createGateway(config, { log: createLogger("silent") });
   async function ask(path: string, init?: Parameters<typeof inject>[2]) {
-    const { body, ...response } = await inject(api.handle, path, init);
+    const { body, ...response } = await inject(api, path, init);
     return { ...response, body: JSON.parse(body) };
   }
   const post = (path: string, body: object) =>

@@ -33,13 +33,13 @@ async function open(results: AsyncIterable<unknown>) {
   const endpoint = createGraphQLEndpoint({
     schema,
     path: "/graphql",
-    useCases: { watchWallet: () => Promise.resolve(results) } as unknown as UseCases,
+    useCases: { watchWallets: () => Promise.resolve(results) } as unknown as UseCases,
   });
   const query = new URLSearchParams({ query: QUERY }).toString();
   const request = new Request(`http://localhost/graphql?${query}`, {
     headers: { accept: "text/event-stream" },
   });
-  const { body } = await endpoint.answer(request, scope as unknown as RequestScope);
+  const { body } = await endpoint(request, scope as unknown as Parameters<typeof endpoint>[1]);
   return { body: body!, isOpen: () => isOpen };
 }
 

@@ -41,6 +41,17 @@ describe("CORS_ORIGINS", () => {
     }
   });
 
+  it("takes the origins of browser extensions and apps", async () => {
+    await start({ CORS_ORIGINS: "chrome-extension://abcdefghij, capacitor://localhost" });
+    for (const origin of ["chrome-extension://abcdefghij", "capacitor://localhost"])
+      expect(
+        (await world.lookup("creator", { origin })).headers.get("access-control-allow-origin"),
+      ).toBe(origin);
+    expect((await world.lookup("creator", { origin: "chrome-extension://other" })).status).toBe(
+      403,
+    );
+  });
+
   it("refuses the pages of other origins before anything runs", async () => {
     await start();
     for (const origin of [OTHER, "null", `${LISTED}:444`, "http://app.example"]) {

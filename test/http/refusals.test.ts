@@ -46,6 +46,7 @@ describe("a request that is not valid HTTP", () => {
     ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400, "BAD_REQUEST"],
     ["with an unknown method", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
     ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST"],
+    ["with a Host that is none", "GET /livez HTTP/1.1\r\nHost: [x\r\n\r\n", 400, "BAD_REQUEST"],
     ["with two Hosts", "GET /livez HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", 400, "BAD_REQUEST"],
     ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431, "BAD_REQUEST"],
     ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400, "BAD_REQUEST"],
@@ -95,18 +96,12 @@ describe("a request that is not valid HTTP", () => {
       413,
       "BAD_REQUEST",
     ],
-    [
-      "in many pieces",
-      `POST /collect HTTP/1.1\r\n${chunked}${"1\r\nx\r\n".repeat(300)}`,
-      413,
-      "BAD_REQUEST",
-    ],
     ["with a raw byte in the path", "GET /caf\xe9 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
     [
       "with raw UTF-8 as the handle",
       "GET /wallet/lookup?handle=café HTTP/1.1\r\nHost: x\r\n\r\n",
       400,
-      "INVALID_HANDLE",
+      "BAD_REQUEST",
     ],
     [
       "with raw UTF-8 beside the handle",
@@ -170,13 +165,6 @@ describe("a request that is not valid HTTP", () => {
     socket.write("ZZ\r\n");
     await closed;
     expect(statuses()).toEqual([404]);
-  });
-
-  it("quotes a handle of UTF-8, and not one of other bytes", async () => {
-    const lookup = (encoding: BufferEncoding) =>
-      sendRaw(world.url, Buffer.from("GET /wallet/lookup?handle=café HTTP/1.1\r\n\r\n", encoding));
-    expect((await lookup("utf8")).body).toContain('Received \\"café\\"');
-    expect((await lookup("latin1")).body).toContain("Received bytes that are not UTF-8");
   });
 
   it("that takes too long gets 408", async () => {

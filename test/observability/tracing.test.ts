@@ -168,6 +168,19 @@ describe("spans of a registered OpenTelemetry SDK", () => {
     ]);
   });
 
+  it("have the scheme that a trusted proxy names, and the method of a refused request", async () => {
+    await world.request("/wallet/lookup", {
+      method: "POST",
+      headers: { "x-forwarded-proto": "https" },
+    });
+    expect(named("POST /wallet/lookup").attributes).toMatchObject({
+      "http.request.method": "POST",
+      "http.route": "/wallet/lookup",
+      "url.scheme": "https",
+      "http.response.status_code": 405,
+    });
+  });
+
   it("have the attributes of HTTP and RPC, without handles, query strings and keys", async () => {
     await world.lookup("artist001");
     expect(named(SERVER)).toMatchObject({ kind: SpanKind.SERVER });

@@ -29,7 +29,7 @@ type CodeOf<Operation extends ContractOperation> = {
       : never
     : never;
 }[ErrorCode];
-type OtherCode = Exclude<ErrorCode, CodeOf<"lookup"> | CodeOf<"collect">>;
+type OtherCode = Exclude<ErrorCode, CodeOf<ContractOperation>>;
 
 const unavailable = { status: 503, body: "" };
 const collectCreator: Scenario = (world) => world.collect(world.account("creator").id);
@@ -46,6 +46,7 @@ async function secondRequest(
 /** A scenario for each code of each operation. A new code does not compile without one. */
 export const SCENARIOS: {
   readonly lookup: Readonly<Record<CodeOf<"lookup">, Scenario>>;
+  readonly wallets: Readonly<Record<CodeOf<"wallets">, Scenario>>;
   readonly collect: Readonly<Record<CodeOf<"collect">, Scenario>>;
   readonly other: Readonly<Record<OtherCode, Scenario>>;
 } = {
@@ -79,6 +80,11 @@ export const SCENARIOS: {
     },
     RATE_LIMITED: (world) => secondRequest((headers) => world.lookup("!", headers)),
   },
+  wallets: {
+    BAD_REQUEST: (world) => world.request("/wallets"),
+    INVALID_MINT: (world) => world.request("/wallets?handle=creator&mint=x"),
+    RATE_LIMITED: (world) => secondRequest((headers) => world.request("/wallets", { headers })),
+  },
   collect: {
     INVALID_SOCIAL_ID: (world) => world.collect("creator"),
     INVALID_MINT: (world) => world.collect(world.account("creator").id, {}, ["nonsense"]),
@@ -97,7 +103,7 @@ export const SCENARIOS: {
     RATE_LIMITED: (world) => secondRequest((headers) => world.collect("!", headers)),
   },
   other: {
-    NOT_FOUND: (world) => world.request("/wallets"),
+    NOT_FOUND: (world) => world.request("/nowhere"),
     METHOD_NOT_ALLOWED: (world) => world.request("/collect"),
     ORIGIN_NOT_ALLOWED: (world) => world.lookup("creator", { origin: "https://other.example" }),
   },

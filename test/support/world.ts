@@ -2,8 +2,7 @@ import { vi } from "vitest";
 import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
-import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
-import type { HandleNode } from "../../src/http/router.ts";
+import { CONNECTION_LIMITS, listen, type Responder } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { configure, type Env } from "./configure.ts";
 import { atOnce, createClient } from "./client.ts";
@@ -56,11 +55,11 @@ export async function startWorld(
   const gateway = createGateway(config, { log, sandbox, overrides });
   await gateway.ready;
   let received = 0;
-  const handle: HandleNode = (...request) => {
+  const fetch: Responder["fetch"] = (...request) => {
     received++;
-    return gateway.api.handle(...request);
+    return gateway.api.fetch(...request);
   };
-  const server = await listen({ ...gateway.api, handle }, config, {
+  const server = await listen({ ...gateway.api, fetch }, config, {
     ...CONNECTION_LIMITS,
     ...limits,
   });
@@ -74,6 +73,8 @@ export async function startWorld(
     logLines,
     gateway,
     account: sandbox.account,
+    /** How many requests the gateway has received. */
+    receivedRequests: () => received,
     /** The JSON-RPC methods called since `forgetCalls`. */
     chainCalls: () => sandbox.rpc.calls.map(({ method }) => method),
     forgetCalls() {

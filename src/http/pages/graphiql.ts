@@ -1,6 +1,5 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
-import type { HttpRequest } from "../../contract/http-messages.ts";
 import { acceptedTypes, RESULT_TYPES } from "../../graphql/media-types.ts";
 
 const HTML = "text/html; charset=utf-8";
@@ -19,7 +18,8 @@ export interface ExampleAccount {
  * Whether this GET is a browser's request for the page. Every other request to the endpoint is an
  * operation.
  */
-export function wantsGraphiQL({ headers: { accept = "" } }: HttpRequest): boolean {
+export function wantsGraphiQL({ headers }: Request): boolean {
+  const accept = headers.get("accept") ?? "";
   return MAY_BE_HTML.test(accept) && acceptedTypes(accept, [...RESULT_TYPES, HTML])[0] === HTML;
 }
 

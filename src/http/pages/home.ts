@@ -65,7 +65,7 @@ export function createHomePage(needs: {
   }
 
   return (request, scope) => {
-    const searchParams = new URLSearchParams(request.query);
+    const { searchParams } = new URL(request.url);
     const subject = read(searchParams);
     const [title, description] = describe(subject);
     const isAboutPerson = searchParams.has("handle") || searchParams.has("socialId");

@@ -85,9 +85,9 @@ function describeEndpoints(basePath: string, { paths }: OpenApiDocument): string
 
 function describeEndpoint(start: string, operation: RestOperation): string {
   const { summary, parameters = [], requestBody, responses } = operation;
-  const query = parameters
-    .filter((parameter) => parameter.required)
-    .map(({ name, example }) => `${name}=${example}`);
+  const query = parameters.flatMap(({ name, example }) =>
+    [example].flat().map((value) => `${name}=${value}`),
+  );
   const body = requestBody
     ? ` ${JSON.stringify(requestBody.content["application/json"].example)}`
     : "";
@@ -97,7 +97,8 @@ function describeEndpoint(start: string, operation: RestOperation): string {
       .flat()
       .map(({ value }) => `- ${status}: \`${JSON.stringify(value)}\``);
   });
-  return [`\`${[start, ...query].join("?")}${body}\`: ${summary}`, "", ...results].join("\n");
+  const target = [start, query.join("&")].filter(Boolean).join("?");
+  return [`\`${target}${body}\`: ${summary}`, "", ...results].join("\n");
 }
 
 /**

@@ -33,7 +33,7 @@ export function createOpenApiFile(
   }
 
   return (request, scope) => {
-    const { host = "" } = request.headers;
+    const host = request.headers.get("host") ?? "";
     const served = publicUrl || !isLocal(host) ? file : fileFor(host);
     return served.handle(request, scope);
   };

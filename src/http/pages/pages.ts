@@ -1,5 +1,6 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
+import { Response } from "@whatwg-node/fetch";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { printSdl } from "../../schema/print-sdl.ts";
 import { memoize } from "../../store/memoize.ts";
@@ -152,7 +153,10 @@ export function createPages(
       "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
       "": {
-        GET: () => ({ status: 308, headers: { location: `${needs.basePath.split("/").at(-1)}/` } }),
+        GET: () => {
+          const location = `${needs.basePath.split("/").at(-1)}/`;
+          return new Response(null, { status: 308, headers: { location } });
+        },
       },
     },
     graphiql: async (...request) => (await graphiql()).handle(...request),

@@ -1,6 +1,7 @@
 import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip, gzipSync } from "node:zlib";
+import { Response } from "@whatwg-node/fetch";
 import type { Handler } from "../router.ts";
 
 export interface StaticFile {
@@ -11,6 +12,11 @@ export interface StaticFile {
 
 /** Compressing a larger file takes longer than passing it to another thread. */
 const MAX_BYTES_IN_THREAD = 65_536;
+/**
+ * A longer body, such as GraphiQL's script, costs the caller one more request: sending it costs
+ * more than a lookup.
+ */
+const MAX_UNCOUNTED_BYTES = 400_000;
 
 /**
  * Serves a file from memory. Caches may keep it forever if the URL has its version; else they must
@@ -24,35 +30,37 @@ export function createStaticFile(
   const plain = typeof content === "string" ? Buffer.from(content) : content;
   const version = createHash("sha256").update(plain).digest("base64url").slice(0, 16);
   const etag = `W/"${version}"`;
-  const matchesEtag = (tags: string | undefined) =>
+  const matchesEtag = (tags: string | null) =>
     tags?.trim() === "*" || tags?.includes(`"${version}"`);
   let compressedBytes: Buffer<ArrayBuffer> | Promise<Buffer<ArrayBuffer>> | undefined;
 
   return {
     version,
-    async handle({ headers: requestHeaders, query }) {
-      const isVersioned = new URLSearchParams(query).get("v") === version;
-      const common = {
+    async handle(request, scope) {
+      const { headers: requestHeaders, method, url } = request;
+      const isVersioned = new URL(url).searchParams.get("v") === version;
+      const common: Record<string, string> = {
         "cache-control": isVersioned ? "public, max-age=31536000, immutable" : "no-cache",
         etag,
         vary: "Accept-Encoding",
         "referrer-policy": "no-referrer",
         ...headers,
       };
-      if (matchesEtag(requestHeaders["if-none-match"])) return { status: 304, headers: common };
-      if (!isKept || !acceptsGzip(requestHeaders["accept-encoding"]))
-        return { status: 200, headers: common, body: plain };
-      compressedBytes ??=
-        plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
-      return {
-        status: 200,
-        headers: { ...common, "content-encoding": "gzip" },
-        body: await compressedBytes,
-      };
+      if (matchesEtag(requestHeaders.get("if-none-match")))
+        return new Response(null, { status: 304, headers: common });
+      let body = plain;
+      if (isKept && acceptsGzip(requestHeaders.get("accept-encoding"))) {
+        compressedBytes ??=
+          plain.length > MAX_BYTES_IN_THREAD ? promisify(gzip)(plain) : gzipSync(plain);
+        body = await compressedBytes;
+        common["content-encoding"] = "gzip";
+      }
+      if (body.length > MAX_UNCOUNTED_BYTES && method !== "HEAD") await scope.admit(1);
+      return new Response(body, { headers: common });
     },
   };
 }
 
-function acceptsGzip(acceptedEncodings = ""): boolean {
-  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(acceptedEncodings);
+function acceptsGzip(acceptedEncodings: string | null): boolean {
+  return /\bgzip\b(?! *; *q=0(\.0*)? *(,|$))/i.test(acceptedEncodings ?? "");
 }

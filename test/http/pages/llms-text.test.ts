@@ -63,7 +63,7 @@ it("/llms.txt states what a caller plans with, from the settings", async () => {
       COLLECT_TIMEOUT_MS: "20000",
     }),
   );
-  const other = (await inject(gateway.api.handle, "/llms.txt")).body;
+  const other = (await inject(gateway.api, "/llms.txt")).body;
   gateway.close();
   expect(other).toContain(`A handle has 1-15 alphanumeric characters or underscores`);
   expect(other).toContain("A collect can take 20 seconds");
@@ -81,7 +81,7 @@ it("/llms.txt has REST requests that are answered as it says", async () => {
     expect([path, answer.status, answer.body]).toEqual([path, 200, expected]);
     count++;
   }
-  expect(count).toBe(2);
+  expect(count).toBe(3);
 });
 
 it('/llms.txt says what the address is for, what "withdrawable" means, and how to follow many accounts', () => {
@@ -165,7 +165,7 @@ it("/llms.txt links only to the service's own addresses, which exist", async () 
       PUBLIC_URL: "https://tributary.example/base",
     }),
   );
-  const published = (await inject(gateway.api.handle, "/llms.txt")).body;
+  const published = (await inject(gateway.api, "/llms.txt")).body;
   gateway.close();
   expect(published).toContain("(https://tributary.example/base/openapi.json)");
 });

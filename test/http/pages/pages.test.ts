@@ -181,7 +181,7 @@ it("the first page mentions a sandbox only in a sandbox, and the cluster elsewhe
   faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(devnet) });
   const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent" }));
   await gateway.start();
-  expect((await inject(gateway.api.handle, "/")).body).toContain('data-cluster="devnet"');
+  expect((await inject(gateway.api, "/")).body).toContain('data-cluster="devnet"');
   gateway.close();
   faults.clear();
 });
@@ -247,7 +247,7 @@ describe("the head of the first page", () => {
 /** The HTML of the first page of a gateway that is not on a sandbox. */
 async function homePage(env: Record<string, string>, path: string, headers = {}): Promise<string> {
   const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent", ...env }));
-  const { body } = await inject(gateway.api.handle, path, { headers });
+  const { body } = await inject(gateway.api, path, { headers });
   gateway.close();
   return body;
 }

@@ -83,12 +83,16 @@ export function expectLookup(
   }
   const { body } = answer;
   const sol: unknown = expect.stringMatching(SOL_PATTERN);
+  const exact: unknown = expect.stringMatching(/^\d+$/);
   expect(body).toEqual({
     handle: expect.stringMatching(/^\w+$/),
     socialId: expect.stringMatching(/^(0|[1-9]\d{0,19})$/),
     address: addressesOf(body.socialId).address,
     derivation: addressesOf(body.socialId).derivation,
-    balance: { vault: sol, pda: sol, total: sol, withdrawable: sol },
+    balance: {
+      ...{ vault: sol, pda: sol, total: sol, withdrawable: sol },
+      lamports: { vault: exact, pda: exact, total: exact, withdrawable: exact },
+    },
     profile: expect.any(Object),
   });
 }

@@ -131,9 +131,9 @@ function toCurl(path, { parameters = [], requestBody }) {
   const url = `${baseUrl()}${path}`;
   if (requestBody)
     return `curl '${url}' -d '${JSON.stringify(requestBody.content["application/json"].example)}'`;
-  const query = parameters
-    .filter(({ required }) => required)
-    .map(({ name, example }) => [name, example]);
+  const query = parameters.flatMap(({ name, example }) =>
+    [example].flat().map((value) => [name, value]),
+  );
   return `curl '${url}?${new URLSearchParams(query)}'`;
 }
 

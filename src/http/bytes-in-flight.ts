@@ -1,0 +1,55 @@
+/** Bytes that wait for a caller: a body that arrives, or a response that is read. */
+interface Entry {
+  readonly address: string;
+  readonly bytes: number;
+  readonly cutOff: () => void;
+}
+
+/**
+ * Limits the memory that slow callers use, of one address and in all. If a new entry exceeds a
+ * limit, the oldest are cut off: callers who read and send fast never have old ones.
+ */
+export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddress: number }) {
+  /** The oldest first. */
+  const entries = new Set<Entry>();
+  const byAddress = new Map<string, number>();
+  let total = 0;
+
+  const sumOf = (address: string) => byAddress.get(address) ?? 0;
+
+  function change(address: string, bytes: number): void {
+    total += bytes;
+    const sum = sumOf(address) + bytes;
+    if (sum === 0) byAddress.delete(address);
+    else byAddress.set(address, sum);
+  }
+
+  function remove(entry: Entry): void {
+    if (entries.delete(entry)) change(entry.address, -entry.bytes);
+  }
+
+  function cutOffEntry(entry: Entry): void {
+    remove(entry);
+    entry.cutOff();
+  }
+
+  return {
+    /** Returns a function that removes the entry. */
+    add(address: string, bytes: number, cutOff: () => void): () => void {
+      const entry = { address, bytes, cutOff };
+      for (const oldest of entries) {
+        if (sumOf(address) + bytes <= limits.maxBytesPerAddress) break;
+        if (oldest.address === address) cutOffEntry(oldest);
+      }
+      for (const oldest of entries) {
+        if (total + bytes <= limits.maxBytes) break;
+        cutOffEntry(oldest);
+      }
+      entries.add(entry);
+      change(address, bytes);
+      return () => {
+        remove(entry);
+      };
+    },
+  };
+}

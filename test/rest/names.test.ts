@@ -1,0 +1,85 @@
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld();
+});
+afterAll(() => world.close());
+
+const mint = () => world.account("launcher").coins[0]!.mint;
+const codeOf = async (answer: ReturnType<World["request"]>) => {
+  const { status, body } = await answer;
+  return [status, body.error];
+};
+
+describe("coins in a query", () => {
+  it.each(["mint", "mints", "mint[]", "mint%5B%5D"])("are named by %s", async (name) => {
+    const { body } = await world.request(`/wallet/lookup?handle=launcher&${name}=${mint()}`);
+    expect(body.coins).toEqual([expect.objectContaining({ mint: mint() })]);
+  });
+
+  it.each(["mint[0]", "mintAddress", "Mint", "mint_id"])(
+    "are not named by %s, which is refused",
+    async (name) => {
+      const path = `/wallet/lookup?handle=launcher&${name}=${mint()}`;
+      expect(await codeOf(world.request(path))).toEqual([400, "INVALID_MINT"]);
+    },
+  );
+});
+
+describe("a body", () => {
+  const collect = (more: object) =>
+    world.post("/collect", { socialId: world.account("newcomer").id, ...more });
+
+  it.each(["mintAddress", "mint[]", "MINTS"])("with the name %s is refused", async (name) => {
+    expect(await codeOf(collect({ [name]: mint() }))).toEqual([400, "INVALID_MINT"]);
+  });
+
+  it.each(["minimumSol", "minimum_lamports", "Minimums"])(
+    "with the name %s is refused",
+    async (name) => {
+      expect(await codeOf(collect({ [name]: "1" }))).toEqual([400, "INVALID_MINIMUM"]);
+    },
+  );
+
+  it("may have members of other names", async () => {
+    expect(await codeOf(collect({ note: "x", Comment: 1 }))).toEqual([400, "NOTHING_TO_COLLECT"]);
+  });
+
+  it.each(["utf-16", '"UTF-16LE"', "utf-32"])("in charset=%s is refused", async (charset) => {
+    const headers = { "content-type": `application/json; charset=${charset}` };
+    const post = (path: string, body: object) =>
+      world.request(path, { method: "POST", headers, body: JSON.stringify(body) });
+    const { status, body } = await post("/collect", { socialId: "1" });
+    expect([status, body]).toMatchObject([
+      400,
+      { error: "INVALID_SOCIAL_ID", message: expect.stringContaining("another `charset`") },
+    ]);
+    expect((await post("/graphql", { query: "{ __typename }" })).status).toBe(415);
+  });
+
+  it.each(["utf-8", "us-ascii", "UTF8"])("in charset=%s is read", async (charset) => {
+    const headers = { "content-type": `application/json; charset=${charset}` };
+    const body = JSON.stringify({ query: "{ __typename }" });
+    expect((await world.request("/graphql", { method: "POST", headers, body })).status).toBe(200);
+  });
+});
+
+describe("a path with a slash too many", () => {
+  it.each([
+    ["/wallet/lookup/?handle=creator", "/wallet/lookup"],
+    ["//collect", "/collect"],
+    ["/wallet//lookup", "/wallet/lookup"],
+  ])("%s gets 404, which names %s", async (path, expected) => {
+    const { status, body } = await world.request(path);
+    expect([status, body]).toMatchObject([
+      404,
+      { error: "NOT_FOUND", message: expect.stringContaining(`Use ${expected}.`) },
+    ]);
+  });
+
+  it("is not named if there is nothing without it either", async () => {
+    expect((await world.request("/nowhere/")).body.message).not.toContain("slash");
+  });
+});
