@@ -5,7 +5,7 @@ import { locationsOf } from "./source-locations.ts";
 import { RESPONSE_TYPES, type ResponseType } from "./media-types.ts";
 
 /** The code of an invalid request, unless GraphQL sets another. */
-export const BAD_REQUEST = "BAD_REQUEST";
+const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of valid requests whose operation cannot run. */
 const OPERATION_CODES: readonly unknown[] = [
   "OPERATION_RESOLUTION_FAILURE",
