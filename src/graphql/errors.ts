@@ -3,7 +3,7 @@ import { errorHeaders, type Moved } from "../contract/contract-error.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 
 /** The code of an invalid request, unless GraphQL sets another. */
-export const BAD_REQUEST = "BAD_REQUEST";
+const BAD_REQUEST = "BAD_REQUEST";
 /** Codes of valid requests whose operation cannot run. */
 const OPERATION_CODES: readonly unknown[] = [
   "OPERATION_RESOLUTION_FAILURE",
