@@ -164,6 +164,7 @@ export async function listen(
   ): Promise<void> {
     const { socket, headers } = request;
     const caller = new AbortController();
+    const bodyBytes = lengthOfBody(request);
     setResponse(socket, connection, response);
     response.once("close", () => {
       if (!response.writableFinished) caller.abort();
@@ -172,10 +173,12 @@ export async function listen(
       if (isClosing) server.closeIdleConnections();
     });
     response.once("finish", () => {
-      if (!request.complete)
-        setTimeout(() => {
-          if (!request.complete) socket.destroy();
-        }, lingerMs).unref();
+      if (request.complete) return;
+      // Otherwise the caller would send its next request on this connection.
+      if (bodyBytes > MAX_DRAINED_BYTES) socket.end();
+      setTimeout(() => {
+        if (!request.complete) socket.destroy();
+      }, lingerMs).unref();
     });
     // Node's parser discards what arrives together with a request that asks for an upgrade.
     if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
@@ -187,7 +190,6 @@ export async function listen(
     const cutOff = () => {
       socket.resetAndDestroy();
     };
-    const bodyBytes = lengthOfBody(request);
     if (bodyBytes > 0) {
       const release = bytesInFlight.add(client.address, bodyBytes, cutOff);
       request.once("close", release);

@@ -126,3 +126,11 @@ it("a body that its caller does not finish is none", async () => {
   socket.destroy();
   expect(await ended.promise).toBeInstanceOf(Error);
 });
+
+it("ends its side after a response that has not waited for a long body, so that callers send nothing more", async () => {
+  const { socket, statuses } = await start(refuse, 60_000);
+  const ended = once(socket, "end");
+  socket.write(withLength(900_000));
+  await ended;
+  expect(statuses()).toEqual([404]);
+});
