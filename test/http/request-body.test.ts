@@ -67,10 +67,11 @@ it.each([
   ["a long body", withLength(FLOOD_BYTES)],
 ])("a refusal of %s is sent at once, and the connection closes soon", async (_name, text) => {
   const { socket, statuses, received } = await start(refuse);
+  const ended = once(socket, "end");
   socket.write(text);
   await expect.poll(statuses).toEqual([404]);
   expect(received()).toContain("refused");
-  await once(socket, "end");
+  await ended;
   expect(statuses()).toEqual([404]);
 });
 
