@@ -3,7 +3,6 @@ import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
 import type { UseCases } from "../../src/resolvers/use-cases.ts";
-import type { RequestScope } from "../../src/resolvers/request-scope.ts";
 import { schema } from "../../src/schema/schema.ts";
 
 const QUERY = `subscription { walletById(socialId: "17") { socialId } }`;
