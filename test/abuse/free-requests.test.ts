@@ -27,7 +27,7 @@ describe("a body in chunks of one byte", () => {
     ["with a wrong method", "POST /wallet/lookup", {}, [405]],
     ["of a preflight", "OPTIONS /collect", {}, [204]],
     ["of a collect above the limit", "POST /collect", REFUSED, [429]],
-    ["of an operation above the limit", "POST /graphql", REFUSED, [413]],
+    ["of an operation above the limit", "POST /graphql", REFUSED, [429]],
     ["of a health check", "GET /livez", {}, [200]],
     ["of a lookup", "GET /wallet/lookup?handle=creator", from("203.0.113.10"), [200, 413]],
     ["of a collect", "POST /collect", from("203.0.113.11"), [413]],

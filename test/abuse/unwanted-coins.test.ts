@@ -189,8 +189,8 @@ it("a stranger who launches two hundred coins for the account makes the list no 
 it("the coins of a wallet cost two requests more, a hundred wallets' are refused, and their calls count against the share of the block", async () => {
   await start({
     // 15 calls for a block.
-    RPC_CALLS_PER_SECOND: 4,
-    RATE_LIMIT_MAX: 20,
+    RPC_CALLS_PER_SECOND: "4",
+    RATE_LIMIT_MAX: "20",
     RATE_LIMIT_WINDOW_SECONDS: 3600,
   });
   const caller = { "x-forwarded-for": "192.0.2.1" };

@@ -65,7 +65,7 @@ describe("1,000 concurrent lookups over REST", () => {
 
 describe("a cached operation", () => {
   const parsed = () =>
-    world.logLines.filter((line) => line.includes("parsed and validated an operation")).length;
+    world.logLines.filter((line) => line.includes("parsed and validated a document")).length;
   const query = (text: string, i: number) =>
     world.graphql(text, { h: "creator" }, { "x-forwarded-for": `192.0.2.${i}` });
 

@@ -46,7 +46,7 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** Wallets without coins fill a call. */
+/** As many as wallets without coins fill. */
 const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** The most calls in flight: one that hangs must not hold up the others. */
 const MAX_CALLS = 32;
@@ -109,7 +109,7 @@ export function createReadWallets(needs: {
       ask,
       idOf: identityOf,
       maxKeys: KEYS_PER_CALL,
-      sizeOf: (wallet, others) => KEYS_PER_CALL * partOfCall(wallet, others),
+      sizeOf: accountsOf,
       maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
       policy: batches && {
@@ -166,8 +166,8 @@ function accountsOf({ coins }: WalletWithCoins, others: readonly WalletWithCoins
 }
 
 /** The part of a call that a wallet takes, 0 to 1: only whole wallets fit. */
-export function partOfCall(wallet: WalletWithCoins, others?: readonly WalletWithCoins[]): number {
-  return 1 / Math.floor(MAX_KEYS_PER_CALL / accountsOf(wallet, others));
+export function partOfCall(wallet: WalletWithCoins): number {
+  return 1 / Math.floor(MAX_KEYS_PER_CALL / accountsOf(wallet));
 }
 
 const toKeys = ({ account, coins }: WalletWithCoins): string[] => [
