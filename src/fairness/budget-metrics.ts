@@ -22,13 +22,17 @@ export function createBudgetMetrics(registry: Registry) {
     help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. chain_calls: calls to the chain in about a minute, of RPC_CALLS_PER_SECOND. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
-    collect: () => readUsedRatios(),
+    async collect() {
+      await readUsedRatios();
+    },
   });
   const readUsedRatios = memoize(async () => {
     const read = async ([budget, usedRatio]: [BudgetName, () => number | Promise<number>]) => {
-      usedRatios.set({ budget }, await usedRatio());
+      const ratio = await usedRatio();
+      usedRatios.set({ budget }, ratio);
+      return [budget, 1 - ratio] as const;
     };
-    await Promise.all([...budgets].map(read));
+    return Object.fromEntries(await Promise.all([...budgets].map(read)));
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
@@ -40,6 +44,8 @@ export function createBudgetMetrics(registry: Registry) {
   for (const budget of BUDGETS) for (const scope of SCOPES) refusals.inc({ budget, scope }, 0);
 
   return {
+    /** For the operator: the part of each budget that is left, 0 to 1. */
+    describe: readUsedRatios,
     /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
     refused(budget: BudgetName, scope: BudgetScope, count: number): void {
       refusals.inc({ budget, scope }, count);

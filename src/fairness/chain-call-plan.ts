@@ -186,7 +186,9 @@ export function createChainCallPlan(needs: {
 
   /** Adds calls that are made now, and expected ones, to what an owner's blocks use. */
   function charge({ use, parts }: Owner, calls: number, expectedCalls = 0): void {
-    usageOf("all").calls.all += calls;
+    const { calls: ofAll } = usageOf("all");
+    ofAll.all += calls;
+    ofAll[use] += calls;
     for (const [block, part] of parts) {
       const usage = usageOf(block);
       for (const each of usage.wideBlock ? [usage, usageOf(usage.wideBlock)] : [usage]) {
@@ -318,6 +320,17 @@ export function createChainCallPlan(needs: {
         charge(owner, 0, -expectedCalls);
       });
     },
+
+    /** For the operator: what each use takes of this replica's part of the plan. */
+    describe: () => ({
+      perSecond: rate(),
+      uses: Object.fromEntries(
+        USES.map((use) => [
+          use,
+          { perSecond: usageOf("all").calls[use] / FADE_SECONDS, waiting: waiting[use].size },
+        ]),
+      ),
+    }),
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),
