@@ -1,3 +1,4 @@
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
@@ -237,7 +238,8 @@ async function serve(
     openParts.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env) ? open(await openSandbox(env)) : undefined;
   const config = readConfig(env, sandbox?.env);
-  const log = createLogger(config.logLevel, logStream);
+  const instance = `${hostname()}:${config.port}`;
+  const log = createLogger(config.logLevel, logStream).child({ instance });
   for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
