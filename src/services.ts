@@ -67,7 +67,7 @@ export function createSocialServices(needs: ServiceNeeds) {
   const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
   const { socialApiUrl, socialTimeoutMs } = config;
   const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
-  budgetMetrics.watch("social_calls", quota.usedRatio);
+  budgetMetrics.watch("social_calls", quota.leftRatio);
   const circuitBreaker = createCircuitBreaker({ log });
   const client = createSocialClient({
     socialApiUrl,

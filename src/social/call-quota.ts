@@ -85,12 +85,9 @@ export function createCallQuota(needs: {
 
     describe,
 
-    /** The fraction of the network's limit that is used, 0 to 1. */
-    usedRatio: (): number =>
-      Math.max(
-        0,
-        ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit)),
-      ),
+    /** The fraction of the network's limit that is left, 0 to 1. */
+    leftRatio: (): number =>
+      Math.min(1, ...currentPaces().map(({ remaining, limit }) => remaining / Math.max(1, limit))),
   };
 
   async function takeTurn(turn: Bucket): Promise<void> {
