@@ -125,7 +125,7 @@ function toTable(status: Status): string[] {
         calls.made,
         calls.failed,
         failing.map(({ kind, backsOffUntil }) => `${kind} ${left(backsOffUntil)}`).join(", "),
-        lastError ? `${lastError.message}, ${ago(lastError.at)}` : "",
+        lastError ? `${lastError.message.replace(` at ${host}`, "")}, ${ago(lastError.at)}` : "",
       ]),
     ),
     "",
@@ -142,7 +142,8 @@ function toTable(status: Status): string[] {
     ...inColumns(
       ["COLLECTS", "STATE", "AGE", "WAITERS", "SIGNATURE"],
       collects.open.map(({ unit, state, ageSeconds, waiters, signature }) => [
-        unit,
+        // So that the signature fits, to be copied.
+        `${unit.slice(0, 6)}…${unit.slice(-4)}`,
         state,
         `${ageSeconds} s`,
         waiters,
