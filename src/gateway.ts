@@ -65,6 +65,7 @@ export function createGateway(
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     health,
+    parts: { ...chain, network: social, accountLookup: social.accountLookup, redis, budgetMetrics },
     sandbox,
     redis,
     registry,

@@ -1,7 +1,9 @@
+import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
 import type { Checks } from "./commands/doctor.ts";
+import type { Terminal } from "./commands/status.ts";
 import { describeFailure } from "./commands/describe-failure.ts";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
@@ -37,6 +39,7 @@ const OPTIONS = {
   version: { type: "boolean" },
   id: { type: "string" },
   platform: { type: "boolean" },
+  url: { type: "string" },
   "chain-port": { type: "string", default: "8899" },
   "social-port": { type: "string", default: "8898" },
 } as const;
@@ -50,6 +53,8 @@ interface Host {
   /** Default: standard output. */
   readonly logStream?: DestinationStream;
   onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
+  /** Standard output, if it is a terminal. */
+  terminal?(): Terminal | undefined;
   /**
    * The command that starts the service in a process that cannot make code from strings. Undefined
    * if this process cannot.
@@ -67,6 +72,7 @@ export const THIS_PROCESS: Host = {
   onSignal(stop) {
     process.on("SIGINT", stop).on("SIGTERM", stop);
   },
+  terminal: () => (process.stdout.isTTY ? process.stdout : undefined),
 };
 
 /**
@@ -97,6 +103,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
       const platform = values.platform ? { mints } : undefined;
       return await runDoctor(env, host, { warnings, id: values.id, platform });
     }
+    if (command === "status") return await runStatus(env, host, values.url);
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
     host.printError(...describeFailure(error, env, hints));
@@ -120,6 +127,15 @@ async function runDoctor(env: Environment, { print }: Host, checks: Checks): Pro
   const { examine } = await import("./commands/doctor.ts");
   const atFault = await examine(config, print, checks);
   return atFault.length > 0 ? 1 : 0;
+}
+
+/** Shows what a running service is doing: in a terminal until a signal, otherwise once. */
+async function runStatus(env: Environment, host: Host, url: string | undefined): Promise<number> {
+  const { showStatus } = await import("./commands/status.ts");
+  const stopped = new Promise<unknown>((resolve) => {
+    host.onSignal(resolve);
+  });
+  return showStatus(env, { ...host, url, stopped, terminal: host.terminal?.() });
 }
 
 /**
@@ -222,7 +238,8 @@ async function serve(
     openParts.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env) ? open(await openSandbox(env)) : undefined;
   const config = readConfig(env, sandbox?.env);
-  const log = createLogger(config.logLevel, logStream);
+  const instance = `${hostname()}:${config.port}`;
+  const log = createLogger(config.logLevel, logStream).child({ instance });
   for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));

@@ -67,12 +67,13 @@ export function createSocialServices(needs: ServiceNeeds) {
   const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
   const { socialApiUrl, socialTimeoutMs } = config;
   const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
-  budgetMetrics.watch("social_calls", quota.usedRatio);
+  budgetMetrics.watch("social_calls", quota.leftRatio);
+  const circuitBreaker = createCircuitBreaker({ log });
   const client = createSocialClient({
     socialApiUrl,
     socialTimeoutMs,
     token: config.secrets.socialApiToken,
-    circuitBreaker: createCircuitBreaker({ log }),
+    circuitBreaker,
     quota,
     callUpstream,
     warnings,
@@ -103,7 +104,17 @@ export function createSocialServices(needs: ServiceNeeds) {
       this.set({ upstream: "social" }, accountLookup.waiting());
     },
   });
-  return { client, accountLookup };
+  return {
+    client,
+    accountLookup,
+    /** For the operator. */
+    describe: () => ({
+      host: socialApiUrl.host,
+      ...circuitBreaker.describe(),
+      quota: quota.describe(),
+      waiting: accountLookup.waiting(),
+    }),
+  };
 }
 
 export function createChainServices(needs: ServiceNeeds) {
@@ -231,6 +242,10 @@ export function createChainServices(needs: ServiceNeeds) {
   return {
     rpc,
     balances,
+    floors,
+    failures,
+    flights,
+    chainCallPlan,
     collector,
     metrics,
     history: createHistory({ rpc, floors, ownCalls }),

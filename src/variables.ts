@@ -61,7 +61,12 @@ export const Settings = z.object({
     .meta(about("first", "port to listen on; 0 picks a free one")),
   ADMIN_PORT: integer(0, 65_535)
     .optional()
-    .meta(about("first", "port for `/metrics` and the details of `/readyz`, instead of `PORT`")),
+    .meta(
+      about(
+        "first",
+        "port for `/status`, and instead of `PORT` for `/metrics` and the details of `/readyz`",
+      ),
+    ),
   /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
   TRUST_PROXY: addressRanges().meta(
     about(

@@ -14,7 +14,7 @@ import { createLogger } from "../observability/log.ts";
 import { toError } from "../observability/thrown.ts";
 import { createWarnings } from "../observability/warnings.ts";
 import { createSocialClient } from "../social/api-client.ts";
-import { createCallQuota } from "../social/call-quota.ts";
+import { createCallQuota, type CallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
@@ -103,7 +103,7 @@ export async function examine(
   async function checkNetwork(): Promise<void> {
     const finding = await checkSocialNetwork(client, socialApiUrl);
     report(finding);
-    checkQuota(quota.left()).forEach(report);
+    checkQuota(quota.describe()).forEach(report);
     if (finding.state !== "bad") report(checkCredit(await client.credit()));
   }
   await Promise.all([
@@ -137,7 +137,7 @@ function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
   ];
 }
 
-function checkQuota(quota: { remaining: number; limit: number } | undefined): Finding[] {
+function checkQuota([quota]: ReturnType<CallQuota["describe"]>): Finding[] {
   if (!quota) return [];
   const text = `the network allows ${quota.remaining} more calls of ${quota.limit} until its next reset`;
   const state = quota.remaining > quota.limit / LOW_QUOTA ? good : poor;

@@ -12,23 +12,27 @@ type BudgetName = (typeof BUDGETS)[number];
 
 export type BudgetMetrics = ReturnType<typeof createBudgetMetrics>;
 
-/** Scrapes read used ratios from Redis, and `/metrics` has no rate limit. */
+/** Scrapes read ratios from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
 export function createBudgetMetrics(registry: Registry) {
   const budgets = new Map<BudgetName, () => number | Promise<number>>();
-  const usedRatios = new Gauge({
-    name: "tributary_budget_used_ratio",
-    help: "Used part of what a budget holds, which is a part of its limit in an hour, 0 to 1. Half of it is left to callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. chain_calls: calls to the chain in about a minute, of RPC_CALLS_PER_SECOND. social_calls: of the calls that the social network allows until its next reset.",
+  const leftRatios = new Gauge({
+    name: "tributary_budget_left_ratio",
+    help: "Part that is left, 0 to 1, of what callers who take much may still take of a budget at once; at 0 they are refused, and the rest is for callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. chain_calls: calls to the chain in about a minute, of those that RPC_CALLS_PER_SECOND allows for long. social_calls: of the calls that the social network allows until its next reset.",
     labelNames: ["budget"],
     registers: [registry],
-    collect: () => readUsedRatios(),
+    async collect() {
+      await readLeftRatios();
+    },
   });
-  const readUsedRatios = memoize(async () => {
-    const read = async ([budget, usedRatio]: [BudgetName, () => number | Promise<number>]) => {
-      usedRatios.set({ budget }, await usedRatio());
+  const readLeftRatios = memoize(async () => {
+    const read = async ([budget, leftRatio]: [BudgetName, () => number | Promise<number>]) => {
+      const ratio = await leftRatio();
+      leftRatios.set({ budget }, ratio);
+      return [budget, ratio] as const;
     };
-    await Promise.all([...budgets].map(read));
+    return Object.fromEntries(await Promise.all([...budgets].map(read)));
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
@@ -40,16 +44,18 @@ export function createBudgetMetrics(registry: Registry) {
   for (const budget of BUDGETS) for (const scope of SCOPES) refusals.inc({ budget, scope }, 0);
 
   return {
+    /** For the operator: the part of each budget that is left, 0 to 1. */
+    describe: readLeftRatios,
     /** `count`: refused accounts, calls, or payers of a collect, depending on the budget. */
     refused(budget: BudgetName, scope: BudgetScope, count: number): void {
       refusals.inc({ budget, scope }, count);
     },
     /**
-     * Registers a function that returns how much of a budget is used, 0 to 1. Scrapes call it at
+     * Registers a function that returns which part of a budget is left, 0 to 1. Scrapes call it at
      * most once a second.
      */
-    watch(budget: BudgetName, usedRatio: () => number | Promise<number>): void {
-      budgets.set(budget, usedRatio);
+    watch(budget: BudgetName, leftRatio: () => number | Promise<number>): void {
+      budgets.set(budget, leftRatio);
     },
   };
 }

@@ -170,8 +170,9 @@ export function createBudget(needs: {
       };
     },
 
-    /** The used fraction of a pool's bucket, 0 to 1. */
-    usedRatio: (pool: Pool = whole): Promise<number> => buckets.usedRatio(poolBucket(pool)),
+    /** The fraction that is left, 0 to 1, of what callers in no tier may take of a pool. */
+    leftRatio: (pool: Pool = whole): Promise<number> =>
+      buckets.leftRatio(poolBucket(pool, REST_MAY_USE)),
   };
 }
 

@@ -134,18 +134,18 @@ export function createChainCallPlan(needs: {
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
   needs.metrics.watch("chain_calls", () =>
-    Math.min(1, usageOf("all").calls.all / FADE_SECONDS / rate()),
+    Math.max(0, 1 - usageOf("all").calls.all / FADE_SECONDS / sustainedRate()),
   );
 
+  const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * rate());
+  /** The calls that may be made each second for long. With a full bucket, none gives more. */
+  const sustainedRate = () => Math.max(rate() - sum(capacityOf), rate() / 2);
+
   function refill(): void {
-    const perSecond = rate();
-    const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * perSecond);
-    const capacity = sum(capacityOf);
-    // With a full bucket, a second then gives no more than the plan.
-    const calls = Math.max(perSecond - capacity, perSecond / 2) * (msSince(refilledAt) / 1_000);
+    const calls = sustainedRate() * (msSince(refilledAt) / 1_000);
     for (const use of USES)
       floors[use] = Math.min(capacityOf(use), floors[use] + FLOORS[use] * calls);
-    plan = Math.min(capacity, plan + calls);
+    plan = Math.min(sum(capacityOf), plan + calls);
     refilledAt = monotonicNow();
   }
 
@@ -186,7 +186,9 @@ export function createChainCallPlan(needs: {
 
   /** Adds calls that are made now, and expected ones, to what an owner's blocks use. */
   function charge({ use, parts }: Owner, calls: number, expectedCalls = 0): void {
-    usageOf("all").calls.all += calls;
+    const { calls: ofAll } = usageOf("all");
+    ofAll.all += calls;
+    ofAll[use] += calls;
     for (const [block, part] of parts) {
       const usage = usageOf(block);
       for (const each of usage.wideBlock ? [usage, usageOf(usage.wideBlock)] : [usage]) {
@@ -318,6 +320,17 @@ export function createChainCallPlan(needs: {
         charge(owner, 0, -expectedCalls);
       });
     },
+
+    /** For the operator: what each use takes of this replica's part of the plan. */
+    describe: () => ({
+      perSecond: rate(),
+      uses: Object.fromEntries(
+        USES.map((use) => [
+          use,
+          { perSecond: usageOf("all").calls[use] / FADE_SECONDS, waiting: waiting[use].size },
+        ]),
+      ),
+    }),
 
     /** The owner of the running code's calls. */
     owner: (): Owner | undefined => tabs.getStore(),

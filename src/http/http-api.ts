@@ -24,7 +24,8 @@ import { createRateLimit, rateLimited, WINDOW_SECONDS } from "./rate-limit/rate-
 import type { RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
-import { createStreams } from "./streams.ts";
+import { createStatusHandler, type StatusNeeds } from "./status.ts";
+import { createStreams, type Streams } from "./streams.ts";
 
 const FORGOTTEN_PROXY =
   "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
@@ -57,6 +58,8 @@ interface ApiNeeds {
   /** The chain's cluster, such as `devnet`. */
   readonly cluster: () => string;
   readonly health: Pick<Health, "livez" | "readyz">;
+  /** What `/status` shows, besides the streams. */
+  readonly parts: Omit<StatusNeeds, "streams">;
   readonly sandbox: SandboxRoutes | undefined;
   readonly redis: Redis | undefined;
   readonly registry: Registry;
@@ -90,7 +93,7 @@ export function createHttpApi(needs: ApiNeeds) {
   }
 
   const routes = createRoutes(needs);
-  const adminRoutes = createAdminRoutes(needs);
+  const adminRoutes = createAdminRoutes(needs, streams);
   return {
     /** Answers the requests to PORT. */
     api: serve(
@@ -161,11 +164,15 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
   };
 }
 
-/** Served on ADMIN_PORT if it is set, else on PORT with the other routes. */
-function createAdminRoutes({ health, registry }: ApiNeeds): Record<string, Route> {
+/** Served on ADMIN_PORT if it is set, else on PORT with the other routes, but without `/status`. */
+function createAdminRoutes(needs: ApiNeeds, streams: Streams): Record<string, Route> {
+  const { settings, health, parts, registry } = needs;
   return {
     "/livez": { GET: health.livez },
     "/readyz": { GET: () => health.readyz(true) },
     "/metrics": { GET: createMetricsHandler(registry), isPrivate: true },
+    ...(settings.adminPort !== undefined && {
+      "/status": { GET: createStatusHandler({ ...parts, streams }), isPrivate: true },
+    }),
   };
 }

@@ -140,6 +140,9 @@ export function createStreams(
       return { signal: ending.signal, close };
     },
 
+    /** For the operator. */
+    describe: () => ({ open: all.size, accounts: accountsOf(all), most: streamsMax }),
+
     /** Disconnects all streams, and refuses new ones. */
     close(): void {
       isClosed = true;

@@ -64,7 +64,7 @@ function openStandardOutput(): DestinationStream {
     }
   };
   if (!isTerminal) return output;
-  const format = prettyFactory({ singleLine: true, colorize: true });
+  const format = prettyFactory({ singleLine: true, colorize: true, ignore: "instance" });
   return {
     write(line) {
       output.write(format(line));

@@ -1,4 +1,4 @@
-import { createLruCache } from "../store/lru-cache.ts";
+import { createLruCache, describeCache } from "../store/lru-cache.ts";
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
@@ -92,6 +92,8 @@ export function createAccountCache(needs: {
   return {
     /** The entry in this process's cache. */
     get: (key: AccountKey): CachedAccount | undefined => entries.get(key),
+
+    describe: () => describeCache(entries),
 
     /** Copies entries from Redis to this process's cache, so that `get` returns them. */
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {

@@ -135,6 +135,8 @@ export function createAccountLookup(needs: {
     /** The number of accounts that wait for a call. */
     waiting: () => queues.handles.waiting() + queues.ids.waiting(),
 
+    describeCache: cache.describe,
+
     /** The cached account or cached `not-found` of a case-insensitive handle. Makes no call. */
     cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
 

@@ -83,7 +83,7 @@ export function createSocialClient(needs: {
   /** All calls and retries for one batch share this time. */
   socialTimeoutMs: number;
   token: string;
-  circuitBreaker: CircuitBreaker;
+  circuitBreaker: Pick<CircuitBreaker, "call" | "refusal">;
   quota: CallQuota;
   callUpstream: CallUpstream;
   warnings: Warnings;

@@ -2,7 +2,7 @@ import { createBuckets, type Bucket } from "../store/buckets.ts";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
-import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
+import { addMs, monotonicNow, type MonotonicTime, msUntil, toIsoTime } from "../time/monotonic.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
@@ -54,6 +54,11 @@ export function createCallQuota(needs: {
   });
 
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => msUntil(resetAt) > 0);
+  /** The calls that are left until the network's reset, of each kind for which this is known. */
+  const describe = () =>
+    [...paces].flatMap(([kind, { remaining, limit, resetAt }]) =>
+      msUntil(resetAt) > 0 ? { kind, remaining, limit, resetAt: toIsoTime(resetAt) } : [],
+    );
 
   return {
     /** Reads the rate limit headers of a response. */
@@ -78,15 +83,11 @@ export function createCallQuota(needs: {
         : undefined;
     },
 
-    /** The calls of one kind that are left until the network's reset; undefined if unknown. */
-    left: () => currentPaces().map(({ remaining, limit }) => ({ remaining, limit }))[0],
+    describe,
 
-    /** The fraction of the network's limit that is used, 0 to 1. */
-    usedRatio: (): number =>
-      Math.max(
-        0,
-        ...currentPaces().map(({ remaining, limit }) => 1 - remaining / Math.max(1, limit)),
-      ),
+    /** The fraction of the network's limit that is left, 0 to 1. */
+    leftRatio: (): number =>
+      Math.min(1, ...currentPaces().map(({ remaining, limit }) => remaining / Math.max(1, limit))),
   };
 
   async function takeTurn(turn: Bucket): Promise<void> {

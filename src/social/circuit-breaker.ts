@@ -1,8 +1,8 @@
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
-import { afterFailure, backoffLeftMs, type Backoff } from "../time/backoff.ts";
+import { afterFailure, backoffLeftMs, isBackingOff, type Backoff } from "../time/backoff.ts";
 import { isOutage, isTransient, SocialError } from "./social-error.ts";
-import { addMs, latest, LONG_AGO, monotonicNow, msUntil } from "../time/monotonic.ts";
+import { addMs, latest, LONG_AGO, monotonicNow, msUntil, toIsoTime } from "../time/monotonic.ts";
 
 const FAILURES_TO_OPEN = 5;
 /** How long the circuit is open. */
@@ -72,6 +72,14 @@ export function createCircuitBreaker({ log }: { log: Logger }) {
 
   return {
     refusal,
+
+    /** For the operator. `openUntil` and `lastError`: absent while the circuit is closed. */
+    describe: () => ({
+      circuit: !open ? "closed" : isBackingOff(open.backoff) ? "open" : "half-open",
+      openUntil: open && toIsoTime(open.backoff.endsAt),
+      lastError: open?.lastOutage.message,
+      limitedUntil: msUntil(limitedUntil) > 0 ? toIsoTime(limitedUntil) : undefined,
+    }),
 
     /** Throws the error of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
     async call<T>(call: () => Promise<T>): Promise<T> {

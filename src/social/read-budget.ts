@@ -48,7 +48,7 @@ export function createReadBudget(needs: {
     tiers: TIERS,
     redis,
   });
-  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.usedRatio);
+  if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.leftRatio);
 
   /** Reserves the wanted reads for an address block, or as many of them as fit. */
   return async (wantedReads: number, addressBlock: string): Promise<PaidReads> => {

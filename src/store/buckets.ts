@@ -282,12 +282,13 @@ export function createBuckets(needs: {
       };
     },
 
-    /** How much of a bucket is used, 0 to 1. */
-    async usedRatio(bucket: Bucket): Promise<number> {
-      if (bucket.burst === 0) return 1;
+    /** The fraction that is left, 0 to 1, of what the caller may use of a bucket. */
+    async leftRatio(bucket: Bucket): Promise<number> {
+      if (bucket.burst === 0) return 0;
       const nothing = { wanted: 0, least: 0, aheadMs: 0 };
       const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);
-      return Math.min(1, (answer.fullAt[0]! - answer.now) / (bucket.burst * bucket.msPerUnit));
+      const usedMs = answer.fullAt[0]! - answer.now;
+      return Math.max(0, 1 - usedMs / (bucket.burst * bucket.msPerUnit));
     },
   };
 }

@@ -1,5 +1,14 @@
 import { LRUCache } from "lru-cache";
 
+/** For the operator: how full a cache is. An entry may count for more than one. */
+export const describeCache = ({
+  calculatedSize,
+  maxSize,
+}: Pick<LRUCache<string, object>, "calculatedSize" | "maxSize">) => ({
+  size: calculatedSize,
+  most: maxSize,
+});
+
 /**
  * Limits entries by `maxSize`: with LRUCache's `max`, each cache would at once allocate several MB
  * for all entries. An entry counts as one, unless `sizeCalculation` says otherwise.

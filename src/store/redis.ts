@@ -252,6 +252,7 @@ export function createRedis(needs: {
     ready: waitForFirstAnswer(),
     /** Why Redis is unavailable; empty if it has not answered. */
     reason,
+    isUp: () => state === "up",
     close,
   };
 }

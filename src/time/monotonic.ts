@@ -33,5 +33,9 @@ export const msBetween = (from: MonotonicTime, to: MonotonicTime): number =>
 
 export const msSince = (time: MonotonicTime): number => performance.now() - toNumber(time);
 
+/** A time as an operator sees it, by this machine's wall clock: ISO 8601, in UTC. */
+export const toIsoTime = (time: MonotonicTime): string =>
+  new Date(Date.now() + msUntil(time)).toISOString();
+
 /** Returns the ms until `time`; negative once it has passed. */
 export const msUntil = (time: MonotonicTime): number => toNumber(time) - performance.now();

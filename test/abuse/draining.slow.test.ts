@@ -305,8 +305,8 @@ describe("attackers who refill vaults", () => {
       ],
     ]);
     const { body: metrics } = await world.request("/metrics");
-    expect(metrics).toMatch(/^tributary_budget_used_ratio\{budget="fees"\} 0\.016/m);
-    expect(metrics).toMatch(/^tributary_budget_used_ratio\{budget="small_fees"\} 0\.09/m);
+    expect(metrics).toMatch(/^tributary_budget_left_ratio\{budget="fees"\} 0\.96/m);
+    expect(metrics).toMatch(/^tributary_budget_left_ratio\{budget="small_fees"\} 0\.8/m);
     expect(metrics).toContain('tributary_budget_refusals_total{budget="fees",scope="CALLER"} 1\n');
     expect(metrics).toContain('tributary_collects_total{result="refused"} 1\n');
   });

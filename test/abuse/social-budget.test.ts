@@ -90,8 +90,8 @@ describe("a lookup beyond the budget", () => {
   it("shows in the metrics", async () => {
     await atOnce(10, (i) => world.lookup(handle(i), from(`192.0.2.${i}`)));
     const { body } = await world.request("/metrics");
-    expect(body).toMatch(/^tributary_budget_used_ratio\{budget="social_reads"\} 0\.2/m);
-    expect(body).toContain('tributary_budget_used_ratio{budget="social_calls"} 0.00');
+    expect(body).toMatch(/^tributary_budget_left_ratio\{budget="social_reads"\} 0\.[45]/m);
+    expect(body).toContain('tributary_budget_left_ratio{budget="social_calls"} 0.99');
     expect(body).toContain(
       'tributary_budget_refusals_total{budget="social_reads",scope="CALLER"} 4\n',
     );

@@ -9,15 +9,15 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-it("scrapes read the used part of a budget, which Redis has, at most once a second", async () => {
+it("scrapes read the part that is left of a budget, which Redis has, at most once a second", async () => {
   const registry = new Registry();
   const metrics = createBudgetMetrics(registry);
   let reads = 0;
   metrics.watch("fees", () => ++reads / 10);
   for (let i = 0; i < 20; i++) {
-    expect(await registry.metrics()).toContain('tributary_budget_used_ratio{budget="fees"} 0.1\n');
+    expect(await registry.metrics()).toContain('tributary_budget_left_ratio{budget="fees"} 0.1\n');
     vi.advanceTimersByTime(50);
   }
   vi.advanceTimersByTime(1);
-  expect(await registry.metrics()).toContain('tributary_budget_used_ratio{budget="fees"} 0.2\n');
+  expect(await registry.metrics()).toContain('tributary_budget_left_ratio{budget="fees"} 0.2\n');
 });

@@ -128,18 +128,18 @@ describeInMemoryAndInRedis("a budget", (getRedis) => {
     expect((await budget.take(TRUSTED_BLOCK, 51)).shortage).toEqual({ scope: "SERVICE" });
   });
 
-  it("shows how much of it, and of a part, all replicas have used", async () => {
+  it("shows what callers in no tier may still take of it, and of a part, at all replicas", async () => {
     const one = newBudget(getRedis());
     const other = getRedis() ? newBudget(getRedis()) : one;
     const percents = async () => {
-      const parts = await Promise.all([other.usedRatio(), other.usedRatio(SMALL)]);
-      return parts.map((used) => Math.round(used * 100));
+      const parts = await Promise.all([other.leftRatio(), other.leftRatio(SMALL)]);
+      return parts.map((left) => Math.round(left * 100));
     };
-    expect(await percents()).toEqual([0, 0]);
+    expect(await percents()).toEqual([100, 100]);
     await one.take("a", 20);
     await one.take("b", 10, { pool: SMALL });
     setSeconds(performance.now() / 1_000 + 1);
-    expect(await percents()).toEqual([30, 20]);
+    expect(await percents()).toEqual([40, 60]);
   });
 });
 
@@ -153,7 +153,7 @@ describe("a budget of nothing", () => {
       redis: undefined,
     });
     expect((await budget.take("a", 1)).shortage).toEqual({ scope: "SERVICE" });
-    expect(await budget.usedRatio()).toBe(1);
+    expect(await budget.leftRatio()).toBe(0);
   });
 });
 

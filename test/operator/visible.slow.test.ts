@@ -1,5 +1,6 @@
 import { createServer, type AddressInfo } from "node:net";
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
@@ -42,11 +43,13 @@ const stopped = async (program: Program) => {
 };
 
 describe("the log", () => {
-  it("names the version and commit when the process listens, and ends with a line that it has stopped", async () => {
+  it("names the replica in each line, the version and commit when the process listens, and ends with a line that it has stopped", async () => {
     const { program } = await start();
     program.child.kill("SIGTERM");
     await program.exitCode();
     const lines = linesOf(program);
+    // PORT is 0.
+    for (const line of lines) expect(line).toMatchObject({ instance: `${hostname()}:0` });
     const listening = lines.find(({ msg }) => msg === "listening");
     expect(listening).toMatchObject({ version: manifest.version, commit: COMMIT });
     expect(lines.at(-1)).toMatchObject({ level: 30, msg: "stopped" });

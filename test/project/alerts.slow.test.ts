@@ -111,6 +111,12 @@ it("docs/operating.md explains exactly the alerts, in order, with what to look a
   expect(ruleQueries).toHaveLength(rules.length);
 });
 
+it("each alert links to its section of docs/operating.md", () => {
+  const linked = [...alerts.matchAll(/- alert: (\w+)|runbook: docs\/operating\.md#(\w+)/g)];
+  const names = linked.flatMap(([, name]) => name?.toLowerCase() ?? []);
+  expect(linked.flatMap(([, , anchor]) => anchor ?? [])).toEqual(names);
+});
+
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 
 it.skipIf(!hasPromtool && !process.env.CI)(

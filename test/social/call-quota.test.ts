@@ -86,16 +86,16 @@ describe("the network's call quota", () => {
     quota.record("ids", headers(10, 20));
     quota.record("usernames", headers(299, 900));
     expect(await waits(quota, 2)).toEqual([0, 2_000]);
-    expect(quota.usedRatio()).toBeCloseTo(290 / 300);
+    expect(quota.leftRatio()).toBeCloseTo(10 / 300);
   });
 
   it("forgets the old window at its reset", async () => {
     const quota = newQuota();
     quota.record("usernames", headers(1, 10));
-    expect(quota.usedRatio()).toBeCloseTo(299 / 300);
+    expect(quota.leftRatio()).toBeCloseTo(1 / 300);
     await wait(quota);
     vi.advanceTimersByTime(10_000);
-    expect([await waits(quota, 3), quota.usedRatio()]).toEqual([[0, 0, 0], 0]);
+    expect([await waits(quota, 3), quota.leftRatio()]).toEqual([[0, 0, 0], 1]);
   });
 
   it.each([
@@ -144,6 +144,6 @@ describeWithRedis("the network's call quota in Redis", () => {
     await server.stop();
     quota.record("usernames", headers(1, 800));
     await quota.turn();
-    expect(quota.usedRatio()).toBeGreaterThan(0.9);
+    expect(quota.leftRatio()).toBeLessThan(0.1);
   });
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
-import { createLruCache } from "../../store/lru-cache.ts";
+import { createLruCache, describeCache } from "../../store/lru-cache.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis } from "../../store/redis.ts";
 import { script } from "../../store/script.ts";
@@ -10,6 +10,7 @@ import {
   LONG_AGO,
   monotonicNow,
   msUntil,
+  toIsoTime,
   type MonotonicTime,
 } from "../../time/monotonic.ts";
 import type { CollectError } from "../errors/collect-error.ts";
@@ -141,6 +142,20 @@ export function createFailures({
 
     /** For how many more ms this is not tried; or 0. */
     leftMs,
+
+    /** For the operator: what is not tried, and until when. Lists `most` keys at most. */
+    describe(most: number) {
+      const current = [...failures.entries()].filter(([, { until }]) => msUntil(until) > 0);
+      const backingOff = current.slice(0, most).map(([key, { until, error }]) => ({
+        // Without the caller's block of a `blockKey`.
+        key: key.replace(/ .*/, ""),
+        until: toIsoTime(until),
+        after: error ? "simulation" : "transaction",
+      }));
+      return { backingOffCount: current.length, backingOff };
+    },
+
+    describeCache: () => describeCache(failures),
 
     /** The error of the simulation because of which this is not tried. */
     errorOf: (key: string): CollectError | undefined =>

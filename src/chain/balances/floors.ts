@@ -1,4 +1,4 @@
-import { createLruCache } from "../../store/lru-cache.ts";
+import { createLruCache, describeCache } from "../../store/lru-cache.ts";
 import { addMs, LONG_AGO, monotonicNow } from "../../time/monotonic.ts";
 
 /** What is kept for a wallet or a coin. */
@@ -77,6 +77,8 @@ export function createFloors() {
      * slot.
      */
     landedSlotOf: (address: string): number => Math.max(floorOf(address).landedSlot, unheardSlot()),
+
+    describeCache: () => describeCache(floors),
   };
 }
 

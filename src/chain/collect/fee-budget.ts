@@ -74,8 +74,8 @@ export function createFeeBudget(needs: {
     tiers: [{ first: highestFee, mayUse: 1 }],
     redis,
   });
-  metrics.watch("fees", budget.usedRatio);
-  metrics.watch("small_fees", () => budget.usedRatio(small));
+  metrics.watch("fees", budget.leftRatio);
+  metrics.watch("small_fees", () => budget.leftRatio(small));
 
   return {
     /**

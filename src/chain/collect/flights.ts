@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { toWideBlock } from "../../fairness/budget.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
+import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
@@ -53,6 +53,7 @@ export interface Result {
 export interface Flight {
   /** The unit's. */
   readonly key: string;
+  readonly startedAt: MonotonicTime;
   state: FlightState;
   readonly end: Promise<End>;
   /** Undefined while another replica's transaction is followed before a read. */
@@ -134,7 +135,8 @@ export function createFlights(needs: {
     run: (flight: Flight) => Promise<End>,
   ): Flight {
     const { promise: end, resolve: finish } = Promise.withResolvers<End>();
-    const flight: Flight = { key: queue.key, turn, end, state: PREPARING };
+    const startedAt = monotonicNow();
+    const flight: Flight = { key: queue.key, startedAt, turn, end, state: PREPARING };
     queue.flight = flight;
     void ownCalls({ use: "collects", parts: equalParts(blocks) }, () => run(flight))
       .catch((error: unknown): End =>
@@ -356,6 +358,24 @@ export function createFlights(needs: {
         await Promise.all(ends);
       }
     },
+
+    /** For the operator: what is being collected now. Lists `most` units at most. */
+    describe: (most: number) => ({
+      openCount: queues.size,
+      open: [...queues.values()].slice(0, most).flatMap(({ key, flight, waiters }) => {
+        if (!flight) return [];
+        const { turn, state, startedAt } = flight;
+        // These have joined before they read, and so wait for no queue.
+        const joined = [...(turn?.members ?? [])].filter(({ read }) => !read);
+        return {
+          unit: key,
+          state: state.kind,
+          signature: openSignature(state),
+          ageSeconds: Math.round(msSince(startedAt) / 1_000),
+          waiters: waiters.size + joined.length,
+        };
+      }),
+    }),
 
     openSignatures: () => [
       ...new Set(

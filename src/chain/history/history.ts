@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { createLruCache } from "../../store/lru-cache.ts";
+import { createLruCache, describeCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../balances/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
@@ -110,6 +110,8 @@ export function createHistory(needs: {
   }
 
   return {
+    describeCache: () => describeCache(cache),
+
     /**
      * Returns up to `first` transfers older than the transaction `after`. Looks at up to {@link
      * MIN_LOOKED_AT} or `first` transactions, whichever is more. So a page may have fewer

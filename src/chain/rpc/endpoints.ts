@@ -2,15 +2,18 @@ import type { Logger } from "../../observability/log.ts";
 import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
 import {
   addMs,
+  latest,
   LONG_AGO,
   monotonicNow,
   msSince,
   msUntil,
+  toIsoTime,
   type MonotonicTime,
 } from "../../time/monotonic.ts";
 import { CLOCK_SYSVAR, decodeClock } from "../primitives/clock.ts";
 import { FINALIZED } from "./commitment.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
+import { isTimeout } from "../../upstream/http.ts";
 import type { CallEndpoint, Endpoint } from "./rpc-endpoint.ts";
 import { isBehind, isRefusal, isUnsupported, RpcError, toRpcError } from "./rpc-error.ts";
 import type { RpcMethod } from "./rpc-results.ts";
@@ -19,7 +22,8 @@ import type { RpcMethod } from "./rpc-results.ts";
  * Kinds of calls that fail and back off apart. `sends`: questions about the outcome of a sent
  * transaction, which go to endpoints in any state.
  */
-export type Kind = "reads" | "histories" | "sends";
+export type Kind = (typeof KINDS)[number];
+const KINDS = ["reads", "histories", "sends"] as const;
 
 /** An endpoint's cluster, or the error if the endpoint does not answer. */
 export interface Cluster {
@@ -90,6 +94,9 @@ const newState = (endpoint: Endpoint) => ({
   lag: 0,
   /** The chain's time minus this machine's in its last answer, in ms; NaN before. */
   clockOffset: NaN,
+  /** Since the start, for the operator. */
+  calls: { made: 0, failed: 0 },
+  lastError: undefined as { readonly message: string; readonly at: MonotonicTime } | undefined,
 });
 
 /** Whether reads work is found out without callers. Of histories, the next one must show it. */
@@ -148,10 +155,27 @@ export function createEndpoints(needs: {
     problems.set(id, monotonicNow());
   }
 
+  /** Makes a call, and counts it for the operator. */
+  const callOnce: CallEndpoint = async (endpoint, method, params, signal) => {
+    const state = of(endpoint);
+    state.calls.made++;
+    try {
+      return await needs.callEndpoint(endpoint, method, params, signal);
+    } catch (cause) {
+      // Otherwise nobody needs the result.
+      if (!signal.aborted || isTimeout(signal.reason)) {
+        state.calls.failed++;
+        const { message } = toRpcError(cause, method, endpoint.host);
+        state.lastError = { message, at: monotonicNow() };
+      }
+      throw cause;
+    }
+  };
+
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
   function verify(state: State): Promise<void> {
     state.verifying ??= withDeadline(rpcTimeoutMs, (deadline) =>
-      needs.callEndpoint(state.endpoint, "getGenesisHash", [], deadline),
+      callOnce(state.endpoint, "getGenesisHash", [], deadline),
     )
       .then((hash) => {
         state.firstHash ??= hash;
@@ -194,6 +218,7 @@ export function createEndpoints(needs: {
   function failed(endpoint: Endpoint, kind: Kind, error: unknown): void {
     const state = of(endpoint);
     const { failure, retryAfterMs = 0 } = error instanceof RpcError ? error : {};
+    if (error === "slow") state.lastError = { message: "slow", at: monotonicNow() };
     if (isBehind(error) || failure === "cluster") return;
     if (isRefusal(error)) {
       report(state, REFUSES);
@@ -214,7 +239,7 @@ export function createEndpoints(needs: {
     const state = of(endpoint);
     try {
       await assertUsable(state, signal);
-      const result = await needs.callEndpoint(endpoint, method, params, signal);
+      const result = await callOnce(endpoint, method, params, signal);
       const { context, value } = (result ?? {}) as { context?: { slot: number }; value?: unknown };
       if (!context) return result;
       const [keys] = params;
@@ -252,6 +277,14 @@ export function createEndpoints(needs: {
       )
       .finally(() => (state.reading = undefined));
     return state.reading;
+  }
+
+  /** `unknown`: its cluster is not read yet. */
+  function describeState(state: State): "ok" | "unknown" | "foreign" | "failing" | "behind" {
+    if (isForeign(state)) return "foreign";
+    if (!isUsable(state)) return "unknown";
+    if (KINDS.some((kind) => fails(state, kind))) return "failing";
+    return isBehindOthers(state) ? "behind" : "ok";
   }
 
   /** The lower, the earlier is the endpoint used. */
@@ -329,6 +362,22 @@ export function createEndpoints(needs: {
     /** What has been wrong with an endpoint within the last minute, for the operator. */
     problems: (): string[] =>
       [...problems].flatMap(([text, seenAt]) => (msSince(seenAt) <= MINUTE_MS ? text : [])),
+
+    /** For the operator: each endpoint, the most preferred first. */
+    describe: () =>
+      all.map((state) => ({
+        host: state.endpoint.host,
+        state: describeState(state),
+        slot: state.slot,
+        failing: KINDS.flatMap((kind) => {
+          const { failsSince, backoff, notBefore } = state.records[kind];
+          if (failsSince === undefined || !fails(state, kind)) return [];
+          const until = latest(notBefore, backoff?.endsAt ?? failsSince);
+          return { kind, since: toIsoTime(failsSince), backsOffUntil: toIsoTime(until) };
+        }),
+        calls: state.calls,
+        lastError: state.lastError && { ...state.lastError, at: toIsoTime(state.lastError.at) },
+      })),
 
     /** The cluster's genesis hash; undefined until an endpoint has answered. */
     genesisHash: rightHash,

@@ -35,7 +35,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, readClusters, genesisHash, newestSlot, problems } = endpoints;
+  const { callEndpoint, readClusters, genesisHash, newestSlot, problems, describe } = endpoints;
   const takeTurn = chainCallPlan?.turn;
   const failover = createFailover({ ...needs, endpoints, takeTurn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
@@ -53,6 +53,7 @@ export function createRpc(
     genesisHash,
     newestSlot,
     problems,
+    describe,
     readAccounts,
 
     /** The transaction as the first endpoint returns it that has it; undefined if none has. */

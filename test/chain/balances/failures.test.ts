@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { createFailures } from "../../../src/chain/balances/failures.ts";
+import { blockKey, createFailures } from "../../../src/chain/balances/failures.ts";
 import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
@@ -111,4 +111,19 @@ describeWithRedis("replicas that share a Redis", () => {
     one.hold(["disputed"], 150_000);
     await expect.poll(() => two.leftMs("disputed")).toBeGreaterThan(149_000);
   });
+});
+
+it("The operator sees a part of what backs off, how much there is, and no caller's block", () => {
+  const failures = create();
+  failures.hold(Array.from({ length: 150 }, (_, i) => blockKey(`address${i}`, "203.0.113.0/24")));
+  failures.hold(["ended"], 1);
+  advance(2);
+  const { backingOff, backingOffCount } = failures.describe(100);
+  expect([backingOff.length, backingOffCount]).toEqual([100, 150]);
+  expect(backingOff[0]).toEqual({
+    key: "address149",
+    until: expect.any(String),
+    after: "transaction",
+  });
+  expect(JSON.stringify(backingOff)).not.toContain("203.0.113");
 });
