@@ -19,10 +19,17 @@ export type SocialFailure =
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
   /**
    * A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's
-   * path, or empty.
+   * path, or empty. `words`: what the network says, short and without secrets, for the operator;
+   * only of a check, because others may name a handle.
    */
-  | { readonly kind: "refused"; readonly status: number; readonly problem: string }
-  | { readonly kind: "unreachable" }
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      readonly problem: string;
+      readonly words?: string | undefined;
+    }
+  /** `code`: why the connection failed. */
+  | { readonly kind: "unreachable"; readonly code?: string | undefined }
   | { readonly kind: "timeout" }
   /** The response does not have the documented form. */
   | { readonly kind: "unreadable" };
@@ -33,9 +40,10 @@ export class SocialError extends Error {
   readonly failure: SocialFailure;
 
   constructor(failure: SocialFailure, cause?: unknown) {
-    const details =
-      failure.kind === "refused" ? ` ${failure.status} ${failure.problem}`.trimEnd() : "";
-    super(`the social network: ${failure.kind}${details}`, { cause });
+    const { kind, status, problem, code } = { status: "", problem: "", code: "", ...failure };
+    super(["the social network:", kind, status, problem, code].filter(Boolean).join(" "), {
+      cause,
+    });
     this.failure = failure;
   }
 }

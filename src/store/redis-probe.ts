@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { remedyOf } from "../observability/connection-error.ts";
 import { isRefusal, type createConnection } from "./redis-connection.ts";
 import { redisKeys } from "./redis-keys.ts";
 import { scriptOverKeys } from "./script.ts";
@@ -35,12 +36,13 @@ const REMEDIES = [
  * Returns what the operator should do about an error `reason`; an empty reason means that Redis has
  * not answered.
  */
-export function remedyFor(reason: string, { protocol }: URL): string {
+export function remedyFor(reason: string, url: URL): string {
   const [, remedy] = REMEDIES.find(([pattern]) => pattern.test(reason)) ?? [];
-  if (remedy !== undefined) return remedy;
-  if (protocol === "rediss:" && (reason === "" || !/^[A-Z]+ /.test(reason)))
+  // A server without TLS waits for the rest of a command.
+  const isSilent = reason === "" || /^ETIMEDOUT$|timeout/.test(reason);
+  if (remedy === undefined && isSilent && url.protocol === "rediss:")
     return "check REDIS_URL, that Redis runs, and that this port uses TLS: without TLS use redis://";
-  return "check REDIS_URL, and that Redis runs";
+  return remedy ?? remedyOf(reason, url) ?? "check REDIS_URL, and that Redis runs";
 }
 
 /** Returns what the operator should do about an outage, and how the outage affects this replica. */
