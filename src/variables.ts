@@ -210,6 +210,10 @@ export const Settings = z.object({
  */
 export const Secrets = z.object({
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API")
+    .refine((token) => !/^bearer\b/i.test(token), {
+      error: "expected the token alone, without the word Bearer",
+      abort: true,
+    })
     .regex(
       /^[\x21-\x7e]+$/,
       "expected printable ASCII without spaces (the value is not shown here)",

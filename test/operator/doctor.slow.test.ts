@@ -33,6 +33,7 @@ function advance({ method }: { method: string }): boolean {
 const envWith = (env: Record<string, string>): Record<string, string> => ({
   ...sandbox.env,
   ...AMPLE_DEADLINES,
+  PORT: "0",
   ...env,
 });
 
