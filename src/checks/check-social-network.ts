@@ -17,6 +17,10 @@ export async function checkSocialNetwork(
         "SOCIAL_API_TOKEN",
         `the network allows no calls for ${failure.retryAfterSeconds} s: find what else uses this token`,
       );
+    case "blocked": {
+      const text = `${host} blocks this machine's address (403 with a page instead of JSON): use another address, or ask the network to allow this one`;
+      return bad("SOCIAL_API_URL", text, { isReported: true });
+    }
     case "unreachable":
     case "timeout": {
       const { code = failure.kind } = { code: undefined, ...failure };

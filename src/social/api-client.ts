@@ -44,8 +44,8 @@ export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const
 const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
 
 const USERS = z.object({
-  data: z.array(z.unknown()).optional(),
-  errors: z.array(z.unknown()).optional(),
+  data: z.array(z.unknown()).nullish(),
+  errors: z.array(z.unknown()).nullish(),
 });
 /**
  * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the
@@ -107,11 +107,12 @@ export function createSocialClient(needs: {
    * log.
    */
   function toError(
-    { status, headers }: UpstreamAnswer,
+    { status, headers, text }: UpstreamAnswer,
     body: unknown,
     words?: string,
   ): SocialError {
     const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
+    if (status === 403 && /^\s*</.test(text)) return new SocialError({ kind: "blocked" });
     const failure: SocialFailure = { kind: "refused", status, problem, words };
     if (status !== 429 || isOperatorProblem(failure)) return new SocialError(failure);
     return new SocialError({ kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) });
@@ -193,7 +194,8 @@ export function createSocialClient(needs: {
           level: "error",
           details: { status, type: problem },
         });
-      } else if (isOutage(error)) warnings.raise(AWAY, away(failure));
+      } else if (isOutage(error))
+        warnings.raise(AWAY, failure.kind === "blocked" ? operatorHint(error) : away(failure));
       else if (failure.kind === "rate-limited") clear(AWAY);
       throw error;
     }
@@ -247,7 +249,7 @@ export function createSocialClient(needs: {
 /** Matches each key with its account or error in the response. Skips unreadable rows. */
 function match(
   keys: readonly AccountKey[],
-  { data = [], errors = [] }: z.infer<typeof USERS>,
+  { data, errors }: z.infer<typeof USERS>,
 ): SocialAnswers {
   const areHandles = keys.every(isHandleKey);
   const answers = new Map<AccountKey, SocialAccount | SocialError>();
@@ -257,12 +259,12 @@ function match(
       answers.has(key) ? unreadable(new Error("two answers for one account")) : answer,
     );
 
-  for (const row of errors) {
+  for (const row of errors ?? []) {
     const missing = MISSING.safeParse(row).data;
     if (missing !== undefined)
       add(areHandles ? toHandleKey(missing) : missing, new SocialError({ kind: "not-found" }));
   }
-  for (const row of data) {
+  for (const row of data ?? []) {
     const user = USER.safeParse(row).data;
     if (!user) continue;
     const account = { id: user.id, handle: user.username, profile: PROFILE.parse(row) };

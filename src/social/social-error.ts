@@ -28,6 +28,8 @@ export type SocialFailure =
       readonly problem: string;
       readonly words?: string | undefined;
     }
+  /** A 403 with an HTML page: the network's firewall refuses this machine's address. */
+  | { readonly kind: "blocked" }
   /** `code`: why the connection failed. */
   | { readonly kind: "unreachable"; readonly code?: string | undefined }
   | { readonly kind: "timeout" }
@@ -70,12 +72,15 @@ export function isOperatorProblem(
 const FAIL = "lookups of handles that are not cached fail";
 const OUTAGE_HINT = `the social network does not answer as expected: ${FAIL}; check its status page and SOCIAL_API_URL`;
 
+const BLOCKED_HINT = `the social network blocks this machine's address (403 with a page instead of JSON): ${FAIL}; send its calls from another address, or ask the network to allow this one`;
+
 /**
  * What the operator should do about a failure of the network. The token is read only at the start;
  * everything else works again as soon as the network allows it.
  */
 export function operatorHint({ failure, cause }: SocialError): string {
   if (failure.kind === "circuit-open" && cause instanceof SocialError) return operatorHint(cause);
+  if (failure.kind === "blocked") return BLOCKED_HINT;
   if (!isOperatorProblem(failure)) return OUTAGE_HINT;
   const { status, problem } = failure;
   if (status === 401)
@@ -93,6 +98,7 @@ export function isOutage(error: unknown): error is SocialError {
   switch (error.failure.kind) {
     case "refused":
       return !isBadRequest(error);
+    case "blocked":
     case "unreachable":
     case "timeout":
     case "unreadable":

@@ -84,6 +84,11 @@ const REFUSALS: readonly [string, { status: number; body: string }, RegExp][] = 
   ["SOCIAL_API_TOKEN", { status: 403, body: SUSPENDED }, /403 "Your app is suspended\."\)/],
   ["SOCIAL_API_TOKEN", { status: 401, body: "{}" }, /\(401\): create a new app-only/],
   ["SOCIAL_API_TOKEN", { status: 402, body: "{}" }, /\(402\): add credit/],
+  [
+    "SOCIAL_API_URL",
+    { status: 403, body: PAGE },
+    /blocks this machine's address \(403 with a page/,
+  ],
   ["SOCIAL_API_URL", { status: 404, body: PAGE }, /404 "Not here Bad path"/],
   ["SOCIAL_API_URL", { status: 503, body: "over capacity" }, /503 "over capacity"/],
   ["SOCIAL_API_URL", { status: 200, body: "hello" }, /like the network's API v2,/],
@@ -228,8 +233,8 @@ describe("the doctor", () => {
 
   it("names swapped URLs", async () => {
     const { output, blamed } = await examine({
-      SOCIAL_API_URL: sandbox.env.SOLANA_RPC_URL!,
-      SOLANA_RPC_URL: sandbox.env.SOCIAL_API_URL!,
+      SOCIAL_API_URL: sandbox.env.SOLANA_RPC_URL,
+      SOLANA_RPC_URL: sandbox.env.SOCIAL_API_URL,
     });
     expect(output).toMatch(/SOCIAL_API_URL: \S+ is a chain endpoint: swap it with SOLANA_RPC_URL/);
     expect(blamed).toEqual(["SOCIAL_API_URL", "SOLANA_RPC_URL"]);
