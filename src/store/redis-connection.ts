@@ -170,6 +170,10 @@ export function createConnection(needs: {
       return keys;
     },
 
+    /** Whether the cluster names masters without an address, to which nobody can connect. */
+    hasUnknownNodes: () =>
+      client instanceof Cluster && Object.values(client.slots).some(([master]) => !master),
+
     lastError: () => lastError,
     /** Whether several URLs are set, but their servers are not in cluster mode. */
     isNoCluster: () => isNoCluster,
