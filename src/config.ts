@@ -48,6 +48,9 @@ export type Config = InCamelCase<z.output<typeof Settings>> & {
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
+/** Variables of other programs, which are also used with Node's NODE_USE_ENV_PROXY=1. */
+export const PROXY_VARIABLES = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"];
+
 /** Whether a value has quotes around it, which `docker --env-file` keeps. */
 export const isQuoted = (value = ""): boolean => /^(["']).*\1$/s.test(value);
 
@@ -79,6 +82,12 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
     .concat(quotedNames.map((name) => [name, "expected no quotes around the value"]))
     .map(([name, message]) => `${name}: ${message}`);
   if (sandbox) problems.push(...sandboxProblems(env));
+  for (const name of env.NODE_USE_ENV_PROXY === "1" ? PROXY_VARIABLES : []) {
+    if (env[name] && !/^https?:$/.test(URL.parse(env[name])?.protocol ?? ""))
+      problems.push(
+        `${name}: expected a URL that starts with http:// or https:// (the value is not shown here)`,
+      );
+  }
   for (const range of settings.data?.TRUSTED_CALLERS ?? []) {
     if (settings.data?.TRUST_PROXY.some((proxies) => overlap(range, proxies)))
       problems.push(

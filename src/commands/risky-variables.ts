@@ -1,6 +1,6 @@
 import { statSync } from "node:fs";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
-import { isQuoted, wantsSandbox, type Environment } from "../config.ts";
+import { isQuoted, PROXY_VARIABLES, wantsSandbox, type Environment } from "../config.ts";
 import { Settings } from "../variables.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */
@@ -63,6 +63,11 @@ export function warnAboutRisks(env: Environment): string[] {
   warnIf(
     isQuoted(env.ESCROW_SEED),
     "ESCROW_SEED: the quotes around it are a part of the seed: remove them, unless the escrow program's seed has them",
+  );
+  const proxy = PROXY_VARIABLES.find((name) => env[name]);
+  warnIf(
+    proxy && env.NODE_USE_ENV_PROXY !== "1",
+    `${proxy} has no effect: to call the network and the providers through the proxy, set NODE_USE_ENV_PROXY=1`,
   );
   if (!isProduction) return warnings;
   warnIf(

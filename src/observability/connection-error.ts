@@ -26,6 +26,8 @@ const REMEDIES: Readonly<Record<string, string>> = {
   ECONNRESET: BREAKS,
   UND_ERR_SOCKET: BREAKS,
   HPE_INVALID_CONSTANT: BREAKS,
+  UND_ERR_ABORTED: "the proxy refuses the connection: check HTTPS_PROXY and HTTP_PROXY",
+  UND_ERR_PRX_CONN: "the proxy ends the connection: check HTTPS_PROXY and HTTP_PROXY",
   EHOSTUNREACH: NO_ROUTE,
   ENETUNREACH: NO_ROUTE,
   ETIMEDOUT: NO_ROUTE,

@@ -104,7 +104,7 @@ describe("a misspelled variable", () => {
       `${service}_PORT`,
     ]);
     const others =
-      "HOSTNAME NODE_VERSION NODE_OPTIONS NODE_PATH SSH_AUTH_SOCK LESSOPEN BASH_ENV XDG_DATA_DIRS HOMEBREW_PREFIX NO_PROXY HTTPS_PROXY npm_config_cache OTEL_EXPORTER_OTLP_ENDPOINT SHOST HISTSIZE LOGNAME";
+      "HOSTNAME NODE_VERSION NODE_OPTIONS NODE_PATH SSH_AUTH_SOCK LESSOPEN BASH_ENV XDG_DATA_DIRS HOMEBREW_PREFIX NO_PROXY HTTPS_PROXY https_proxy HTTP_PROXY ALL_PROXY NODE_USE_ENV_PROXY NODE_EXTRA_CA_CERTS npm_config_cache OTEL_EXPORTER_OTLP_ENDPOINT SHOST HISTSIZE LOGNAME";
     for (const name of [...names, ...others.split(" ")])
       expect(warnAboutUnknown({ [name]: "x" }), name).toEqual([]);
   });
