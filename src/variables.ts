@@ -176,7 +176,7 @@ export const Settings = z.object({
     .meta(
       about(
         "chain",
-        "calls to the chain that your RPC plan allows; all replicas together make no more in any second",
+        "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
       ),
     ),
   RPC_TIMEOUT_MS: integer(1, 600_000)

@@ -7,6 +7,8 @@ import { Settings } from "../variables.ts";
 const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
+/** A replica's least part of the plan that it never exceeds: see `createChainCallPlan`. */
+const LEAST_CALLS = 8;
 /** How long finality takes before Alpenglow, and rarely after: 32 slots of 400 ms. */
 const FINALITY_MS = 13_000;
 
@@ -63,6 +65,10 @@ export function warnAboutRisks(env: Environment): string[] {
   warnIf(
     isQuoted(env.ESCROW_SEED),
     "ESCROW_SEED: the quotes around it are a part of the seed: remove them, unless the escrow program's seed has them",
+  );
+  warnIf(
+    env.RPC_CALLS_PER_SECOND && Number(env.RPC_CALLS_PER_SECOND) < LEAST_CALLS,
+    `RPC_CALLS_PER_SECOND: with less than ${LEAST_CALLS} for each replica, a replica may exceed its part, by up to 4 calls in a second: choose a larger plan`,
   );
   const proxy = PROXY_VARIABLES.find((name) => env[name]);
   warnIf(

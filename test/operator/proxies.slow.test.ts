@@ -73,7 +73,9 @@ describe("a proxy", () => {
   /** Runs the doctor in this process, which trusts the upstream, with the proxy at `url`. */
   async function examineWithTls(url: string): Promise<string> {
     const upstream = await startTlsProxy(sandbox.rpc.url);
-    onTestFinished(() => upstream.close());
+    onTestFinished(() => {
+      upstream.close();
+    });
     const variables = { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: url };
     Object.assign(process.env, variables);
     onTestFinished(() => {

@@ -40,6 +40,7 @@ describe("variables that are valid but probably mistakes", () => {
       "MAX_PRIORITY_FEE_LAMPORTS: 50000 is more than the 49999 of FEE_BUDGET",
     ],
     [{ HTTPS_PROXY: "http://proxy.example" }, "HTTPS_PROXY has no effect: to call the network"],
+    [{ RPC_CALLS_PER_SECOND: "7" }, "RPC_CALLS_PER_SECOND: with less than 8 for each replica"],
     [{ SOCIAL_READS_PER_HOUR: "0" }, "SOCIAL_READS_PER_HOUR: 0 means unlimited"],
     [{ ESCROW_SEED: "'social'" }, "ESCROW_SEED: the quotes around it are a part of the seed"],
     [{ HOST: "127.0.0.1", TRUST_PROXY: undefined }, "TRUST_PROXY: not set: if a proxy is in"],

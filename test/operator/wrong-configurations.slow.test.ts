@@ -159,6 +159,8 @@ const VALUES: readonly [string, string, string][] = [
   ["SOCIAL_READS_PER_HOUR", "unlimited", "expected a whole number from 0"],
   ["SOCIAL_READS_PER_HOUR", "0", "0 means unlimited"],
   ["RPC_CALLS_PER_SECOND", "0", "expected a whole number from 1"],
+  ["RPC_CALLS_PER_SECOND", "1", "with less than 8 for each replica"],
+  ["HTTPS_PROXY", "http://proxy.example", "has no effect: to call the network"],
   ["RPC_TIMEOUT_MS", "0", "expected a whole number from 1"],
   ["COLLECT_TIMEOUT_MS", "60", "60 ms is very short: is it in seconds?"],
   ["COLLECT_TIMEOUT_MS", "10000", "less than the 13000 that finality can take"],
