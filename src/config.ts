@@ -48,6 +48,12 @@ export type Config = InCamelCase<z.output<typeof Settings>> & {
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
+/** Variables of other programs, which are also used with Node's NODE_USE_ENV_PROXY=1. */
+export const PROXY_VARIABLES = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTTP_PROXY"];
+
+/** Whether a value has quotes around it, which `docker --env-file` keeps. */
+export const isQuoted = (value = ""): boolean => /^(["']).*\1$/s.test(value);
+
 /** Returns a problem if HOST lets other machines use the sandbox, but SANDBOX is not `true`. */
 export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
   if (!host || host === "localhost" || SANDBOX === "true") return [];
@@ -64,19 +70,33 @@ export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] 
 export function readConfig(env: Environment, sandbox?: Environment): Config {
   const entries = Object.entries({ ...env, ...sandbox }).filter(([, text]) => text);
   const present: Environment = { ...(sandbox && SANDBOX_DEFAULTS), ...Object.fromEntries(entries) };
+  const quotedNames = VARIABLE_NAMES.filter(
+    (name) => name !== "ESCROW_SEED" && isQuoted(present[name]),
+  );
   const settings = Settings.safeParse(present);
   const secrets = Secrets.safeParse(present);
   const problems = [settings, secrets]
     .flatMap(({ error }) => error?.issues ?? [])
-    .map(({ path, message }) => `${String(path[0])}: ${message}`);
+    .map(({ path, message }) => [String(path[0]), message] as const)
+    .filter(([name]) => !quotedNames.includes(name))
+    .concat(quotedNames.map((name) => [name, "expected no quotes around the value"]))
+    .map(([name, message]) => `${name}: ${message}`);
   if (sandbox) problems.push(...sandboxProblems(env));
+  for (const name of env.NODE_USE_ENV_PROXY === "1" ? PROXY_VARIABLES : []) {
+    if (env[name] && !/^https?:$/.test(URL.parse(env[name])?.protocol ?? ""))
+      problems.push(
+        `${name}: expected a URL that starts with http:// or https:// (the value is not shown here)`,
+      );
+  }
   for (const range of settings.data?.TRUSTED_CALLERS ?? []) {
     if (settings.data?.TRUST_PROXY.some((proxies) => overlap(range, proxies)))
       problems.push(
         `TRUSTED_CALLERS: expected no address of TRUST_PROXY, which all callers may seem to have, got "${range}"`,
       );
   }
-  const { NODE_ENV, CORS_ORIGINS, PUBLIC_URL } = settings.data ?? {};
+  const { NODE_ENV, CORS_ORIGINS, PUBLIC_URL, PORT, ADMIN_PORT } = settings.data ?? {};
+  if (PORT && PORT === ADMIN_PORT)
+    problems.push(`ADMIN_PORT: expected another port than PORT's, got "${PORT}"`);
   if (NODE_ENV === "production" && CORS_ORIGINS && !PUBLIC_URL)
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",

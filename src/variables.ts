@@ -181,7 +181,7 @@ export const Settings = z.object({
     .meta(
       about(
         "chain",
-        "calls to the chain that your RPC plan allows; all replicas together make no more in any second",
+        "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
       ),
     ),
   RPC_TIMEOUT_MS: integer(1, 600_000)
@@ -215,6 +215,10 @@ export const Settings = z.object({
  */
 export const Secrets = z.object({
   SOCIAL_API_TOKEN: required("the app-only bearer token of the social network's API")
+    .refine((token) => !/^bearer\b/i.test(token), {
+      error: "expected the token alone, without the word Bearer",
+      abort: true,
+    })
     .regex(
       /^[\x21-\x7e]+$/,
       "expected printable ASCII without spaces (the value is not shown here)",

@@ -15,6 +15,7 @@ import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
+import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
 import { toError } from "../observability/thrown.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
@@ -76,7 +77,8 @@ export async function checkChain(needs: {
     if (error) {
       const reason =
         error.failure === "timeout" ? `RPC_TIMEOUT_MS=${config.rpcTimeoutMs}` : reasonOf(error);
-      return bad("SOLANA_RPC_URL", `${host} does not answer (${reason}): ${fixFor(error)}`);
+      const fix = fixFor(error, new URL(endpoint.url));
+      return bad("SOLANA_RPC_URL", `${host} does not answer (${reason}): ${fix}`);
     }
     const text = `${host} is on ${nameOfCluster(hash)}`;
     if (hash !== genesisHash)
@@ -145,7 +147,7 @@ export async function checkChain(needs: {
 
   function checkAccounts(): Finding[] {
     if (accounts instanceof Error) {
-      const text = `no accounts can be read (${accounts.message}), so lookups and collects fail: check the URLs`;
+      const text = `no accounts can be read (${accounts.message}), so lookups and collects fail`;
       return [bad("SOLANA_RPC_URL", text)];
     }
     const [foundPrograms, [payer]] = accounts;
@@ -166,11 +168,14 @@ function transferNothing(feePayer: string): string {
 
 const toSimulationError = (cause: unknown) => cause as RpcError;
 
-function reasonOf({ failure, code }: RpcError): string {
-  return code === undefined ? failure : `${failure} ${code}`;
+function reasonOf({ failure, code, words, cause }: RpcError): string {
+  if (failure === "unreachable") return connectionCodeOf(cause) ?? failure;
+  return [failure, code, words].filter(Boolean).join(" ");
 }
 
-function fixFor({ failure, code }: RpcError): string {
+function fixFor({ failure, code, cause }: RpcError, url: URL): string {
+  const remedy = remedyOf(connectionCodeOf(cause) ?? "", url);
+  if (remedy !== undefined) return remedy;
   if (code === 401 || code === 403) return "check the key in the URL";
   if (code === 429) return "its limit is used up, so choose a larger plan";
   if (failure === "error") return "use one that supports getGenesisHash";

@@ -1,15 +1,20 @@
 import { VERSION } from "../observability/version.ts";
 import { Secrets, Settings } from "../variables.ts";
 
+/** The marks around code, and a link around its text. */
+const MARKDOWN = /`|\[([^\]]*)\]\([^)]*\)/g;
+
 /** The text of `npm start -- --help`: the commands, and each variable with its default. */
 export function helpText(): string {
   const variables = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(
     ([name, variable]) => {
       const { success, data } = variable.safeParse(undefined);
-      return [name, success ? toText(data) : "required"] as const;
+      const meaning = (variable.meta()!.meaning as string).replace(MARKDOWN, "$1");
+      return [name, success ? toText(data) : "required", meaning] as const;
     },
   );
-  const width = Math.max(...variables.map(([name]) => name.length));
+  const widthOf = (column: 0 | 1) => Math.max(...variables.map((row) => row[column].length));
+  const [names, values] = [widthOf(0), widthOf(1)];
   return `Tributary ${VERSION} looks up accounts of a social network and collects their fees.
 
   npm start                  starts the service, or a sandbox if nothing is configured
@@ -25,7 +30,7 @@ export function helpText(): string {
 
 Variables, from the environment or a file .env (docs/operating.md explains them):
 
-${variables.map(([name, value]) => `  ${name.padEnd(width)}  ${value}`).join("\n")}
+${variables.map(([name, value, meaning]) => `  ${name.padEnd(names)}  ${value.padEnd(values)}  ${meaning}`).join("\n")}
 `;
 }
 

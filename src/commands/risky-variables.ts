@@ -1,11 +1,16 @@
 import { statSync } from "node:fs";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
-import { wantsSandbox, type Environment } from "../config.ts";
+import { isQuoted, PROXY_VARIABLES, wantsSandbox, type Environment } from "../config.ts";
+import { Settings } from "../variables.ts";
 
 /** The bit of a file's mode that lets every user of the machine read the file. */
 const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
 const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
+/** A replica's least part of the plan that it never exceeds: see `createChainCallPlan`. */
+const LEAST_CALLS = 8;
+/** How long finality takes before Alpenglow, and rarely after: 32 slots of 400 ms. */
+const FINALITY_MS = 13_000;
 
 /**
  * Returns warnings about values that are valid but probably mistakes. No warning quotes a secret.
@@ -40,6 +45,36 @@ export function warnAboutRisks(env: Environment): string[] {
     env.CORS_ORIGINS?.includes("*."),
     "CORS_ORIGINS: an origin with * matches no page: list each origin, or set only * for all",
   );
+  const collectMs = Number(env.COLLECT_TIMEOUT_MS);
+  warnIf(
+    collectMs >= LEAST_MS.COLLECT_TIMEOUT_MS && collectMs < FINALITY_MS,
+    `COLLECT_TIMEOUT_MS: ${collectMs} ms is less than the ${FINALITY_MS} that finality can take, so callers may get COLLECT_FAILED for collects that succeed: raise it`,
+  );
+  const valueOf = (name: "MAX_PRIORITY_FEE_LAMPORTS" | "FEE_BUDGET_LAMPORTS_PER_HOUR") =>
+    Number(env[name] || Settings.shape[name].parse(undefined));
+  const priorityFee = valueOf("MAX_PRIORITY_FEE_LAMPORTS");
+  const budget = valueOf("FEE_BUDGET_LAMPORTS_PER_HOUR");
+  warnIf(
+    budget > 0 && priorityFee > budget,
+    `MAX_PRIORITY_FEE_LAMPORTS: ${priorityFee} is more than the ${budget} of FEE_BUDGET_LAMPORTS_PER_HOUR, so one collect can use up the budget: lower it`,
+  );
+  warnIf(
+    env.SOCIAL_READS_PER_HOUR && Number(env.SOCIAL_READS_PER_HOUR) === 0,
+    "SOCIAL_READS_PER_HOUR: 0 means unlimited, and the network charges for each account that callers look up: set the most that you would pay for",
+  );
+  warnIf(
+    isQuoted(env.ESCROW_SEED),
+    "ESCROW_SEED: the quotes around it are a part of the seed: remove them, unless the escrow program's seed has them",
+  );
+  warnIf(
+    env.RPC_CALLS_PER_SECOND && Number(env.RPC_CALLS_PER_SECOND) < LEAST_CALLS,
+    `RPC_CALLS_PER_SECOND: with less than ${LEAST_CALLS} for each replica, a replica may exceed its part, by up to 4 calls in a second: choose a larger plan`,
+  );
+  const proxy = PROXY_VARIABLES.find((name) => env[name]);
+  warnIf(
+    proxy && env.NODE_USE_ENV_PROXY !== "1",
+    `${proxy} has no effect: to call the network and the providers through the proxy, set NODE_USE_ENV_PROXY=1`,
+  );
   if (!isProduction) return warnings;
   warnIf(
     hostsIn(env.SOLANA_RPC_URL).size === 1,
@@ -55,7 +90,7 @@ export function warnAboutRisks(env: Environment): string[] {
     "ADMIN_PORT: not set, so everyone who reaches PORT can read /metrics",
   );
   warnIf(
-    isPublic && !env.TRUST_PROXY,
+    !env.TRUST_PROXY,
     "TRUST_PROXY: not set: if a proxy is in front, all callers behind it share one rate limit",
   );
   return warnings;

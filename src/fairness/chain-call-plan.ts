@@ -98,7 +98,8 @@ export type ChainCallPlan = ReturnType<typeof createChainCallPlan>;
 
 /**
  * Every call to the chain has an owner, who takes it before it is made. In any second, all replicas
- * together make `callsPerSecond` calls: each its equal part. A use may take what the floors of the
+ * together make `callsPerSecond` calls: each its equal part. A part below 8 is exceeded: each of the
+ * four uses may make one call at once, so a second has up to 4 calls and half the part. A use may take what the floors of the
  * others leave; streams have only their floor, because nobody waits for their next read. Further
  * calls wait, and the next call goes to the block that has used least of its share. So a block that
  * takes little hardly waits, however many take much. If too many calls wait, the block that has

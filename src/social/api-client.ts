@@ -1,7 +1,9 @@
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
+import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
+import { ownWordsOf } from "../upstream/own-words.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import {
   isHandleKey,
@@ -42,8 +44,8 @@ export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const
 const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
 
 const USERS = z.object({
-  data: z.array(z.unknown()).optional(),
-  errors: z.array(z.unknown()).optional(),
+  data: z.array(z.unknown()).nullish(),
+  errors: z.array(z.unknown()).nullish(),
 });
 /**
  * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the
@@ -92,15 +94,26 @@ export function createSocialClient(needs: {
   const newDeadline = () => AbortSignal.timeout(needs.socialTimeoutMs);
   const base = needs.socialApiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
-  const away = `the social network does not answer at ${needs.socialApiUrl.host}, so lookups of handles that are not cached fail: check its status page and SOCIAL_API_URL`;
+
+  function away(failure: SocialFailure): string {
+    const { code = "" } = failure.kind === "unreachable" ? failure : {};
+    const reason = code && ` (${code})`;
+    const remedy = remedyOf(code, needs.socialApiUrl) ?? "check its status page and SOCIAL_API_URL";
+    return `the social network does not answer at ${needs.socialApiUrl.host}${reason}, so lookups of handles that are not cached fail: ${remedy}`;
+  }
 
   /**
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
    * log.
    */
-  function toError({ status, headers }: UpstreamAnswer, body: unknown): SocialError {
+  function toError(
+    { status, headers, text }: UpstreamAnswer,
+    body: unknown,
+    words?: string,
+  ): SocialError {
     const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
-    const failure: SocialFailure = { kind: "refused", status, problem };
+    if (status === 403 && /^\s*</.test(text)) return new SocialError({ kind: "blocked" });
+    const failure: SocialFailure = { kind: "refused", status, problem, words };
     if (status !== 429 || isOperatorProblem(failure)) return new SocialError(failure);
     return new SocialError({ kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) });
   }
@@ -122,14 +135,18 @@ export function createSocialClient(needs: {
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
-      if (!isOk(answer.status)) throw toError(answer, body);
+      if (!isOk(answer.status))
+        throw toError(answer, body, method && ownWordsOf(answer.text, [needs.token]));
       const users = USERS.safeParse(body);
       if (!users.success) throw unreadable(users.error);
       return users.data;
     };
     return callUpstream(call, read).catch((cause: unknown) => {
       if (cause instanceof SocialError) throw cause;
-      throw new SocialError({ kind: isTimeout(cause) ? "timeout" : "unreachable" }, cause);
+      const failure: SocialFailure = isTimeout(cause)
+        ? { kind: "timeout" }
+        : { kind: "unreachable", code: connectionCodeOf(cause) };
+      throw new SocialError(failure, cause);
     });
   }
 
@@ -177,7 +194,8 @@ export function createSocialClient(needs: {
           level: "error",
           details: { status, type: problem },
         });
-      } else if (isOutage(error)) warnings.raise(AWAY, away);
+      } else if (isOutage(error))
+        warnings.raise(AWAY, failure.kind === "blocked" ? operatorHint(error) : away(failure));
       else if (failure.kind === "rate-limited") clear(AWAY);
       throw error;
     }
@@ -231,7 +249,7 @@ export function createSocialClient(needs: {
 /** Matches each key with its account or error in the response. Skips unreadable rows. */
 function match(
   keys: readonly AccountKey[],
-  { data = [], errors = [] }: z.infer<typeof USERS>,
+  { data, errors }: z.infer<typeof USERS>,
 ): SocialAnswers {
   const areHandles = keys.every(isHandleKey);
   const answers = new Map<AccountKey, SocialAccount | SocialError>();
@@ -241,12 +259,12 @@ function match(
       answers.has(key) ? unreadable(new Error("two answers for one account")) : answer,
     );
 
-  for (const row of errors) {
+  for (const row of errors ?? []) {
     const missing = MISSING.safeParse(row).data;
     if (missing !== undefined)
       add(areHandles ? toHandleKey(missing) : missing, new SocialError({ kind: "not-found" }));
   }
-  for (const row of data) {
+  for (const row of data ?? []) {
     const user = USER.safeParse(row).data;
     if (!user) continue;
     const account = { id: user.id, handle: user.username, profile: PROFILE.parse(row) };

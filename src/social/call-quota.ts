@@ -14,6 +14,12 @@ const PLENTY = 0.8;
 const CALLS_PER_WINDOW = 300;
 /** 15 minutes. A header that names a later reset is wrong. */
 const WINDOW_MS = 900_000;
+/** The limits that a 429 may name, with the longest time until each resets. */
+const LIMITS = [
+  ["x-rate-limit", WINDOW_MS],
+  ["x-app-limit-24hour", 24 * 3_600_000],
+  ["x-user-limit-24hour", 24 * 3_600_000],
+] as const;
 /** Used when a 429 has no valid reset header. */
 const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
@@ -97,18 +103,26 @@ export function createCallQuota(needs: {
   }
 }
 
-/** The seconds until the reset that a 429 names. */
+/** The seconds until the latest reset that a 429 names, of the limits that are used up. */
 export function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
+  const resets = LIMITS.filter(([limit]) => !toCount(headers[`${limit}-remaining`]))
+    .map(([limit, longestMs]) => msUntilReset(headers, limit, longestMs))
+    .filter((ms) => ms !== undefined);
+  if (resets.length > 0) return toRetryAfterSeconds(Math.max(...resets));
   return toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
 }
 
 const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Counts from the response's own time: this machine's clock may be ahead or behind. */
-function msUntilReset({ date, ...headers }: UpstreamAnswer["headers"]): number | undefined {
-  const reset = toCount(headers["x-rate-limit-reset"]);
+function msUntilReset(
+  { date, ...headers }: UpstreamAnswer["headers"],
+  limit = "x-rate-limit",
+  longestMs = WINDOW_MS,
+): number | undefined {
+  const reset = toCount(headers[`${limit}-reset`]);
   const sentAt = (typeof date === "string" && Date.parse(date)) || Date.now();
-  return reset === undefined ? undefined : Math.min(reset * 1000 - sentAt, WINDOW_MS);
+  return reset === undefined ? undefined : Math.min(reset * 1000 - sentAt, longestMs);
 }
 
 function toCount(header: string | string[] | undefined): number | undefined {

@@ -19,10 +19,19 @@ export type SocialFailure =
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
   /**
    * A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's
-   * path, or empty.
+   * path, or empty. `words`: what the network says, short and without secrets, for the operator;
+   * only of a check, because others may name a handle.
    */
-  | { readonly kind: "refused"; readonly status: number; readonly problem: string }
-  | { readonly kind: "unreachable" }
+  | {
+      readonly kind: "refused";
+      readonly status: number;
+      readonly problem: string;
+      readonly words?: string | undefined;
+    }
+  /** A 403 with an HTML page: the network's firewall refuses this machine's address. */
+  | { readonly kind: "blocked" }
+  /** `code`: why the connection failed. */
+  | { readonly kind: "unreachable"; readonly code?: string | undefined }
   | { readonly kind: "timeout" }
   /** The response does not have the documented form. */
   | { readonly kind: "unreadable" };
@@ -33,9 +42,10 @@ export class SocialError extends Error {
   readonly failure: SocialFailure;
 
   constructor(failure: SocialFailure, cause?: unknown) {
-    const details =
-      failure.kind === "refused" ? ` ${failure.status} ${failure.problem}`.trimEnd() : "";
-    super(`the social network: ${failure.kind}${details}`, { cause });
+    const { kind, status, problem, code } = { status: "", problem: "", code: "", ...failure };
+    super(["the social network:", kind, status, problem, code].filter(Boolean).join(" "), {
+      cause,
+    });
     this.failure = failure;
   }
 }
@@ -62,12 +72,15 @@ export function isOperatorProblem(
 const FAIL = "lookups of handles that are not cached fail";
 const OUTAGE_HINT = `the social network does not answer as expected: ${FAIL}; check its status page and SOCIAL_API_URL`;
 
+const BLOCKED_HINT = `the social network blocks this machine's address (403 with a page instead of JSON): ${FAIL}; send its calls from another address, or ask the network to allow this one`;
+
 /**
  * What the operator should do about a failure of the network. The token is read only at the start;
  * everything else works again as soon as the network allows it.
  */
 export function operatorHint({ failure, cause }: SocialError): string {
   if (failure.kind === "circuit-open" && cause instanceof SocialError) return operatorHint(cause);
+  if (failure.kind === "blocked") return BLOCKED_HINT;
   if (!isOperatorProblem(failure)) return OUTAGE_HINT;
   const { status, problem } = failure;
   if (status === 401)
@@ -85,6 +98,7 @@ export function isOutage(error: unknown): error is SocialError {
   switch (error.failure.kind) {
     case "refused":
       return !isBadRequest(error);
+    case "blocked":
     case "unreachable":
     case "timeout":
     case "unreadable":

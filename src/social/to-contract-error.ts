@@ -38,6 +38,7 @@ export function toContractError(error: Error): Error {
         operatorHint: operatorHint(error),
       });
     case "refused":
+    case "blocked":
     case "unreachable":
     case "timeout":
     case "unreadable":

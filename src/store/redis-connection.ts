@@ -1,4 +1,5 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+import { connectionCodeOf } from "../observability/connection-error.ts";
 import { nextWaitMs } from "../time/backoff.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
 import type { ScriptArguments } from "./script.ts";
@@ -85,9 +86,12 @@ export function createConnection(needs: {
     return cluster;
   }
 
-  /** Keeps only the message: the client's errors contain commands, and so the password. */
-  function keepError(error: NodeJS.ErrnoException): void {
-    lastError = error.message || (error.code ?? "");
+  /**
+   * Keeps only the code of a broken connection, or the message: the client's errors contain
+   * commands, and so the password.
+   */
+  function keepError(error: Error): void {
+    lastError = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
   }
 
   /**
@@ -165,6 +169,10 @@ export function createConnection(needs: {
       }
       return keys;
     },
+
+    /** Whether the cluster names masters without an address, to which nobody can connect. */
+    hasUnknownNodes: () =>
+      client instanceof Cluster && Object.values(client.slots).some(([master]) => !master),
 
     lastError: () => lastError,
     /** Whether several URLs are set, but their servers are not in cluster mode. */

@@ -1,6 +1,6 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Counter, Histogram, type Registry } from "@prometheus-io/client";
-import { Agent, request } from "undici";
+import { Agent, EnvHttpProxyAgent, request } from "undici";
 import { reasonOf } from "../observability/thrown.ts";
 import { inSpan, type SpanDescription } from "../observability/tracing.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
@@ -65,7 +65,9 @@ export function createCallUpstream(registry: Registry) {
     buckets: DURATION_BUCKETS_SECONDS,
     registers: [registry],
   });
-  const agent = new Agent({
+  // As Node itself does, use a proxy only if asked to: some hosts set HTTPS_PROXY for all programs.
+  const Dispatcher = process.env.NODE_USE_ENV_PROXY === "1" ? EnvHttpProxyAgent : Agent;
+  const agent = new Dispatcher({
     maxResponseSize: MAX_ANSWER_BYTES,
     // With HTTP/2, all calls to a host share one connection, and aborting a call does not close it:
     // once it is dead, all calls fail. With HTTP/1.1, an aborted call closes its own connection.

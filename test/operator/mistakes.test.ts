@@ -104,7 +104,7 @@ describe("a misspelled variable", () => {
       `${service}_PORT`,
     ]);
     const others =
-      "HOSTNAME NODE_VERSION NODE_OPTIONS NODE_PATH SSH_AUTH_SOCK LESSOPEN BASH_ENV XDG_DATA_DIRS HOMEBREW_PREFIX NO_PROXY HTTPS_PROXY npm_config_cache OTEL_EXPORTER_OTLP_ENDPOINT SHOST HISTSIZE LOGNAME";
+      "HOSTNAME NODE_VERSION NODE_OPTIONS NODE_PATH SSH_AUTH_SOCK LESSOPEN BASH_ENV XDG_DATA_DIRS HOMEBREW_PREFIX NO_PROXY HTTPS_PROXY https_proxy HTTP_PROXY ALL_PROXY NODE_USE_ENV_PROXY NODE_EXTRA_CA_CERTS npm_config_cache OTEL_EXPORTER_OTLP_ENDPOINT SHOST HISTSIZE LOGNAME";
     for (const name of [...names, ...others.split(" ")])
       expect(warnAboutUnknown({ [name]: "x" }), name).toEqual([]);
   });
@@ -224,7 +224,7 @@ describe("the arguments of npm start", () => {
   });
 
   it.each(["--help", "-h"])(
-    "%s lists the commands, and every variable with its default",
+    "%s lists the commands, and every variable with its default and meaning",
     async (option) => {
       const program = startProgram({ NODE_ENV: "nonsense" }, undefined, [option]);
       expect(await program.exitCode()).toBe(0);
@@ -233,9 +233,13 @@ describe("the arguments of npm start", () => {
       }
       const names = [...program.output().matchAll(/^ {2}([A-Z_]+) /gm)].map(([, name]) => name);
       expect(names).toEqual(VARIABLE_NAMES);
-      expect(program.output()).toMatch(/^ {2}PORT +4000$/m);
-      expect(program.output()).toMatch(/^ {2}SOCIAL_API_TOKEN +required$/m);
-      expect(program.output()).toMatch(/^ {2}REDIS_URL +unset$/m);
+      expect(program.output()).toMatch(/^ {2}PORT +4000 +port to listen on; 0 picks a free one$/m);
+      expect(program.output()).toMatch(
+        /^ {2}SOCIAL_API_TOKEN +required +app-only bearer token of/m,
+      );
+      expect(program.output()).toMatch(
+        /^ {2}REDIS_URL +unset +redis:\/\/ or rediss:\/\/: replicas share/m,
+      );
     },
   );
 

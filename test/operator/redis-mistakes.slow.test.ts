@@ -1,9 +1,18 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { once } from "node:events";
+import { rmSync } from "node:fs";
+import { createServer as createPlainServer, type AddressInfo } from "node:net";
+import { join } from "node:path";
+import { createServer } from "node:tls";
+import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { createCertificate } from "../support/certificate.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
 import { runProduction } from "../support/production.ts";
 import { runMain, type Program } from "../support/program.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 
 describeWithRedis("a mistake in REDIS_URL", () => {
   let redis: RedisServer;
@@ -35,7 +44,83 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     }
   });
 
+  it("that names a numbered database of a cluster stops the start", async () => {
+    // Redis has none, so this is what Valkey 9 would answer.
+    const server = createPlainServer((socket) => {
+      socket.on("data", (data) => {
+        for (const [, name] of data.toString().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g))
+          socket.write(
+            /^eval/i.test(name!)
+              ? "-CROSSSLOT Keys in request don't hash to the same slot\r\n"
+              : "+OK\r\n",
+          );
+      });
+    });
+    await once(server.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void server.close());
+    const REDIS_URL = `redis://127.0.0.1:${(server.address() as AddressInfo).port}/2`;
+    const program = runMain({ ...sandbox.env, PORT: "0", REDIS_URL });
+    await expect.poll(() => /Redis is not used|cannot start/.test(program.output())).toBe(true);
+    expect(program.output()).toContain(
+      "REDIS_URL: expected no database number for a cluster, got 2: use database 0",
+    );
+  });
+
   it.each<[string, () => Promise<string> | string, RegExp, string]>([
+    [
+      "an unknown authority of its certificate",
+      async () => {
+        const server = createServer(createCertificate()).listen(0, "127.0.0.1");
+        await once(server, "listening");
+        onTestFinished(() => void server.close());
+        return `rediss://127.0.0.1:${(server.address() as AddressInfo).port}`;
+      },
+      /^DEPTH_ZERO_SELF_SIGNED_CERT$/,
+      "authority is not trusted: name that in NODE_EXTRA_CA_CERTS",
+    ],
+    [
+      "a Redis that cannot save",
+      async () => {
+        const folder = temporaryFolder();
+        const server = await startRedis(() => ["--dir", folder, "--save", "3600 1"]);
+        onTestFinished(() => server.stop());
+        rmSync(folder, { recursive: true });
+        await server.command("BGSAVE");
+        await eventually(async () => {
+          await expect(server.command("SET", "a", "b")).rejects.toThrow("MISCONF");
+        });
+        return server.url;
+      },
+      /^MISCONF /,
+      "Redis cannot save its data: free space on its disk",
+    ],
+    [
+      "a Redis that misses replicas",
+      async () => {
+        await redis.command("CONFIG", "SET", "min-replicas-to-write", 1);
+        return redis.url;
+      },
+      /^NOREPLICAS /,
+      "Redis misses replicas: start them, or lower its min-replicas-to-write",
+    ],
+    [
+      "a cluster whose node does not know its address",
+      async () => {
+        const file = join(temporaryFolder(), "nodes.conf");
+        const node = await startRedis(async () => [
+          ...["--cluster-enabled", "yes", "--cluster-config-file", file],
+          ...["--cluster-port", String(await freePort())],
+        ]);
+        onTestFinished(() => node.stop());
+        await node.command("CLUSTER", "ADDSLOTSRANGE", 0, 16_383);
+        await eventually(async () => {
+          expect(await node.command("CLUSTER", "INFO")).toContain("cluster_state:ok");
+        });
+        return node.url;
+      },
+      /^CLUSTER SLOTS names a node without its address$/,
+      "set cluster-announce-ip on each node",
+    ],
     [
       "a wrong password",
       async () => {

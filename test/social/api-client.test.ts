@@ -14,7 +14,7 @@ import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 
 let network: RecordingServer<string>;
 let answer: unknown;
-const log = { error: vi.fn() };
+const log = { error: vi.fn(), warn: vi.fn() };
 const client = () =>
   createSocialClient({
     socialApiUrl: new URL(`${network.url}/prefix/`),
@@ -210,6 +210,45 @@ describe("a call to the network", () => {
     await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },
     });
+  });
+
+  it.each([
+    [{ "x-app-limit-24hour": [0, 7_200], "x-rate-limit": [0, 100] }, 7_200],
+    [{ "x-app-limit-24hour": [0, 100], "x-user-limit-24hour": [0, 7_200] }, 7_200],
+    [{ "x-app-limit-24hour": [9, 7_200], "x-rate-limit": [0, 100] }, 100],
+    [{ "x-app-limit-24hour": [0, 100_000], "x-rate-limit": [299, 100] }, 86_400],
+    [{ "x-rate-limit": [1, 100] }, 100],
+  ])("waits until the latest reset of the limits that are used up: %j", async (limits, seconds) => {
+    const sentAt = Math.ceil(Date.now() / 1_000);
+    const headers = Object.fromEntries(
+      Object.entries(limits).flatMap(([limit, [remaining, inSeconds]]) => [
+        [`${limit}-remaining`, String(remaining)],
+        [`${limit}-reset`, String(sentAt + inSeconds!)],
+      ]),
+    );
+    const date = new Date(1_000 * sentAt).toUTCString();
+    network.faults.add({ then: { status: 429, headers: { date, ...headers }, body: "" } });
+    await expect(client().find(["@one"])).rejects.toMatchObject({
+      failure: { kind: "rate-limited", retryAfterSeconds: seconds },
+    });
+  });
+
+  it("does not take a blocked address for used-up credit or a refused app", async () => {
+    const body = "\n<!DOCTYPE html><title>Access denied</title>";
+    network.faults.add({ then: { status: 403, headers: { "content-type": "text/html" }, body } });
+    await expect(client().find(["@one"])).rejects.toMatchObject({ failure: { kind: "blocked" } });
+    expect(log.error).not.toHaveBeenCalled();
+    expect(log.warn.mock.calls.at(-1)![1]).toContain("blocks this machine's address");
+  });
+
+  it.each(["data", "errors"])("reads %s: null as none", async (name) => {
+    const missing = { value: "none", type: "https://api.example/2/problems/resource-not-found" };
+    const full = { data: [{ id: "1", username: "one" }], errors: [missing] };
+    answer = { ...full, [name]: null };
+    const found = results(await client().find([name === "data" ? "@none" : "@one"]));
+    expect(Object.values(found)).toEqual([
+      name === "data" ? "not-found" : expect.objectContaining({ id: "1" }),
+    ]);
   });
 
   it.each([-3_600, 3_600])(

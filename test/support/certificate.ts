@@ -23,7 +23,7 @@ const SUBJECT_ALT_NAME = "551d11";
 const BASIC_CONSTRAINTS = "551d13";
 
 /** A new self-signed certificate for 127.0.0.1 and localhost, with its key, in PEM. */
-function createCertificate() {
+export function createCertificate(notAfter = "491231235959Z") {
   const { privateKey, publicKey } = generateKeyPairSync("ec", { namedCurve: "P-256" });
   const name = sequence(
     der(0x31, sequence(COMMON_NAME, der(0x0c, Buffer.from("an upstream of the tests")))),
@@ -35,7 +35,7 @@ function createCertificate() {
     der(0x02, bytes("01")),
     ECDSA_WITH_SHA256,
     name,
-    sequence(time("200101000000Z"), time("491231235959Z")),
+    sequence(time("200101000000Z"), time(notAfter)),
     name,
     publicKey.export({ type: "spki", format: "der" }),
     der(
@@ -54,9 +54,11 @@ let trustedCertificate: ReturnType<typeof createCertificate> | undefined;
 
 /** A certificate that this process trusts as it trusts those of public authorities. */
 export function trustCertificate() {
-  if (!trustedCertificate) {
-    trustedCertificate = createCertificate();
-    setDefaultCACertificates([...getCACertificates("default"), trustedCertificate.cert]);
-  }
-  return trustedCertificate;
+  return (trustedCertificate ??= trust(createCertificate()));
+}
+
+/** Makes this process trust a certificate. */
+export function trust(certificate: ReturnType<typeof createCertificate>) {
+  setDefaultCACertificates([...getCACertificates("default"), certificate.cert]);
+  return certificate;
 }

@@ -2,6 +2,7 @@ import { randomInt } from "node:crypto";
 import { z } from "zod";
 import { isOk, type CallUpstream, type UpstreamAnswer } from "../../upstream/http.ts";
 import { parseJson } from "../../contract/parse-json.ts";
+import { ownWordsOf, secretsIn } from "../../upstream/own-words.ts";
 import { isRefusalCode, RpcError, toRpcError } from "./rpc-error.ts";
 import { RPC_RESULTS, type RpcMethod, type RpcResult } from "./rpc-results.ts";
 
@@ -76,10 +77,11 @@ export function createCallEndpoint(needs: {
     const { url, host, headers } = endpoint;
     const id = ++lastId;
     const read = ({ status, headers: answerHeaders, text }: UpstreamAnswer): RpcResult<M> => {
+      const words = () => ownWordsOf(text, secretsIn(url));
       // A status other than 2xx comes from a proxy, not from the node.
       if (!isOk(status)) {
         const retryAfterMs = Number(answerHeaders["retry-after"] ?? 0) * 1_000;
-        throw new RpcError("status", method, host, { code: status, retryAfterMs });
+        throw new RpcError("status", method, host, { code: status, retryAfterMs, words: words() });
       }
       const envelope = ENVELOPE.safeParse(parseJson(text));
       if (!envelope.success) throw new RpcError("unreadable", method, host);
@@ -87,11 +89,12 @@ export function createCallEndpoint(needs: {
       // A node that cannot read a request does not know its id.
       if (answeredId !== id && !(error && (answeredId ?? null) === null))
         throw new RpcError("unreadable", method, host);
-      // Keep only the code and the slot: a node's message may contain anything.
+      // Keep little of a node's message: it may contain anything.
       if (error)
         throw new RpcError(isRefusalCode(method, error.code) ? "refused" : "error", method, host, {
           code: error.code,
           slot: error.data?.contextSlot,
+          words: words(),
         });
       const result = RPC_RESULTS[method].safeParse(envelope.data.result);
       if (!result.success) throw new RpcError("unreadable", method, host, { cause: result.error });

@@ -52,12 +52,14 @@ export class RpcError extends Error {
   readonly slot: number | undefined;
   /** For how long the provider asks for no more calls; 0 if it does not say. */
   readonly retryAfterMs: number;
+  /** What the provider says, for the operator: short, without secrets. */
+  readonly words: string;
 
   constructor(
     failure: RpcFailure,
     method: string,
     host: string,
-    details: Partial<Pick<RpcError, "code" | "slot" | "retryAfterMs" | "cause">> = {},
+    details: Partial<Pick<RpcError, "code" | "slot" | "retryAfterMs" | "words" | "cause">> = {},
   ) {
     super(
       `${method} at ${host}: ${failure}${details.code === undefined ? "" : ` ${details.code}`}`,
@@ -70,6 +72,7 @@ export class RpcError extends Error {
     this.code = details.code;
     this.slot = details.slot;
     this.retryAfterMs = details.retryAfterMs || 0;
+    this.words = details.words ?? "";
   }
 }
 
