@@ -1,4 +1,4 @@
-import { answerJson, type Answer } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import type { Failures } from "../chain/balances/failures.ts";
 import type { Floors } from "../chain/balances/floors.ts";
 import type { Flights } from "../chain/collect/flights.ts";
@@ -67,7 +67,7 @@ function createDescribe(needs: StatusNeeds) {
 }
 
 /** `/status`, as JSON. */
-export function createStatusHandler(needs: StatusNeeds): () => Promise<Answer> {
+export function createStatusHandler(needs: StatusNeeds): () => Promise<Response> {
   const describe = createDescribe(needs);
-  return async () => answerJson(200, await describe());
+  return async () => respondJson(200, await describe());
 }

@@ -649,7 +649,8 @@ describe("a collect over HTTP", () => {
 
   it("uses the next chain endpoint when one does not answer", async () => {
     service = await startWorld({ SOLANA_RPC_URL: `http://127.0.0.1:9,${rpc.url}` });
-    const { status, body } = await service.request("/readyz");
+    const response = await fetch(`${service.url}/readyz`);
+    const [status, body] = [response.status, await response.json()];
     const warning = expect.stringMatching(/^127\.0\.0\.1:9: a chain endpoint fails/);
     expect([status, body]).toEqual([200, { status: "ok", warnings: [warning] }]);
     expect(service.chainCalls()).toEqual([]);
