@@ -1,6 +1,9 @@
 import type { IncomingMessage } from "node:http";
 import { MAX_BODY_PIECES } from "../contract/http-messages.ts";
 
+/** More costs the service more than a new connection costs the caller. */
+const MAX_DISCARDED_BYTES = 1024 * 1024;
+
 /**
  * Reads a body, unless it has more than `maxBytes` or arrives in too many pieces. Rejects when the
  * caller disconnects before all has arrived.
@@ -28,5 +31,17 @@ export function readBody(
     request.once("end", () => {
       resolve(Buffer.concat(pieces));
     });
+  });
+}
+
+/**
+ * Receives the rest of a body that is already answered, so that the caller can use its connection
+ * again; but not a long one, which Node would receive for as long as its caller sends.
+ */
+export function discardBody(request: IncomingMessage): void {
+  let [pieces, bytes] = [0, 0];
+  request.on("data", (piece: Buffer) => {
+    bytes += piece.length;
+    if (++pieces > MAX_BODY_PIECES || bytes > MAX_DISCARDED_BYTES) request.pause();
   });
 }

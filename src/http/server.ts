@@ -7,7 +7,7 @@ import type { Logger } from "../observability/log.ts";
 import { createBytesInFlight } from "./bytes-in-flight.ts";
 import type { CallerConnection } from "./caller-connection.ts";
 import type { Client, Origin } from "./client-address.ts";
-import { readBody } from "./request-body.ts";
+import { discardBody, readBody } from "./request-body.ts";
 
 /** What a server answers. */
 export interface Responder {
@@ -68,8 +68,6 @@ export const CONNECTION_LIMITS = {
 
 /** A body of unknown length counts as the longest that a route reads. */
 const LONGEST_BODY_BYTES = 100_000;
-/** A body of at most this length is received even if no handler reads it: the connection stays. */
-const MAX_DRAINED_BYTES = 16_384;
 /** How many pipelined requests may wait on a connection; one more closes it. */
 const MAX_PIPELINED = 100;
 
@@ -173,12 +171,10 @@ export async function listen(
       if (isClosing) server.closeIdleConnections();
     });
     response.once("finish", () => {
-      if (request.complete) return;
-      // Otherwise the caller would send its next request on this connection.
-      if (bodyBytes > MAX_DRAINED_BYTES) socket.end();
-      setTimeout(() => {
-        if (!request.complete) socket.destroy();
-      }, lingerMs).unref();
+      if (!request.complete)
+        setTimeout(() => {
+          if (!request.complete) socket.destroy();
+        }, lingerMs).unref();
     });
     // Node's parser discards what arrives together with a request that asks for an upgrade.
     if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
@@ -216,8 +212,7 @@ export async function listen(
           release();
         });
       }
-      // Otherwise Node receives a body that no handler has read for as long as its caller sends.
-      if (!request.complete && bodyBytes > MAX_DRAINED_BYTES) request.pause().read(0);
+      if (!request.complete) discardBody(request);
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
       if (response.destroyed) log.debug({ err: error }, "the caller disconnected");

@@ -3,8 +3,8 @@ import { isObject, parseJson } from "../contract/parse-json.ts";
 const MAX_LENGTH = 120;
 /** Longer words may be keys, tokens or transactions. */
 const LONG_WORD = /[\w+/=-]{20,}/g;
-/** A shorter part of a URL is no secret, and may be part of a word. */
-const LEAST_SECRET = 4;
+/** A shorter part of a URL may be a part of any word. */
+const LEAST_SECRET = 3;
 
 /**
  * Returns what the body of a failed answer says, in quotes, for an operator: one short line without
@@ -23,9 +23,17 @@ export function ownWordsOf(body: string, secrets: readonly string[]): string {
 }
 
 /** The parts of a URL that may be secret. */
-export function secretsIn(href: string): string[] {
-  const { pathname, searchParams } = new URL(href);
-  return [...pathname.split("/"), ...searchParams.values()];
+export function secretsIn({ pathname, searchParams, username, password }: URL): string[] {
+  const parts = [...pathname.split("/"), ...searchParams.values(), username, password];
+  return parts.flatMap((part) => [part, decode(part)]);
+}
+
+function decode(part: string): string {
+  try {
+    return decodeURIComponent(part);
+  } catch {
+    return part;
+  }
 }
 
 /** The message in the JSON of an error: JSON-RPC's, a problem's, or a proxy's. */

@@ -176,7 +176,7 @@ it("the start reports each endpoint, with its cluster or that it does not answer
   second.faults.add({ then: "reset" });
   await world.gateway.start();
   expect(world.logLines.join("")).toMatch(
-    new RegExp(`SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(unreachable\\)`),
+    new RegExp(`SOLANA_RPC_URL: ${hostOf(second)} does not answer \\(ECONNRESET\\)`),
   );
 });
 

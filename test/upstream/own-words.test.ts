@@ -32,7 +32,7 @@ describe("what an upstream says about a failure", () => {
   });
 
   it("has neither parts of the URL nor long words", () => {
-    const secrets = secretsIn("https://rpc.example/v2/shortkey?token=a%20secret");
+    const secrets = secretsIn(new URL("https://rpc.example/v2/shortkey?token=a%20secret"));
     const text = "shortkey: a secret at /v2/ for 5Q544fKrFoe6tsEbD7S8EmxGTJYAKtTVhAW5Q5pge4j1";
     expect(ownWordsOf(text, secrets)).toBe('"…: … at /v2/ for …"');
   });

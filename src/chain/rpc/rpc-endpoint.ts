@@ -24,6 +24,8 @@ export interface Endpoint {
   readonly url: string;
   readonly host: string;
   readonly headers: Readonly<Record<string, string>>;
+  /** The parts of the URL that nothing may show. */
+  readonly secrets: readonly string[];
 }
 
 /** Makes one attempt of a call at one endpoint; rejects with an {@link RpcError}. */
@@ -47,7 +49,7 @@ function toEndpoint(href: string): Endpoint {
     const credentials = `${decodeURIComponent(url.username)}:${decodeURIComponent(url.password)}`;
     headers.authorization = `Basic ${Buffer.from(credentials).toString("base64")}`;
   }
-  return { url: bare.href, host: url.host, headers };
+  return { url: bare.href, host: url.host, headers, secrets: secretsIn(url) };
 }
 
 /** Calls a JSON-RPC method at one endpoint. Throws {@link RpcError}. */
@@ -74,10 +76,10 @@ export function createCallEndpoint(needs: {
     params: unknown[],
     signal: AbortSignal,
   ): Promise<RpcResult<M>> => {
-    const { url, host, headers } = endpoint;
+    const { url, host, headers, secrets } = endpoint;
     const id = ++lastId;
     const read = ({ status, headers: answerHeaders, text }: UpstreamAnswer): RpcResult<M> => {
-      const words = () => ownWordsOf(text, secretsIn(url));
+      const words = () => ownWordsOf(text, secrets);
       // A status other than 2xx comes from a proxy, not from the node.
       if (!isOk(status)) {
         const retryAfterMs = Number(answerHeaders["retry-after"] ?? 0) * 1_000;

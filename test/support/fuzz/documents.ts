@@ -56,6 +56,7 @@ const VARIABLES: Record<string, { type: string; valid: fc.Arbitrary<unknown> }> 
   socialId: { type: "String!", valid: fc.constantFrom(...IDS) },
   id: { type: "ID!", valid: fc.constantFrom<unknown>(...IDS, 7, 2 ** 64) },
   minimum: { type: "String", valid: minimum },
+  address: { type: "String", valid: fc.constantFrom(null, "", "11111111111111111111111111111111") },
   socialIds: { type: "[String!]!", valid: fc.array(fc.constantFrom(...IDS), { maxLength: 5 }) },
   collects: {
     type: "[CollectInput!]!",
@@ -113,7 +114,7 @@ const directive = rarely(
 
 /** As JSON, but for the names of members. */
 const toLiteral = (value: unknown) =>
-  JSON.stringify(value).replace(/"(socialId|mints|minimum)":/g, "$1:");
+  JSON.stringify(value).replace(/"(socialId|mints|minimum|address)":/g, "$1:");
 
 function argument({ name }: GraphQLArgument): fc.Arbitrary<string> {
   const { valid: values } = VARIABLES[name]!;
