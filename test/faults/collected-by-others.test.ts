@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import type { JsonRpcCall } from "../../src/sandbox/rpc/json-rpc.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -52,11 +53,14 @@ describe("a transaction that moves nothing, because someone else collected first
     [0n, "NOTHING_TO_COLLECT", "Try again after more trading."],
   ])("is sent twice; with %d lamports waiting then, the answer is %s", async (fees, error, end) => {
     const { rpc } = world.sandbox;
-    for (const waiting of [SOL, fees]) {
+    for (const [i, waiting] of [SOL, fees].entries()) {
       onNext(rpc, isMethod("sendTransaction"), () => {
         setVault(0n);
       });
-      onNext(rpc, isMethod("getTransaction"), () => {
+      // A look that comes too early is repeated.
+      const isAfterLanding = (call: JsonRpcCall) =>
+        isMethod("getTransaction")(call) && world.sandbox.landedCollects().length === i + 1;
+      onNext(rpc, isAfterLanding, () => {
         setVault(waiting);
       });
     }
