@@ -8,6 +8,7 @@ import { SCOPES } from "../../src/fairness/budget.ts";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 
 const sol = z.string().regex(/^\d+\.\d{4}$/);
+const lamports = z.string().regex(/^\d+$/);
 const code = z.enum(Object.keys(ERROR_CODES) as [ErrorCode, ...ErrorCode[]]);
 const message = z.string().min(1);
 const BALANCE = z.strictObject({ vault: sol, pda: sol, total: sol });
@@ -33,7 +34,15 @@ export const LOOKUP = WALLET.extend({
     seeds: z.array(z.string()).length(2),
     bump: z.int().min(1).max(255),
   }),
-  balance: BALANCE.extend({ withdrawable: sol }),
+  balance: BALANCE.extend({
+    withdrawable: sol,
+    lamports: z.strictObject({
+      vault: lamports,
+      pda: lamports,
+      total: lamports,
+      withdrawable: lamports,
+    }),
+  }),
   /** A field that the network omits is absent. */
   profile: z.strictObject({
     name: z.string().optional(),

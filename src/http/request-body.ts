@@ -36,9 +36,15 @@ export function readBody(
 
 /**
  * Receives the rest of a body that is already answered, so that the caller can use its connection
- * again; but not a long one, which Node would receive for as long as its caller sends.
+ * again; but none of unknown length, and no long one, which Node would receive for as long as its
+ * caller sends.
  */
 export function discardBody(request: IncomingMessage): void {
+  if (request.headers["content-length"] === undefined) {
+    // Node then takes it for read.
+    request.pause().read(0);
+    return;
+  }
   let [pieces, bytes] = [0, 0];
   request.on("data", (piece: Buffer) => {
     bytes += piece.length;

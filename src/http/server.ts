@@ -212,7 +212,7 @@ export async function listen(
           release();
         });
       }
-      if (!request.complete) discardBody(request);
+      if (!request.complete && bodyBytes > 0) discardBody(request);
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
       if (response.destroyed) log.debug({ err: error }, "the caller disconnected");

@@ -25,7 +25,7 @@ const DOCUMENTS: Readonly<Record<string, string>> = {
   "a list": `{ a(b: [${"1 ".repeat(3_900)}]) }`,
   objects: `{ a(b: [${"{a:1}".repeat(700)}]) }`,
   "inline fragments": `{ a ${"... {b}".repeat(150)} }`,
-  fragments: `{ a } ${times(550, (i) => `fragment F${i} on Q {a}`)}`,
+  fragments: `{ a } ${times(50, (i) => `fragment F${i} on Q {${"a ".repeat(30)}}`)}`,
   directives: `{ ${"a @a ".repeat(199)} }`,
   variables: `query (${times(950, (i) => `$v${i}: A`)}) {a}`,
   spreads: `{ ${"...A ".repeat(1_900)} }`,
