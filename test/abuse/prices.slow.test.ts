@@ -45,7 +45,7 @@ const PRICES: Readonly<Record<string, number>> = {
   "One-byte chunks, lookup": 60,
   "One-byte chunks, collect": 60,
   "One-byte chunks, GraphQL": 60,
-  "One-byte packets, unknown path": 14,
+  "One-byte packets, unknown path": 20,
   "One-byte packets, GraphQL": 20,
   "`Accept` of 500 bytes": 2,
   "`Accept` of 15 kB": 2,
