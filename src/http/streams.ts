@@ -9,8 +9,8 @@ import { toAddressBlock } from "./client-address.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
 
 /**
- * The fractions of `streamsMax` accounts that may be followed from one IPv4 /24 or IPv6 /48, and for one IPv6
- * /32.
+ * The fractions of `streamsMax` accounts that may be followed from one IPv4 /24 or IPv6 /48, and
+ * from one IPv6 /32.
  */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
@@ -94,8 +94,8 @@ export function createStreams(
 
   return {
     /**
-     * Opens a stream of a caller who follows this many accounts. Throws ContractError RATE_LIMITED or SERVICE_BUSY, or GraphQLError
-     * BAD_REQUEST if there are never streams: clients would wait in vain.
+     * Opens a stream of a caller who follows this many accounts. Throws ContractError RATE_LIMITED
+     * or SERVICE_BUSY, or GraphQLError BAD_REQUEST if that can never be: clients would wait in vain.
      */
     open(
       caller: string,

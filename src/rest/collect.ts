@@ -110,8 +110,8 @@ interface Members {
 }
 
 /**
- * Reads the id, the mints, the minimum and the expected address. Refuses a JSON number as id or minimum: a number above
- * 2^53 has already lost digits, and so may a fraction.
+ * Reads the id, the mints, the minimum and the expected address. Refuses a JSON number as id or
+ * minimum: a number above 2^53 has already lost digits, and so may a fraction.
  */
 function readMembers(body: Buffer, headers: Headers): Members {
   const isInOther = isInOtherCharset(headers.get("content-type") ?? "");

@@ -23,6 +23,7 @@ const WALLETS_OPERATION = /* GraphQL */ `
 const CSV_TYPE = "text/csv; charset=utf-8";
 /** Spreadsheets turn an id of 19 digits into another number, but leave this text as it is. */
 const ID_PREFIX = "id:";
+const LEADING_PREFIX = new RegExp(`^${ID_PREFIX}`);
 
 type Entry = RestWallet | { error: ContractError; handle?: string; socialId?: string };
 
@@ -45,7 +46,7 @@ export function createWalletsHandler(
   /** Looks the accounts up. An entry has an error if anything of its wallet is missing. */
   async function readEntries(query: URLSearchParams, scope: RequestScope): Promise<Entry[]> {
     const handles = query.getAll("handle");
-    const socialIds = query.getAll("socialId").map((id) => id.replace(ID_PREFIX, ""));
+    const socialIds = query.getAll("socialId").map((id) => id.replace(LEADING_PREFIX, ""));
     const count = handles.length + socialIds.length;
     if (count < 1 || count > MAX_WALLETS) throw wrongCount(count);
     const { data, errors = [] } = await run({ handles, socialIds }, scope);

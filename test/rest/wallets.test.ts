@@ -27,6 +27,11 @@ describe("GET /wallets", () => {
     expect(body).toEqual({ wallets: [creator, launcher, dusty, creator] });
   });
 
+  it("takes `id:` only before an id: other digits would be another account's", async () => {
+    const { body } = await world.request("/wallets?socialId=1id:5");
+    expect(body.wallets).toMatchObject([{ error: "INVALID_SOCIAL_ID" }]);
+  });
+
   it("has the exact amounts, as a lookup does", async () => {
     const { balance } = await lookedUp("creator");
     expect(balance).toEqual({
