@@ -1,5 +1,6 @@
 import { Counter, Registry } from "@prometheus-io/client";
 import { nameOfCluster } from "./checks/check-chain.ts";
+import { createDeployWatch } from "./checks/deploys.ts";
 import { checkUpstreams } from "./checks/preflight.ts";
 import type { Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
@@ -42,6 +43,7 @@ export function createGateway(
   const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides };
   const social = createSocialServices(shared);
   const chain = createChainServices(shared);
+  const deploys = createDeployWatch({ rpc: chain.rpc, redis, registry, log });
   const format = handleFormat(config.handleAllowUnderscore ?? false);
   const useCases = createUseCases({
     handleFormat: format,
@@ -96,7 +98,7 @@ export function createGateway(
           },
         }),
       );
-      chain.deploys.start();
+      deploys.start();
     },
     /** Answers the requests to PORT. */
     api,
@@ -120,7 +122,7 @@ export function createGateway(
     /** The number of collects whose outcome Redis does not have yet. */
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
     close(): void {
-      chain.deploys.stop();
+      deploys.stop();
       chain.replicas.stop();
       redis?.close();
     },

@@ -3,7 +3,6 @@ import { createReadWallets } from "./chain/balances/wallets.ts";
 import { createAddresses } from "./chain/launchpad/account-addresses.ts";
 import { createFailures } from "./chain/balances/failures.ts";
 import { MAX_RENT_LAMPORTS } from "./chain/launchpad/choose-sweeps.ts";
-import { createDeployWatch } from "./chain/launchpad/deploys.ts";
 import { createBalances } from "./chain/balances/balances.ts";
 import { createClaims } from "./chain/collect/claims.ts";
 import { createCollectMetrics, type MetricsWaits } from "./chain/collect/collect-metrics.ts";
@@ -249,7 +248,6 @@ export function createChainServices(needs: ServiceNeeds) {
     collector,
     metrics,
     history: createHistory({ rpc, floors, ownCalls }),
-    deploys: createDeployWatch({ rpc, redis, registry, log }),
     live: createLiveBalances({
       balances,
       batches: chainCallPlan.batchesOf("streams"),

@@ -2,13 +2,13 @@ import { PublicKey } from "@solana/web3.js";
 import { describeBalance } from "../chain/collect/fee-payer-balance.ts";
 import { guardInstruction } from "../chain/units/composer.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
-import { readPrograms, type Program } from "../chain/launchpad/deploys.ts";
+import { readPrograms, type Program } from "./deploys.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
   LAUNCHPAD_PROGRAM_ID,
 } from "../chain/launchpad/program-ids.ts";
-import type { CheckedSlots } from "../chain/launchpad/platform-checks.ts";
+import type { CheckedSlots } from "./platform-checks.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoints.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";

@@ -1,4 +1,4 @@
-import { readPlatformChecks } from "../chain/launchpad/platform-checks.ts";
+import { readPlatformChecks } from "./platform-checks.ts";
 import type { Lamports } from "../chain/primitives/lamports.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Config } from "../config.ts";

@@ -1,39 +1,42 @@
 import { createHash } from "node:crypto";
-import { PublicKey } from "@solana/web3.js";
-import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { decodeCoin, keysOfCoin, type Coin } from "../chain/launchpad/coin-fees.ts";
-import { readProgramCode, readPrograms, type Program } from "../chain/launchpad/deploys.ts";
-import { COIN_BYTES, STAGES, type Stage } from "../chain/launchpad/fee-accounts.ts";
+import { leastDistribution, partOf, toSharedFees } from "../chain/balances/shared-fees.ts";
 import {
-  collectCreatorFee,
-  distributeCreatorFees,
-  SWEEPS,
-  transferCreatorFeesToPump,
-  type Instruction,
-} from "../chain/launchpad/instructions.ts";
-import * as model from "../chain/launchpad/platform-model.ts";
+  distributionsOf,
+  isWithPool,
+  MAX_RENT_LAMPORTS,
+  rentOf,
+  toVaults,
+} from "../chain/launchpad/choose-sweeps.ts";
+import { coinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
 import {
-  addressesOfState,
-  decodePlatformState,
-  type PlatformAccounts,
-} from "../chain/launchpad/platform-state.ts";
-import { LAUNCHPAD_FEES_PROGRAM_ID, LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
+  decodeCoin,
+  keysOfCoin,
+  toCoinFees,
+  UNCOLLECTABLE,
+  type Coin,
+  type SweepableFees,
+} from "../chain/launchpad/coin-fees.ts";
+import { readPrograms, MAX_ACCOUNT_BYTES } from "../checks/deploys.ts";
+import { COIN_BYTES } from "../chain/launchpad/fee-accounts.ts";
 import {
-  PLATFORM_CRATE,
-  TESTED_BUILDS,
+  LAUNCHPAD_FEES_PROGRAM_ID,
+  LAUNCHPAD_PROGRAMS,
   type ProgramName,
-} from "../chain/launchpad/tested-builds.ts";
-import { WRAPPED_SOL_MINT } from "../chain/launchpad/token-accounts.ts";
+} from "../chain/launchpad/program-ids.ts";
+import { ALL_BPS, type Shareholder } from "../chain/launchpad/sharing-config.ts";
 import { DerivedCreator, type Creator } from "../chain/launchpad/vaults.ts";
+import { toLamports } from "../chain/primitives/lamports.ts";
 import { rentMinimumOf, type Rent } from "../chain/primitives/rent.ts";
-import type { Accounts } from "../chain/rpc/read-accounts.ts";
-import type { Simulation } from "../chain/rpc/simulate-transaction.ts";
+import type { Account } from "../chain/rpc/rpc-results.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
-import { COSTS, MAX_UNIT_LIMIT } from "../chain/units/instruction-costs.ts";
-import { compileMessage, toTransaction } from "../chain/units/message.ts";
+import { createComposer } from "../chain/units/composer.ts";
+import { MAX_UNIT_LIMIT, unitLimitOf } from "../chain/units/instruction-costs.ts";
+import { toTransaction } from "../chain/units/message.ts";
+import type { PlannedPart } from "../chain/units/part.ts";
 import { BASE_FEE_LAMPORTS } from "../chain/units/priority-fee.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import { toError } from "../observability/thrown.ts";
+import { PLATFORM_CRATE, TESTED_BUILDS } from "./tested-builds.ts";
 
 /** The name under which findings are reported. */
 const PLATFORM = "--platform";
@@ -42,45 +45,46 @@ const PLATFORM = "--platform";
 const MAX_READS = 3;
 /** Programs use more units than these on average, with unlucky addresses. */
 const UNITS_MARGIN = 1.5;
+const ONE = toLamports(1);
 
-/** An instruction, and what the model says of it. */
-interface Step {
-  readonly name: string;
-  readonly programs: readonly ProgramName[];
-  readonly instruction: Instruction;
-  readonly run: (state: model.PlatformState) => model.PlatformState;
-  /** The compute units that a collect requests for it at least. */
-  readonly units: number;
-}
-
-/** What a transaction would do, by the model. */
-interface Prediction {
-  readonly steps: readonly Step[];
-  /** How many instructions each step runs, itself included. */
-  readonly traces: readonly number[];
-  readonly after: model.PlatformState;
-  readonly failure: model.PlatformFailure | undefined;
-}
-
-/** What to simulate: a creator's vaults, and perhaps a coin. */
-interface Target extends PlatformAccounts {
+/** Whose fees to collect, of which coin. */
+interface Target {
+  readonly mint: string | undefined;
+  /** The receiver, or the coin's sharing config. */
+  readonly creator: Creator;
+  /** Whom the collect pays, in the sharing config's order. */
+  readonly receivers: readonly Shareholder[];
   readonly isShared: boolean;
-  /** Where the coin's fees are swept from. */
-  readonly stages: readonly Stage[];
+}
+
+/** What was read of a target, by address, in one slot. */
+interface State {
+  readonly accounts: ReadonlyMap<string, Account | undefined>;
+  readonly slot: number;
+  readonly rent: Rent;
+}
+
+/** What a collect does on the tested programs. */
+interface Plan {
+  readonly part: PlannedPart;
+  /** What all receivers get. */
+  readonly amount: bigint;
+  readonly programs: readonly ProgramName[];
 }
 
 interface Outcome {
   readonly differences: readonly string[];
   readonly text: string;
-  /** The programs of which an instruction had an effect. */
   readonly programs: readonly ProgramName[];
+  readonly slot: number;
 }
 
 /**
- * Holds the model of the launch platform's five instructions against the deployed programs, by
- * simulations, which send and pay nothing. `address`: an account's address whose vaults to collect
- * from, besides the coins. Reports each finding as soon as it is known. Returns the deployment slots
- * of the programs that do as tested; a program that no named coin uses is not among them.
+ * Holds what a collect would do, as the service plans it for the tested programs, against the
+ * deployed programs, by simulations, which send and pay nothing. `address`: an account's address
+ * whose vaults to collect from, besides the coins. Reports each finding as soon as it is known.
+ * Returns the deployment slots of the programs that do as tested; a program that no named coin uses
+ * is not among them.
  */
 export async function comparePlatform(needs: {
   rpc: Rpc;
@@ -90,6 +94,11 @@ export async function comparePlatform(needs: {
   report: (finding: Finding) => void;
 }): Promise<ReadonlyMap<ProgramName, number>> {
   const { rpc, feePayer, mints, address, report } = needs;
+  const composer = createComposer({
+    feePayer,
+    minCollectLamports: ONE,
+    maxRentLamports: MAX_RENT_LAMPORTS,
+  });
   const programs = await readPrograms(
     rpc,
     Object.entries(LAUNCHPAD_PROGRAMS).map(([name, id]) => ({ name: name as ProgramName, id })),
@@ -100,13 +109,13 @@ export async function comparePlatform(needs: {
   const targets = [
     ...(address === undefined
       ? []
-      : [{ name: `the address ${address}`, read: () => toVaultsOf(address) }]),
-    ...mints.map((mint) => ({ name: `the coin ${mint}`, read: () => readCoin(mint) })),
+      : [{ name: `the address ${address}`, find: () => toTarget(undefined, address) }]),
+    ...mints.map((mint) => ({ name: `the coin ${mint}`, find: () => findTarget(mint) })),
   ];
   const usedPrograms = new Set<ProgramName>();
   let isDifferent = false;
-  for (const { name, read } of targets) {
-    const outcome = await compare(read).catch(toError);
+  for (const { name, find } of targets) {
+    const outcome = await compare(find).catch(toError);
     if (outcome instanceof Error) {
       report(poor(PLATFORM, `${name} is not checked: ${outcome.message}`));
       continue;
@@ -137,268 +146,184 @@ export async function comparePlatform(needs: {
   );
 
   /** Compares until a read shows no difference. Rejects with why the target cannot be checked. */
-  async function compare(read: () => Target | Promise<Target>): Promise<Outcome> {
+  async function compare(find: () => Target | Promise<Target>): Promise<Outcome> {
     let minSlot = 0;
     for (let reads = 1; ; reads++) {
-      const { outcome, slot } = await simulate(await read(), minSlot);
+      const outcome = await simulate(await find(), minSlot);
       if (outcome.differences.length === 0 || reads === MAX_READS) return outcome;
-      minSlot = slot;
+      minSlot = outcome.slot;
     }
   }
 
-  async function readCoin(mint: string): Promise<Target> {
+  async function findTarget(mint: string): Promise<Target> {
     const addresses = coinAddressesOf(mint);
-    const { accounts, rent } = await readAll(keysOfCoin(addresses), 0);
-    const coin = decodeCoin(addresses, accounts, rent);
-    if (!coin) throw new Error("its accounts hold too much to be read exactly");
-    return toTarget(addresses, coin);
+    const { places, sharing } = toCoin(mint, await readAll(keysOfCoin(addresses), 0));
+    const creator = places.at(-1)?.account.creator;
+    if (creator === undefined) throw new Error(UNCOLLECTABLE.NO_SUCH_COIN);
+    if (creator !== addresses.sharingConfig.address) return toTarget(mint, creator);
+    if (!sharing) throw new Error("its sharing config cannot be read");
+    return {
+      mint,
+      creator: addresses.sharingConfig,
+      isShared: true,
+      receivers: sharing.shareholders,
+    };
   }
 
-  async function readAll(keys: readonly string[], minSlot: number) {
-    let result: { accounts: Accounts; slot: number; rent: Rent } | undefined;
+  async function readAll(keys: readonly string[], minSlot: number): Promise<State> {
+    if (new Set(keys).size < keys.length) throw new Error("one account has two roles");
+    let state: State | undefined;
     await rpc.readAccounts({
       groups: [keys],
       bytes: COIN_BYTES,
       minSlotOf: () => minSlot,
       take(_i, { accounts, slot, rent }) {
         if (slot < minSlot) return "older";
-        result = { accounts, slot, rent };
+        state = { accounts: new Map(keys.map((key, i) => [key, accounts[i]])), slot, rent };
         return "taken";
       },
     });
-    return result!;
+    return state!;
   }
 
-  async function simulate(
-    target: Target,
-    minSlot: number,
-  ): Promise<{ outcome: Outcome; slot: number }> {
-    const keys = [feePayer, ...addressesOfState(target)];
-    if (new Set(keys).size < keys.length) throw new Error("one account has two roles");
-    const { accounts, slot, rent } = await readAll(keys, minSlot);
-    const byAddress = new Map(keys.map((key, i) => [key, accounts[i]]));
-    const before = decodePlatformState(target, byAddress, rent);
-    const receiver = byAddress.get(target.creator.address);
-    const canReceive =
-      receiver?.executable !== true && receiver?.owner !== LAUNCHPAD_FEES_PROGRAM_ID;
-    const prediction = predict(target, before, canReceive);
-    if (prediction.steps.length === 0) throw new Error("no instruction applies to it");
-    const payerBefore = byAddress.get(feePayer)?.lamports ?? 0n;
-    const cost = BASE_FEE_LAMPORTS + prediction.after.paid;
-    if (payerBefore < cost + rentMinimumOf(rent, 0))
-      throw new Error(`the fee payer holds less than it costs (${cost} lamports)`);
-    const trace = await rpc.simulateTransaction(compose(prediction.steps), {
-      addresses: keys,
-      minSlot: slot,
-      innerInstructions: true,
-    });
-    if (!trace.invoked)
-      throw new Error(
-        `${trace.endpoint.host} simulates without innerInstructions: use another SOLANA_RPC_URL`,
-      );
-    const payerAfter = trace.accounts.get(feePayer)?.lamports ?? 0n;
-    const actual = {
-      ...decodePlatformState(target, trace.accounts, rent),
-      paid: payerBefore - BASE_FEE_LAMPORTS - payerAfter,
-    };
-    return { outcome: toOutcome(before, prediction, actual, trace), slot: trace.slot };
-  }
-
-  /** The instructions in the order of a collect's transaction. */
-  function predict(target: Target, before: model.PlatformState, canReceive: boolean): Prediction {
-    const { creator, coin, shareholders, isShared, stages } = target;
-    const steps: Step[] = [];
-    const traces: number[] = [];
-    let after = before;
-    let failure: model.PlatformFailure | undefined;
-    function attempt(run: () => model.PlatformState): void {
-      try {
-        after = run();
-      } catch (error) {
-        if (!(error instanceof model.PlatformFailure)) throw error;
-        failure = error;
-      }
-    }
-    function add(step: Step): void {
-      if (failure) return;
-      const { trace } = after;
-      steps.push(step);
-      attempt(() => step.run(after));
-      traces.push(after.trace - trace);
-    }
-    const sweep = (stage: Stage) => {
-      if (coin && stages.includes(stage)) add(sweepStep(stage, feePayer, creator, coin));
-    };
-    const transfer = () => {
-      if (after.ammTokens !== undefined) add(transferStep(creator));
-    };
-    if (isShared && coin) {
-      sweep("POOL");
-      transfer();
-      sweep("CURVE");
-      add(
-        distributeStep(
-          coin,
-          shareholders.map((each) => each.address),
-        ),
-      );
-    } else {
-      STAGES.forEach(sweep);
-      transfer();
-      if (canReceive) add(collectStep(creator));
-    }
-    if (!failure) attempt(() => model.endTransaction(before, after));
-    return { steps, traces, after, failure };
-  }
-
-  function compose(steps: readonly Step[]): string {
-    const blockhash = PublicKey.default.toBase58();
-    const message = compileMessage(
-      feePayer,
-      steps.map(({ instruction }) => instruction),
-      { unitLimit: MAX_UNIT_LIMIT, price: 0n },
-      blockhash,
+  async function simulate(target: Target, minSlot: number): Promise<Outcome> {
+    const { mint, creator, receivers, isShared } = target;
+    const addresses = [feePayer, ...receivers.map((receiver) => receiver.address)];
+    const state = await readAll(
+      [
+        ...[...addresses, creator.ammVaultAuthority],
+        ...(isShared ? [] : [creator.creatorVault, creator.ammVault]),
+        ...(mint === undefined ? [] : keysOfCoin(coinAddressesOf(mint))),
+      ],
+      minSlot,
     );
-    return toTransaction(message, feePayer);
-  }
-}
-
-const sweepStep = (
-  stage: Stage,
-  feePayer: string,
-  creator: Creator,
-  coin: CoinAddresses,
-): Step => ({
-  name: `sweep of the ${stage.toLowerCase()}`,
-  instruction: SWEEPS[stage](feePayer, creator, coin),
-  ...(stage === "CURVE"
-    ? { programs: ["LAUNCHPAD"], run: model.sweepCurve, units: COSTS.CURVE.units }
-    : {
-        programs: ["AMM"],
-        run: model.sweepPool,
-        units: COSTS.POOL.units + COSTS.ammVault.units,
+    const { part, amount, programs } = toPlan(target, state);
+    const lamportsBefore = (key: string) => state.accounts.get(key)?.lamports ?? 0n;
+    const rent = rentOf(part.sweeps);
+    const cost = BASE_FEE_LAMPORTS + rent;
+    if (lamportsBefore(feePayer) < cost + rentMinimumOf(state.rent, 0))
+      throw new Error(`the fee payer holds less than it costs (${cost} lamports)`);
+    const message = composer.compose([part], { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n });
+    const { err, unitsConsumed, accounts, slot } = await rpc.simulateTransaction(
+      toTransaction(message, feePayer),
+      { addresses, minSlot: state.slot },
+    );
+    const gainOf = (key: string): bigint =>
+      (accounts.get(key)?.lamports ?? 0n) - lamportsBefore(key);
+    const unitLimit = UNITS_MARGIN * unitLimitOf([part], 0);
+    const compared: (readonly [name: string, actual: bigint, planned: bigint])[] = [
+      ["the rent that is paid", -gainOf(feePayer) - BASE_FEE_LAMPORTS, rent],
+      ...receivers.map((receiver) => {
+        const planned = partOf(amount, receivers, receiver.address);
+        return [`what ${receiver.address} gets`, gainOf(receiver.address), planned] as const;
       }),
-});
+    ];
+    const differences =
+      err === null
+        ? [
+            ...compared.flatMap(([name, actual, planned]) =>
+              actual === planned ? [] : `${name} is ${actual} lamports instead of ${planned}`,
+            ),
+            ...(unitsConsumed > unitLimit
+              ? [`it uses ${unitsConsumed} compute units, more than ${unitLimit}`]
+              : []),
+          ]
+        : [`it fails with ${JSON.stringify(err)}`];
+    const text = `${programs.join(", ")} are to move ${amount} lamports; ${unitsConsumed} compute units`;
+    return { differences, text, programs, slot };
+  }
 
-const transferStep = (creator: Creator): Step => ({
-  name: "AMM's transfer",
-  programs: ["AMM"],
-  instruction: transferCreatorFeesToPump(creator),
-  run: model.transferCreatorFeesToPump,
-  units: COSTS.amm.units,
-});
+  /** Throws why the target cannot be checked. */
+  function toPlan(target: Target, { accounts, rent }: State): Plan {
+    const { mint, creator, receivers, isShared } = target;
+    // They move too, but are left out of balances: nobody but a stranger who wants this sends any.
+    if ([creator.ammVault, creator.ammVaultAuthority].some((key) => isWallet(accounts.get(key))))
+      throw new Error("somebody has sent lamports to its AMM vault, or to the vault's authority");
+    const coin = mint === undefined ? undefined : toCoin(mint, { accounts, rent });
+    const largest = receivers.toSorted((a, b) => b.bps - a.bps)[0];
+    if (!largest) throw new Error(UNCOLLECTABLE.SHARED);
+    const account = new DerivedCreator(largest.address);
+    // A distribution pays the address directly.
+    const vaults = isShared
+      ? toVaults(undefined, undefined, rent)
+      : toVaults(accounts.get(creator.creatorVault), accounts.get(creator.ammVault), rent);
+    const fees = coin ? toFees(coin, account.address, isShared) : [];
+    const sweeps = new Set(fees.flatMap(({ sweep }) => sweep ?? []));
+    const part = composer.choosePart(account, [...sweeps], vaults);
+    const reason = fees.findLast((each) => each.reason !== null)?.reason;
+    if (!part)
+      throw new Error(
+        reason
+          ? UNCOLLECTABLE[reason]
+          : "its fees are too little for a collect, or need too much rent",
+      );
+    const [distribution] = distributionsOf(part.sweeps);
+    const amount = distribution?.distributable ?? part.amount;
 
-const collectStep = (creator: Creator): Step => ({
-  name: "collect",
-  programs: ["LAUNCHPAD"],
-  instruction: collectCreatorFee(creator),
-  run: model.collectCreatorFee,
-  units: COSTS.collect.units,
-});
-
-/** Its program reads the sharing config of the program FEES, and checks the shareholders with it. */
-const distributeStep = (coin: CoinAddresses, shareholders: readonly string[]): Step => ({
-  name: "distribution",
-  programs: ["LAUNCHPAD", "FEES"],
-  instruction: distributeCreatorFees(coin, shareholders),
-  run: model.distributeCreatorFees,
-  units: COSTS.distribution.units + shareholders.length * COSTS.payout.units,
-});
-
-function toVaultsOf(address: string): Target {
-  const creator = new DerivedCreator(address);
-  return { creator, coin: undefined, shareholders: [], isShared: false, stages: [] };
-}
-
-/** Throws why the coin cannot be checked. */
-function toTarget(addresses: CoinAddresses, { places, sharing }: Coin): Target {
-  const place = places.at(-1);
-  if (!place) throw new Error("the launch platform has no such coin");
-  if (places.some(({ account }) => account.quoteMint !== WRAPPED_SOL_MINT))
-    throw new Error("it trades in another currency than SOL");
-  const { sharingConfig } = addresses;
-  const isShared = place.account.creator === sharingConfig.address;
-  if (isShared && !sharing) throw new Error("its sharing config cannot be read");
-  if (isShared && sharing?.isPaused) throw new Error("its distributions are paused");
-  const creator = isShared ? sharingConfig : new DerivedCreator(place.account.creator);
-  return {
-    creator,
-    coin: addresses,
-    shareholders: isShared ? sharing!.shareholders : [],
-    isShared,
-    // The curve of a coin that has migrated may name another creator.
-    stages: places
-      .filter(({ account }) => account.creator === creator.address)
-      .map(({ stage }) => stage),
-  };
-}
-
-function toOutcome(
-  before: model.PlatformState,
-  { steps, traces, after, failure }: Prediction,
-  actual: model.PlatformState,
-  { err, unitsConsumed, invoked }: Simulation,
-): Outcome {
-  const names = steps.map(({ name }) => name).join(", ");
-  const actualTraces = steps.map((_, i) => 1 + (invoked?.get(i) ?? 0));
-  const movedAmount = receivedIn(after) - receivedIn(before);
-  const programs = [
-    ...new Set(
-      steps.flatMap(({ programs }, i) => (traces[i]! > model.TRACE.withoutEffect ? programs : [])),
-    ),
-  ];
-  if (failure || err !== null) {
-    const text = `${names} ${err === null ? "succeed" : `fail with ${JSON.stringify(err)}`}`;
-    const isAsTested = failure !== undefined && err !== null;
-    const prediction = failure ? `a failure (${failure.error}: ${failure.message})` : "success";
+    const states = receivers.map(({ address: key, bps }) => {
+      const { lamports = 0n, space = 0, executable, owner } = accounts.get(key) ?? {};
+      if (executable || (!isShared && owner === LAUNCHPAD_FEES_PROGRAM_ID))
+        throw new Error(`${key} cannot be paid`);
+      return { lamports, bytes: space, bps };
+    });
+    if (amount < leastDistribution(states, rent))
+      throw new Error("a receiver would stay below its rent-exempt minimum");
+    const usesAmm = part.withAmm || (distribution !== undefined && isWithPool(distribution));
     return {
-      differences: isAsTested ? [] : [`expected ${prediction}`],
-      text,
-      programs: [],
+      part,
+      amount,
+      programs: [
+        "LAUNCHPAD",
+        ...(usesAmm ? (["AMM"] as const) : []),
+        // The launch platform checks the shareholders with its program FEES.
+        ...(distribution ? (["FEES"] as const) : []),
+      ],
     };
   }
-  const unitLimit = UNITS_MARGIN * (COSTS.spread.units + sumOf(steps.map(({ units }) => units)));
-  return {
-    differences: [
-      ...differencesOf({ ...after, trace: 0 }, { ...actual, trace: 0 }),
-      ...steps.flatMap(({ name }, i) =>
-        actualTraces[i] === traces[i]
-          ? []
-          : [`the ${name} runs ${actualTraces[i]} instructions instead of ${traces[i]}`],
-      ),
-      ...(unitsConsumed > unitLimit
-        ? [`it uses ${unitsConsumed} compute units, more than ${unitLimit}`]
-        : []),
-    ],
-    text: `${names} move ${movedAmount} lamports with ${sumOf(actualTraces)} instructions and ${unitsConsumed} compute units`,
-    programs,
-  };
+
+  function toFees(coin: Coin, address: string, isShared: boolean): SweepableFees[] {
+    if (!isShared) return toCoinFees(coin, address);
+    if (!coin.sharing) throw new Error("its sharing config cannot be read");
+    return toSharedFees(coin, coin.sharing, {
+      address,
+      feePayer,
+      minCollectLamports: ONE,
+      maxRentLamports: MAX_RENT_LAMPORTS,
+      reasonFound: () => undefined,
+    });
+  }
 }
 
-const receivedIn = ({ receiver, shareholders }: model.PlatformState): bigint =>
-  [receiver, ...shareholders].reduce((sum, { lamports }) => sum + lamports, 0n);
+const toTarget = (mint: string | undefined, address: string): Target => ({
+  mint,
+  creator: new DerivedCreator(address),
+  isShared: false,
+  receivers: [{ address, bps: ALL_BPS }],
+});
 
-/** Names each amount in which two states differ. */
-function differencesOf(ofModel: object, actual: object, path = ""): string[] {
-  return Object.entries(ofModel).flatMap(([name, value]: [string, unknown]) => {
-    const other = (actual as Record<string, unknown>)[name];
-    const here = path + name;
-    if (typeof value === "object" && value !== null)
-      return differencesOf(value, other as object, `${here}.`);
-    return value === other ? [] : [`${here} is ${String(other)} instead of ${String(value)}`];
-  });
+const isWallet = (account: Account | undefined): boolean => account?.data.length === 0;
+
+/** Throws if the coin's accounts cannot be used. */
+function toCoin(mint: string, { accounts, rent }: Pick<State, "accounts" | "rent">): Coin {
+  const addresses = coinAddressesOf(mint);
+  const coin = decodeCoin(
+    addresses,
+    keysOfCoin(addresses).map((key) => accounts.get(key)),
+    rent,
+  );
+  if (!coin) throw new Error("its accounts hold too much to be read exactly");
+  return coin;
 }
-
-const sumOf = (counts: readonly number[]): number => counts.reduce((sum, each) => sum + each, 0);
 
 /** Compares a program's bytes with the tested builds. A deployed program is padded with zeros. */
 async function checkBuild(
   rpc: Rpc,
-  { name, id, deploySlot }: Program & { readonly name: ProgramName; readonly id: string },
+  { name, id }: { readonly name: ProgramName; readonly id: string },
 ): Promise<Finding> {
+  const read = await readPrograms(rpc, [{ id }], MAX_ACCOUNT_BYTES).catch(toError);
+  if (read instanceof Error) return poor(PLATFORM, `${name} ${id} cannot be read: ${read.message}`);
+  const [{ deploySlot, code } = {}] = read;
   const program = `${name} ${id}, deployed in slot ${deploySlot ?? "unknown"},`;
-  const code = await readProgramCode(rpc, id).catch(toError);
-  if (code instanceof Error) return poor(PLATFORM, `${program} cannot be read: ${code.message}`);
   if (!code) return poor(PLATFORM, `${program} cannot be read: it has no ProgramData account`);
   const builds = Object.entries(TESTED_BUILDS).map(([version, { programs }]) => ({
     version,

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
-import { readPlatformChecks, recordPlatformCheck } from "../chain/launchpad/platform-checks.ts";
+import { readPlatformChecks, recordPlatformCheck } from "../checks/platform-checks.ts";
 import { createCallEndpoint, toEndpoints } from "../chain/rpc/rpc-endpoint.ts";
 import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";

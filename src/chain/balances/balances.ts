@@ -15,7 +15,6 @@ import {
   chooseSweeps,
   collectableWith,
   isRentAcceptable,
-  isWithPool,
   rentWith,
   type Sweep,
   type Vaults,
@@ -93,7 +92,10 @@ export function createBalances(needs: {
       return [
         ...(own.length > 0 ? toCoinFees({ ...coin, places: own }, address) : []),
         ...toSharedFees({ ...coin, places: others }, sharing, {
-          ...{ address, feePayer, minCollectLamports },
+          address,
+          feePayer,
+          minCollectLamports,
+          maxRentLamports,
           reasonFound: (distributable) => failures.reasonOf(coin.addresses.mint, distributable),
         }),
       ];
@@ -124,12 +126,9 @@ export function createBalances(needs: {
     const judgedCoins = coins.map((fees) => {
       const { sweep } = fees;
       if (fees.reason !== null || !sweep) return fees;
-      const chosenSweep = chosenSweeps.find(
+      const isMoved = chosenSweeps.some(
         (each) => each.coin.mint === sweep.coin.mint && each.stage === sweep.stage,
       );
-      const isMoved =
-        chosenSweep &&
-        !(chosenSweep.stage === "SHARED" && fees.stage === "POOL" && !isWithPool(chosenSweep));
       return isMoved ? fees : { ...fees, reason: refusalOf(sweep, vaults) };
     });
     return { chosenSweeps, coins: judgedCoins };

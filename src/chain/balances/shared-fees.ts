@@ -1,4 +1,5 @@
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
+import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import {
   entriesOf,
   reasonOf,
@@ -10,6 +11,7 @@ import type { FeeAccount, Stage } from "../launchpad/fee-accounts.ts";
 import { ALL_BPS, type Shareholder, type SharingConfig } from "../launchpad/sharing-config.ts";
 import {
   AMM_MINIMUM,
+  isRentAcceptable,
   isWithPool,
   type Distribution,
   type PlaceSweep,
@@ -41,6 +43,25 @@ export function partOf(
 }
 
 /**
+ * Returns the least amount that a distribution pays out: each shareholder's part must raise it to
+ * its rent-exempt minimum. 0 if all have theirs.
+ */
+export function leastDistribution(
+  shareholders: readonly {
+    readonly lamports: bigint;
+    readonly bytes: number;
+    readonly bps: number;
+  }[],
+  rent: Rent,
+): bigint {
+  return shareholders.reduce((least, { lamports, bytes, bps }) => {
+    const missing = rentMinimumOf(rent, bytes) - lamports;
+    const needed = (missing * BigInt(ALL_BPS) + BigInt(bps) - 1n) / BigInt(bps);
+    return needed > least ? needed : least;
+  }, 0n);
+}
+
+/**
  * Returns a coin's fees for one of its shareholders: an entry for each place where fees wait
  * (curve, pool, vaults), all with the same distribution. Only a simulation shows whether the other
  * shareholders can be paid.
@@ -53,6 +74,8 @@ export function toSharedFees(
     feePayer: string;
     /** The smallest share that is worth a collect. */
     minCollectLamports: Lamports;
+    /** The most rent that one collect may pay. */
+    maxRentLamports: Lamports;
     /**
      * Returns why the last attempt to distribute this amount failed; undefined if an attempt may
      * succeed.
@@ -60,7 +83,7 @@ export function toSharedFees(
     reasonFound: (distributable: bigint) => UncollectableReason | undefined;
   },
 ): SweepableFees[] {
-  const { address, feePayer, minCollectLamports, reasonFound } = needs;
+  const { address, feePayer, minCollectLamports, maxRentLamports, reasonFound } = needs;
   const share = (amount: bigint) => partOf(amount, shareholders, address);
   const shareBps = Number(share(BigInt(ALL_BPS)));
   const curve = places.find(({ stage }) => stage === "CURVE")?.account;
@@ -97,7 +120,10 @@ export function toSharedFees(
     )?.account;
     const inAmm = vaults.ammVault + (pool?.waiting ?? 0n);
     const toSweep = (stage: Stage, { waiting, topUp }: FeeAccount): PlaceSweep => ({
-      ...{ coin, stage, amount: toLamports(waiting), topUp },
+      coin,
+      stage,
+      amount: toLamports(waiting),
+      topUp,
     });
     // Nothing trades on the curve of a coin that has migrated.
     const curves = !pool || curve.waiting > 0n ? [toSweep("CURVE", curve)] : [];
@@ -116,14 +142,24 @@ export function toSharedFees(
       const places = isShort ? [...curves, ...pools] : [...pools, ...curves];
       const forPlaces = places.reduce((sum, { topUp }) => sum + topUp, 0n);
       return {
-        ...{ coin, stage: "SHARED", vaults, places, distributable, shareholders },
+        coin,
+        stage: "SHARED",
+        vaults,
+        places,
+        distributable,
+        shareholders,
         amount: toLamports(share(distributable)),
         topUp: toLamports(forPlaces + paidRent + (fromPool ? vaults.missingRent.POOL : 0n)),
       };
     }
     const withoutPool = compose();
     if (!pool || inAmm < AMM_MINIMUM) return withoutPool;
-    return { ...compose(pool), withoutPool: isEnough(withoutPool) ? withoutPool : undefined };
+    const withPool = compose(pool);
+    // The AMM vault's rent may be too high, while all else is worth a collect.
+    const isAffordable = ({ topUp, amount }: Distribution) =>
+      topUp <= maxRentLamports && isRentAcceptable(topUp, amount);
+    const isBetter = isEnough(withoutPool) && isAffordable(withoutPool);
+    return isBetter && !isAffordable(withPool) ? withoutPool : withPool;
   }
 
   /** Returns why a distribution must exclude this curve or pool; null if it need not. */
@@ -133,13 +169,16 @@ export function toSharedFees(
   }
 
   const toEntry = (amount: bigint, reason: UncollectableReason | null) => ({
-    ...{ amount, shareBps, sweep: distribution },
+    amount,
+    shareBps,
+    sweep: distribution,
     reason: reason ?? (amount === 0n ? "NOTHING_WAITING" : finalRefusal),
   });
 
   function reasonNotMoved(stage: Stage, waiting: bigint): UncollectableReason | null {
     if (stage === "CURVE" || waiting === 0n) return null;
-    return vaults.ammVault + waiting < AMM_MINIMUM ? "BELOW_AMM_MINIMUM" : null;
+    if (vaults.ammVault + waiting < AMM_MINIMUM) return "BELOW_AMM_MINIMUM";
+    return distribution && !isWithPool(distribution) ? "RENT_TOO_HIGH" : null;
   }
 
   const inPlaces = entriesOf({ addresses: coin, places }, ({ stage, account }) =>

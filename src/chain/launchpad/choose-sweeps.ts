@@ -4,7 +4,7 @@ import type { Stage } from "./fee-accounts.ts";
 import type { Shareholder } from "./sharing-config.ts";
 import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
 import type { Account } from "../rpc/rpc-results.ts";
-import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
+import { isTokenAccount, TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
 
 /** The most rent that a collect pays for sweeps: enough for two token accounts. */
 export const MAX_RENT_LAMPORTS = toLamports(3_000_000);
@@ -44,7 +44,7 @@ export function toVaults(
   const lamports = creatorVault?.lamports ?? toLamports(0);
   const inAmmVault = ammVault?.lamports ?? toLamports(0);
   const ofToken = rentMinimumOf(rent, TOKEN_ACCOUNT_BYTES);
-  const hasAmmVault = readWrappedSol(ammVault) !== undefined;
+  const hasAmmVault = isTokenAccount(ammVault);
   return {
     creatorVault: lamports,
     ammVault: hasAmmVault ? inAmmVault - ofToken : 0n,
@@ -85,11 +85,6 @@ export interface Distribution extends Omit<PlaceSweep, "stage"> {
    * wait on it.
    */
   readonly places: readonly PlaceSweep[];
-  /**
-   * If the pool is swept: the same distribution without it, and without the AMM's transfer. It is
-   * smaller, and may need less rent.
-   */
-  readonly withoutPool?: Distribution | undefined;
 }
 
 export type Sweep = PlaceSweep | Distribution;
@@ -120,35 +115,19 @@ export function chooseSweeps(
   if (sweeps.length === 0) return [];
   const chosenSweeps: ChosenSweep[] = [];
   const missingRent = { ...vaults.missingRent };
-
-  function choose(sweep: Sweep): boolean {
-    const { stage } = sweep;
+  const largestFirst = sweeps.toSorted((a, b) => Number(b.amount - a.amount));
+  for (const sweep of largestFirst) {
     const rent = rentWith(missingRent, sweep);
-    const candidate = { ...sweep, rent };
+    const chosen = { ...sweep, rent };
     if (
       rent > maxRentLamports ||
       !isRentAcceptable(rent, sweep.amount) ||
-      !fit([...chosenSweeps, candidate])
+      !fit([...chosenSweeps, chosen])
     )
-      return false;
-    chosenSweeps.push(candidate);
-    if (stage !== "SHARED") missingRent[stage] = toLamports(0);
-    return true;
+      continue;
+    chosenSweeps.push(chosen);
+    if (sweep.stage !== "SHARED") missingRent[sweep.stage] = toLamports(0);
   }
-  let otherSweeps = sweeps.toSorted((a, b) =>
-    a.amount < b.amount ? 1 : a.amount > b.amount ? -1 : 0,
-  );
-  // Once a sweep has paid for a vault, another sweep that was too expensive may be acceptable: try
-  // again.
-  for (let before = Infinity; otherSweeps.length < before;) {
-    before = otherSweeps.length;
-    otherSweeps = otherSweeps.filter(
-      (sweep) =>
-        !choose(sweep) &&
-        !(sweep.stage === "SHARED" && sweep.withoutPool && choose(sweep.withoutPool)),
-    );
-  }
-
   if (amountOf("POOL", chosenSweeps) === 0n || inAmm(chosenSweeps, vaults) > 0n)
     return chosenSweeps;
   return chooseSweeps(withoutPools(sweeps), vaults, maxRentLamports, fit);

@@ -136,7 +136,9 @@ export function toCoinFees(coin: Coin, creator: string): SweepableFees[] {
     const reason = reasonOf(addresses, account, creator);
     const sweep = { coin: addresses, stage, amount: toLamports(amount), topUp };
     return {
-      ...{ amount, reason, shareBps: account.creator === creator ? ALL_BPS : 0 },
+      amount,
+      reason,
+      shareBps: account.creator === creator ? ALL_BPS : 0,
       sweep: reason === null ? sweep : undefined,
     };
   });

@@ -17,6 +17,8 @@ export const LAUNCHPAD_PROGRAMS = {
   FEES: LAUNCHPAD_FEES_PROGRAM_ID,
 };
 
+export type ProgramName = keyof typeof LAUNCHPAD_PROGRAMS;
+
 /** Sources: the crate solana-sdk-ids, and https://www.solana-program.com/docs/token */
 const FOREIGN_PROGRAM_IDS = [
   "11111111111111111111111111111111",

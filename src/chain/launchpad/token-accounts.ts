@@ -1,5 +1,4 @@
 import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
-import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 
 export const TOKEN_PROGRAM_ID = "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA";
@@ -9,18 +8,15 @@ export const WRAPPED_SOL_MINT = "So11111111111111111111111111111111111111112";
 /** The size of a token account. Source: the Token program's account layout. */
 export const TOKEN_ACCOUNT_BYTES = 165;
 
-/** A token account's amount, a little-endian u64. Source: the Token program's account layout. */
-const AMOUNT_OFFSET = 64;
-/** The bytes of a token account up to the end of its amount. */
-export const TOKEN_BYTES_TO_AMOUNT = AMOUNT_OFFSET + 8;
+/** The bytes of a token account up to the end of its amount. Source: as above. */
+export const TOKEN_BYTES_TO_AMOUNT = 72;
 
 /**
- * An account's wrapped SOL; undefined if the account is missing or shorter than {@link
- * TOKEN_BYTES_TO_AMOUNT}.
+ * Whether a token account is at its address, of which {@link TOKEN_BYTES_TO_AMOUNT} bytes at least
+ * were read. Until then, anybody can send lamports there.
  */
-export function readWrappedSol(account: Pick<Account, "data"> | undefined): Lamports | undefined {
-  if (!account || account.data.length < TOKEN_BYTES_TO_AMOUNT) return undefined;
-  return toLamports(account.data.readBigUInt64LE(AMOUNT_OFFSET));
+export function isTokenAccount(account: Pick<Account, "data"> | undefined): boolean {
+  return (account?.data.length ?? 0) >= TOKEN_BYTES_TO_AMOUNT;
 }
 
 /**

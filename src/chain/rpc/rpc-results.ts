@@ -84,10 +84,6 @@ export const RPC_RESULTS = {
       logs: z.array(z.string()).nullish(),
       /** Nodes return it since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
       preBalances: z.array(balance).nullish(),
-      /** Only on request. Left out for an instruction of the message that invoked none. */
-      innerInstructions: z
-        .array(z.object({ index: z.int().nonnegative(), instructions: z.array(z.unknown()) }))
-        .nullish(),
     }),
   ),
   sendTransaction: z.string(),

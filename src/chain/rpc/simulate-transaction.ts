@@ -12,13 +12,10 @@ interface SimulationWanted {
   readonly feePayer?: string | undefined;
   /** The simulated state is at least as new. */
   readonly minSlot: number;
-  /** Whether to return the instructions that instructions invoke. */
-  readonly innerInstructions?: boolean;
 }
 
 /** What the simulation of a transaction shows. */
 export interface Simulation {
-  readonly endpoint: Endpoint;
   /** The simulated state is of this slot. */
   readonly slot: number;
   readonly err: TransactionError | null;
@@ -31,8 +28,6 @@ export interface Simulation {
    * omits them; an amount is undefined if JSON may have rounded it.
    */
   readonly preBalances: readonly (Lamports | undefined)[];
-  /** By the index of each instruction that invoked some; undefined if not returned. */
-  readonly invoked: ReadonlyMap<number, number> | undefined;
 }
 
 /** Simulates transactions (base64, signed or not), with a fresh blockhash. */
@@ -46,14 +41,13 @@ export function createSimulateTransaction(needs: {
   const simulateAt =
     (transaction: string, request: SimulationWanted): Attempt<Simulation> =>
     async (endpoint, signal) => {
-      const { addresses, feePayer, minSlot, innerInstructions = false } = request;
+      const { addresses, feePayer, minSlot } = request;
       const options = {
         ...FINALIZED,
         minContextSlot: minSlot,
         encoding: "base64",
         sigVerify: false,
         replaceRecentBlockhash: true,
-        innerInstructions,
         accounts: { encoding: "base64", addresses },
       };
       const params = [transaction, options];
@@ -68,16 +62,12 @@ export function createSimulateTransaction(needs: {
         Number(unitsConsumed) > 0;
       if (err === null && !isComplete) throw new RpcError("unreadable", method, endpoint.host);
       return {
-        endpoint,
         slot: context.slot,
         err,
         logs: logs ?? [],
         unitsConsumed: unitsConsumed ?? 0,
         accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? undefined])),
         preBalances: preBalances ?? [],
-        invoked: value.innerInstructions
-          ? new Map(value.innerInstructions.map((each) => [each.index, each.instructions.length]))
-          : undefined,
       };
     };
 

@@ -8,11 +8,12 @@ import {
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
-import { MAX_TRACE, TRACE } from "../launchpad/platform-model.ts";
 import type { CollectPart } from "./part.ts";
 
 /** The most compute units that a transaction may request. */
 export const MAX_UNIT_LIMIT = 1_400_000;
+/** The most instructions that a transaction may run, inner ones included. Source: Agave. */
+const MAX_TRACE = 64;
 
 /** What an instruction takes. */
 interface Cost {
@@ -21,8 +22,6 @@ interface Cost {
    * because a program tries bump seeds at 1,500 units each.
    */
   readonly units: number;
-  /** How many more units it uses if fees arrive after a simulation that saw none. */
-  readonly laterUnits: number;
   /** How many instructions it runs, itself included, if there are fees. */
   readonly trace: number;
 }
@@ -31,28 +30,27 @@ interface Cost {
  * Measured on the launch platform's own programs. Units: with the average
  * number of bump seeds, and a margin.
  */
-export const COSTS = {
-  collect: { units: 15_500, laterUnits: 0, trace: TRACE.collect },
+const COSTS = {
+  collect: { units: 15_500, trace: 3 },
   /** The AMM's transfer. */
-  amm: { units: 45_000, laterUnits: 40_000, trace: TRACE.transfer },
-  CURVE: { units: 36_000, laterUnits: 8_100, trace: TRACE.curve },
-  POOL: { units: 26_000, laterUnits: 10_000, trace: TRACE.pool },
+  amm: { units: 45_000, trace: 8 },
+  CURVE: { units: 36_000, trace: 2 },
+  POOL: { units: 26_000, trace: 3 },
   /** For each curve or pool that its sweep tops up. */
-  topUp: { units: 0, laterUnits: 0, trace: TRACE.growth },
+  topUp: { units: 0, trace: 1 },
   /** Once in a transaction, if a curve's sweep finds the creator vault below its minimum. */
-  creatorVault: { units: 0, laterUnits: 0, trace: TRACE.vaultRent },
-  /** Once in a transaction, if a pool's sweep creates the AMM vault. */
+  creatorVault: { units: 0, trace: 1 },
+  /** Once in a transaction, if a pool's sweep creates the AMM vault: at most, if lamports are there. */
   ammVault: {
     units: 25_000,
-    laterUnits: 40_000,
-    trace: TRACE.ammVault + 2 * TRACE.ammVaultWithLamports,
+    trace: 7,
   },
-  distribution: { units: 24_000, laterUnits: 0, trace: TRACE.distribution },
+  distribution: { units: 24_000, trace: 2 },
   /** For each shareholder of a distribution. */
-  payout: { units: 3_400, laterUnits: 2_000, trace: 1 },
-  guard: { units: 0, laterUnits: 0, trace: 1 },
+  payout: { units: 3_400, trace: 1 },
+  guard: { units: 0, trace: 1 },
   /** Once in a transaction: how far its instructions' units spread together. */
-  spread: { units: 20_000, laterUnits: 0, trace: 0 },
+  spread: { units: 20_000, trace: 0 },
 } satisfies Record<string, Cost>;
 const UNIT_LIMIT_MARGIN = 1.2;
 
@@ -62,12 +60,7 @@ const UNIT_LIMIT_MARGIN = 1.2;
  * its fee.
  */
 export function unitLimitOf(parts: readonly CollectPart[], measuredUnits: number): number {
-  const { units, laterUnits } = costOf(parts);
-  const wantedUnits = Math.max(
-    Math.ceil(measuredUnits * UNIT_LIMIT_MARGIN),
-    measuredUnits + laterUnits,
-    units,
-  );
+  const wantedUnits = Math.max(Math.ceil(measuredUnits * UNIT_LIMIT_MARGIN), costOf(parts).units);
   return Math.min(wantedUnits, MAX_UNIT_LIMIT);
 }
 
@@ -87,7 +80,6 @@ function costOf(parts: readonly CollectPart[]): Cost {
   ];
   return {
     units: costs.reduce((sum, { units }) => sum + units, 0),
-    laterUnits: costs.reduce((sum, { laterUnits }) => sum + laterUnits, 0),
     trace: costs.reduce((sum, { trace }) => sum + trace, 0),
   };
 }

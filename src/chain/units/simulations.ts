@@ -16,9 +16,8 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Simulation } from "../rpc/simulate-transaction.ts";
 import { failedInstruction, isFeePayerShort, isTooLarge } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
-import { partOf } from "../balances/shared-fees.ts";
-import { leastDistribution } from "../launchpad/platform-model.ts";
-import { readWrappedSol, TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
+import { leastDistribution, partOf } from "../balances/shared-fees.ts";
+import { isTokenAccount, TOKEN_ACCOUNT_BYTES } from "../launchpad/token-accounts.ts";
 import { MAX_UNIT_LIMIT } from "./instruction-costs.ts";
 import type { Composer, TransactionTerms } from "./composer.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
@@ -91,7 +90,7 @@ export function createSimulations(needs: {
     /** Returns what the AMM's transfer left, if it was skipped. */
     const leftIn = ({ accounts }: Simulation, ammVault: string): Lamports => {
       const account = accounts.get(ammVault);
-      const isThere = account && readWrappedSol(account) !== undefined;
+      const isThere = account && isTokenAccount(account);
       return isThere ? saturatingSubtract(account.lamports, ammReserve) : toLamports(0);
     };
 

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { PublicKey } from "@solana/web3.js";
 import { expect, it } from "vitest";
-import { toSharedFees } from "../../../src/chain/balances/shared-fees.ts";
+import { leastDistribution, toSharedFees } from "../../../src/chain/balances/shared-fees.ts";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import {
   inAmm,
@@ -12,8 +12,8 @@ import {
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import { decodeCoin, toCoinFees, type Coin } from "../../../src/chain/launchpad/coin-fees.ts";
 import { PLACES, STAGES, type Stage } from "../../../src/chain/launchpad/fee-accounts.ts";
-import * as model from "../../../src/chain/launchpad/platform-model.ts";
-import type { PlatformState } from "../../../src/chain/launchpad/platform-model.ts";
+import * as model from "../../support/platform-model.ts";
+import type { PlatformState } from "../../support/platform-model.ts";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_PROGRAM_ID,
@@ -137,29 +137,45 @@ it("a distribution moves and costs to the lamport what the model says", () => {
         { isPaused: false, shareholders },
         {
           ...{ address: account.address, feePayer: newMint(), minCollectLamports: ONE },
+          maxRentLamports: toLamports(SOL),
           reasonFound: () => undefined,
         },
       );
-      const all = fees?.sweep as Distribution | undefined;
-      for (const sweep of [all, all?.withoutPool]) {
-        if (!sweep || sweep.distributable === 0n) continue;
-        moving++;
-        const swept = sweep.places.reduce((current, { stage }) => {
-          const next = SWEEPS[stage](current);
-          return stage === "POOL" ? model.transferCreatorFeesToPump(next) : next;
-        }, state);
-        const after = model.distributeCreatorFees(swept);
-        const gains = after.shareholders.map(
-          ({ lamports }, i) => lamports - state.shareholders[i]!.lamports,
-        );
-        expect(gains[0]).toBe(sweep.amount);
-        expect(gains).toEqual(
-          shareholders.map(({ bps }) => (sweep.distributable * BigInt(bps)) / 10_000n),
-        );
-        expect(after.paid).toBe(sweep.topUp);
-      }
+      const sweep = fees?.sweep as Distribution | undefined;
+      if (!sweep || sweep.distributable === 0n) return;
+      moving++;
+      const swept = sweep.places.reduce((current, { stage }) => {
+        const next = SWEEPS[stage](current);
+        return stage === "POOL" ? model.transferCreatorFeesToPump(next) : next;
+      }, state);
+      const after = model.distributeCreatorFees(swept);
+      const gains = after.shareholders.map(
+        ({ lamports }, i) => lamports - state.shareholders[i]!.lamports,
+      );
+      expect(gains[0]).toBe(sweep.amount);
+      expect(gains).toEqual(
+        shareholders.map(({ bps }) => (sweep.distributable * BigInt(bps)) / 10_000n),
+      );
+      expect(after.paid).toBe(sweep.topUp);
     }),
     { numRuns: 2_000 },
   );
   expect(moving).toBeGreaterThan(500);
+});
+
+it("the least distribution is the least that the model pays", () => {
+  fc.assert(
+    fc.property(states, casesOf(rentOf(5_080)), (plannable, { state: { shareholders } }) => {
+      const { rent } = plannable;
+      const least = leastDistribution(shareholders, rent);
+      const distribute = (amount: bigint) => {
+        const creatorVault = rentMinimumOf(rent, 0) + amount;
+        const curve = { ...plannable.curve, creatorFee: 0n };
+        const state = { ...plannable, curve, shareholders, creatorVault };
+        return creatorVault - model.distributeCreatorFees(state).creatorVault;
+      };
+      expect(least - distribute(least)).toBeLessThan(BigInt(shareholders.length));
+      if (least > 0n) expect(distribute(least - 1n)).toBe(0n);
+    }),
+  );
 });

@@ -126,10 +126,7 @@ describe("the composer", () => {
     const shareholders = [account.address, ...Array.from({ length: 9 }, randomKey)];
     const sweeps = Array.from({ length: 40 }, () => [
       ...[placeSweep("CURVE", amount()), placeSweep("POOL", amount())],
-      {
-        ...distribution(shareholders, amount(), BOTH),
-        withoutPool: distribution(shareholders),
-      },
+      distribution(shareholders, amount(), BOTH),
     ]).flat();
     // Derives addresses, which are kept.
     const chosen = choosePart(account, sweeps, VAULTS)!.sweeps;

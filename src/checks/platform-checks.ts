@@ -1,9 +1,8 @@
 import { z } from "zod";
-import { redisKeys } from "../../store/redis-keys.ts";
-import type { Redis } from "../../store/redis.ts";
-import { script } from "../../store/script.ts";
-import { LAUNCHPAD_PROGRAMS } from "./program-ids.ts";
-import type { ProgramName } from "./tested-builds.ts";
+import { redisKeys } from "../store/redis-keys.ts";
+import type { Redis } from "../store/redis.ts";
+import { script } from "../store/script.ts";
+import { LAUNCHPAD_PROGRAMS, type ProgramName } from "../chain/launchpad/program-ids.ts";
 
 /** How long a check counts. */
 const REMEMBERED_SECONDS = 90 * 24 * 3_600;

@@ -1,10 +1,10 @@
 import { Gauge, type Registry } from "@prometheus-io/client";
-import type { Logger } from "../../observability/log.ts";
-import type { Redis } from "../../store/redis.ts";
-import { deriveAddress, toKeyBytes } from "../primitives/derive-address.ts";
+import type { Logger } from "../observability/log.ts";
+import type { Redis } from "../store/redis.ts";
+import { deriveAddress, toKeyBytes } from "../chain/primitives/derive-address.ts";
 import { readPlatformChecks } from "./platform-checks.ts";
-import { LAUNCHPAD_PROGRAMS } from "./program-ids.ts";
-import type { Rpc } from "../rpc/rpc-client.ts";
+import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
+import type { Rpc } from "../chain/rpc/rpc-client.ts";
 
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
@@ -14,7 +14,7 @@ const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
  */
 const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12, codeOffset: 45 };
 /** The most bytes that an account can have. */
-const MAX_ACCOUNT_BYTES = 10 * 1024 * 1024;
+export const MAX_ACCOUNT_BYTES = 10 * 1024 * 1024;
 
 const PERIOD_MS = 600_000;
 
@@ -22,20 +22,23 @@ export interface Program {
   readonly isDeployed: boolean;
   /** The slot of the last deployment; undefined if unknown. */
   readonly deploySlot: number | undefined;
+  /** Its code, as far as it was read, with the zeros after it; undefined if there is none. */
+  readonly code: Buffer | undefined;
 }
 
 /**
- * Reads programs by their ids, which are base58 addresses. Returns them in the same order. Rejects
- * with an RpcError.
+ * Reads programs by their ids, which are base58 addresses, and up to `bytes` of their ProgramData
+ * accounts. Returns them in the same order. Rejects with an RpcError.
  */
 export async function readPrograms<Named extends { readonly id: string }>(
   { readAccounts }: Pick<Rpc, "readAccounts">,
   programs: readonly Named[],
+  bytes = PROGRAM_DATA.bytes,
 ): Promise<(Named & Program)[]> {
   const results: (Named & Program)[] = [];
   await readAccounts({
     groups: programs.map(({ id }) => [id, programDataOf(id)]),
-    bytes: PROGRAM_DATA.bytes,
+    bytes,
     take(i, { accounts: [program, programData], slot }) {
       const deploySlot = decodeDeploySlot(programData?.data);
       const isCredible = deploySlot !== undefined && deploySlot <= slot;
@@ -43,32 +46,15 @@ export async function readPrograms<Named extends { readonly id: string }>(
         ...programs[i]!,
         isDeployed: program?.executable === true,
         deploySlot: isCredible ? deploySlot : undefined,
+        code:
+          deploySlot === undefined
+            ? undefined
+            : programData?.data.subarray(PROGRAM_DATA.codeOffset),
       };
       return "taken";
     },
   });
   return results;
-}
-
-/**
- * Reads the code of a program, with the zeros after it. Undefined if the upgradeable loader has none.
- * Rejects with an RpcError.
- */
-export async function readProgramCode(
-  { readAccounts }: Pick<Rpc, "readAccounts">,
-  id: string,
-): Promise<Buffer | undefined> {
-  let code: Buffer | undefined;
-  await readAccounts({
-    groups: [[programDataOf(id)]],
-    bytes: MAX_ACCOUNT_BYTES,
-    take(_i, { accounts: [programData] }) {
-      if (decodeDeploySlot(programData?.data) !== undefined)
-        code = programData?.data.subarray(PROGRAM_DATA.codeOffset);
-      return "taken";
-    },
-  });
-  return code;
 }
 
 function programDataOf(id: string): string {

@@ -1,11 +1,11 @@
 import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, expect, it } from "vitest";
-import { recordPlatformCheck } from "../../../src/chain/launchpad/platform-checks.ts";
-import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
-import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
-import { startWorld, type World } from "../../support/world.ts";
+import { recordPlatformCheck } from "../../src/checks/platform-checks.ts";
+import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
+import type { Redis } from "../../src/store/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 const LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 

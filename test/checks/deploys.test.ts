@@ -4,8 +4,8 @@ import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
   LAUNCHPAD_PROGRAM_ID,
-} from "../../../src/chain/launchpad/program-ids.ts";
-import { startWorld, type World } from "../../support/world.ts";
+} from "../../src/chain/launchpad/program-ids.ts";
+import { startWorld, type World } from "../support/world.ts";
 
 const LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 const PROGRAMS = {

@@ -1,6 +1,4 @@
-import type { LAUNCHPAD_PROGRAMS } from "./program-ids.ts";
-
-export type ProgramName = keyof typeof LAUNCHPAD_PROGRAMS;
+import type { ProgramName } from "../chain/launchpad/program-ids.ts";
 
 /** A program's file: its size, and its SHA-256 in hex. */
 interface Build {

@@ -1,6 +1,6 @@
-import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
-import { ALL_BPS, type Shareholder } from "./sharing-config.ts";
-import { TOKEN_ACCOUNT_BYTES } from "./token-accounts.ts";
+import { rentMinimumOf, type Rent } from "../../src/chain/primitives/rent.ts";
+import { ALL_BPS, type Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
+import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 
 /*
  * What the launch platform's five instructions do, as measured on the platform's builds of October
@@ -80,10 +80,10 @@ const POOL_BYTES = 287;
 const LEAST_CURVE_BYTES_WITH_FEES = 141;
 
 /** The most instructions that a transaction runs, inner ones included. Source: Agave. */
-export const MAX_TRACE = 64;
+const MAX_TRACE = 64;
 
 /** How many instructions each runs, itself and inner ones included. */
-export const TRACE = {
+const TRACE = {
   /** Any of the five that has no effect. */
   withoutEffect: 1,
   collect: 3,
@@ -244,7 +244,7 @@ export function distributeCreatorFees(state: PlatformState): PlatformState {
  * The least amount that a distribution pays out: each shareholder's part must raise it to its
  * rent-exempt minimum. 0 if all have theirs.
  */
-export function leastDistribution(shareholders: readonly ShareholderState[], rent: Rent): bigint {
+function leastDistribution(shareholders: readonly ShareholderState[], rent: Rent): bigint {
   return shareholders.reduce((least, { lamports, bytes, bps }) => {
     const missing = above(rentMinimumOf(rent, bytes), lamports);
     const needed = (missing * BigInt(ALL_BPS) + BigInt(bps) - 1n) / BigInt(bps);
