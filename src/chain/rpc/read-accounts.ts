@@ -21,7 +21,10 @@ export interface Found {
  * of its addresses.
  */
 export interface AccountsRead {
-  /** The base58 addresses of each group. A group's accounts must be read in the same slot. */
+  /**
+   * The base58 addresses of each group. All groups are read in one call, so they may have {@link
+   * MAX_KEYS_PER_CALL} different addresses.
+   */
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
@@ -32,17 +35,6 @@ export interface AccountsRead {
   readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
   /** The oldest slot that is accepted for a group at this time; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
-}
-
-interface Group {
-  readonly index: number;
-  readonly keys: readonly string[];
-}
-
-/** One call: the addresses that it reads, and the groups that need them. */
-interface Call {
-  readonly keys: Set<string>;
-  readonly groups: Group[];
 }
 
 /** The limit of `getMultipleAccounts`. */
@@ -57,8 +49,8 @@ const SYSVARS = [CLOCK_SYSVAR, RENT_SYSVAR];
 export const MAX_KEYS_PER_CALL = MAX_ACCOUNTS_PER_CALL - SYSVARS.length;
 
 /**
- * Reads accounts in groups. One call reads all accounts of a group, so that they are consistent. An
- * account in several groups of a call is read once.
+ * Reads accounts in groups. One call reads all accounts, so that those of a group are consistent.
+ * An account in several groups is read once.
  */
 export function createReadAccounts(needs: { failover: Failover; callEndpoint: CallEndpoint }) {
   const { failover, callEndpoint } = needs;
@@ -71,65 +63,44 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   return async ({ groups, bytes, take, minSlotOf = () => 0 }: AccountsRead): Promise<void> => {
     const method = "getMultipleAccounts";
     const length = Math.max(bytes, CLOCK_BYTES);
-    /** The groups that are not taken yet. */
-    const open = new Map(groups.map((keys, index) => [index, { index, keys }]));
+    /** The groups that are not taken yet, by index. */
+    const open = new Map(groups.entries());
     // The lowest slot of all groups: a group must not fail because another one needs a newer slot.
-    const leastSlotOf = (some: Iterable<Group>) =>
-      Math.min(...[...some].map(({ index }) => minSlotOf(index)));
+    const minSlot = () => Math.min(...open.keys().map(minSlotOf));
 
     const readAt: Attempt<RpcError | undefined> = async (endpoint, signal) => {
-      const refusals = new Set<"older" | "unusable">();
-
-      async function readCall(call: Call): Promise<void> {
-        const keys = [...call.keys];
-        const options = {
-          ...FINALIZED,
-          minContextSlot: leastSlotOf(call.groups),
-          encoding: "base64",
-          dataSlice: { offset: 0, length },
-        };
-        const { context, value } = await callEndpoint(endpoint, method, [keys, options], signal);
-        if (value.length !== keys.length) throw new RpcError("unreadable", method, endpoint.host);
-        const byKey = new Map(keys.map((key, i) => [key, value[i] ?? undefined]));
-        const rent = decodeRent(byKey.get(RENT_SYSVAR)?.data);
-        // If the rent rate is impossible, the whole answer is wrong.
-        if (!rent) {
-          const cause = new Error("the rent sysvar cannot be true");
-          throw new RpcError("unreadable", method, endpoint.host, { cause });
-        }
-        for (const { index, keys: ofGroup } of call.groups) {
-          // Another endpoint may have answered in the meantime.
-          if (!open.has(index)) continue;
-          const accounts = ofGroup.map((key) => byKey.get(key));
-          const result = take(index, { accounts, slot: context.slot, rent });
-          if (result === "taken") open.delete(index);
-          else refusals.add(result);
-        }
+      const keys = [...new Set([SYSVARS, ...open.values()].flat())];
+      const options = {
+        ...FINALIZED,
+        minContextSlot: minSlot(),
+        encoding: "base64",
+        dataSlice: { offset: 0, length },
+      };
+      const { context, value } = await callEndpoint(endpoint, method, [keys, options], signal);
+      if (value.length !== keys.length) throw new RpcError("unreadable", method, endpoint.host);
+      const byKey = new Map(keys.map((key, i) => [key, value[i] ?? undefined]));
+      const rent = decodeRent(byKey.get(RENT_SYSVAR)?.data);
+      // If the rent rate is impossible, the whole answer is wrong.
+      if (!rent) {
+        const cause = new Error("the rent sysvar cannot be true");
+        throw new RpcError("unreadable", method, endpoint.host, { cause });
       }
-
-      await Promise.all(pack([...open.values()]).map(readCall));
-      if (open.size === 0) return undefined;
+      const refusals = new Set<string>();
+      // Another endpoint may have answered in the meantime.
+      for (const [index, ofGroup] of open) {
+        const accounts = ofGroup.map((key) => byKey.get(key));
+        const result = take(index, { accounts, slot: context.slot, rent });
+        if (result === "taken") open.delete(index);
+        else refusals.add(result);
+      }
       if (refusals.has("older")) throw new RpcError("slot", method, endpoint.host);
-      return new RpcError("account", method, endpoint.host);
+      return open.size > 0 ? new RpcError("account", method, endpoint.host) : undefined;
     };
 
     const unusable = await failover.call("reads", readAt, {
-      minSlot: () => leastSlotOf(open.values()),
+      minSlot,
       isEnough: (error) => error === undefined,
     });
     if (unusable) throw unusable;
   };
-}
-
-/** Packs groups, the largest first, each into the first call with room. */
-function pack(groups: readonly Group[]): readonly Call[] {
-  const calls: Call[] = [];
-  for (const group of groups.toSorted((a, b) => b.keys.length - a.keys.length)) {
-    const newTo = ({ keys }: Call) => group.keys.filter((key) => !keys.has(key)).length;
-    let call = calls.find((each) => each.keys.size + newTo(each) <= MAX_ACCOUNTS_PER_CALL);
-    if (!call) calls.push((call = { keys: new Set(SYSVARS), groups: [] }));
-    for (const key of group.keys) call.keys.add(key);
-    call.groups.push(group);
-  }
-  return calls;
 }
