@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
-import { readKeypair } from "./chain/primitives/keypair.ts";
+import { readKeypair } from "./keypair.ts";
 import { toLamports } from "./chain/primitives/lamports.ts";
 import { NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { z } from "zod";
-import { codeOf } from "../../observability/thrown.ts";
+import { codeOf } from "./observability/thrown.ts";
 
 const EXPECTED =
   "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
