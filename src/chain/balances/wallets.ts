@@ -171,7 +171,9 @@ export function partOfCall(wallet: WalletWithCoins): number {
 }
 
 const toKeys = ({ account, coins }: WalletWithCoins): string[] => [
-  ...[account.creatorVault, account.ammVault, account.address],
+  account.creatorVault,
+  account.ammVault,
+  account.address,
   ...coins.flatMap(keysOfCoin),
 ];
 

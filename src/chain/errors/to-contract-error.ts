@@ -28,7 +28,8 @@ export function toCollectContractError(error: unknown): ContractError {
     return new ContractError("COLLECT_FAILED", noRoom(error)).with(movedOnly("no"));
   if (error instanceof RpcError)
     return toOutage("COLLECT_FAILED", error, {
-      ...{ retryAfterSeconds: RETRY_SECONDS, extensions: movedOnly("no") },
+      retryAfterSeconds: RETRY_SECONDS,
+      extensions: movedOnly("no"),
     });
   return new ContractError("COLLECT_FAILED", { cause: error, extensions: movedOnly("unknown") });
 }

@@ -77,9 +77,14 @@ export function createLiveBalances(
     const id = identityOf(requestedWallet);
     const wallet = wallets.get(id) ?? {
       ...requestedWallet,
-      ...{ watchers: new Map<string, number>(), balance: undefined, version: 0, isStale: false },
-      ...{ readAt: LONG_AGO, nextRead: Promise.withResolvers<undefined>() },
-      ...{ dueAt: addMs(monotonicNow(), livePeriodMs), wasEarly: false },
+      watchers: new Map<string, number>(),
+      balance: undefined,
+      version: 0,
+      isStale: false,
+      readAt: LONG_AGO,
+      nextRead: Promise.withResolvers<undefined>(),
+      dueAt: addMs(monotonicNow(), livePeriodMs),
+      wasEarly: false,
     };
     wallets.set(id, wallet);
     wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);

@@ -21,12 +21,8 @@ export function saturatingSubtract(a: Lamports, b: Lamports): Lamports {
 }
 
 /** Formats as SOL with all decimals that are needed: 300_000_000 → "0.3". */
-export function formatExactSol(lamports: Lamports): string {
-  const digits = lamports.toString().padStart(1 + DECIMALS, "0");
-  const decimals = digits.slice(-DECIMALS).replace(/0+$/, "");
-  const whole = digits.slice(0, -DECIMALS);
-  return decimals === "" ? whole : `${whole}.${decimals}`;
-}
+export const formatExactSol = (lamports: Lamports): string =>
+  toDecimals(lamports).replace(/\.?0+$/, "");
 
 /**
  * Formats as SOL with 4 decimals. Rounds down, to promise no more than the balance: 3_100_099_999 →
@@ -35,6 +31,11 @@ export function formatExactSol(lamports: Lamports): string {
 export function formatSol(lamports: Lamports): string {
   if (lamports < 0n)
     throw new RangeError(`expected lamports of 0 or more, got ${lamports.toString()}`);
+  return toDecimals(lamports).slice(0, SHOWN_DECIMALS - DECIMALS);
+}
+
+/** All nine decimals of an amount in SOL. */
+function toDecimals(lamports: Lamports): string {
   const digits = lamports.toString().padStart(1 + DECIMALS, "0");
-  return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS, SHOWN_DECIMALS - DECIMALS)}`;
+  return `${digits.slice(0, -DECIMALS)}.${digits.slice(-DECIMALS)}`;
 }

@@ -78,7 +78,8 @@ function writtenBy(sweep: Sweep): string[] {
   if (stage !== "SHARED") return [coin[PLACES[stage].account]];
   const { curve, pool, sharingConfig } = coin;
   return [
-    ...[curve, sharingConfig.creatorVault],
+    curve,
+    sharingConfig.creatorVault,
     ...(isWithPool(sweep) ? [pool, sharingConfig.ammVault] : []),
   ];
 }
