@@ -21,7 +21,7 @@ import { withDeadline } from "../upstream/deadline.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
-import { remedyFor } from "../store/redis-probe.ts";
+import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
 import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";

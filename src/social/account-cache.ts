@@ -4,7 +4,7 @@ import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis } from "../store/redis.ts";
-import { scriptOverKeys } from "../store/script.ts";
+import { script } from "../store/script.ts";
 import {
   isHandleKey,
   nameOf,
@@ -22,7 +22,8 @@ const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
 /** KEYS: one per account, all on one cluster node. Returns each key's value, and its TTL in ms. */
-const READ = scriptOverKeys({
+const READ = script({
+  each: [],
   answer: z.array(z.tuple([z.string().nullable(), z.int()])),
   text: `
 local found = {}
@@ -32,7 +33,7 @@ return found
 });
 
 /** KEYS: one per account. */
-const WRITE = scriptOverKeys({
+const WRITE = script({
   each: ["value", "ttlMs"],
   answer: z.unknown(),
   text: `
