@@ -3,7 +3,6 @@ import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
 import { readPlatformChecks, recordPlatformCheck } from "../chain/launchpad/platform-checks.ts";
-import { createCallEndpoint, toEndpoints } from "../chain/rpc/rpc-endpoint.ts";
 import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
@@ -17,13 +16,11 @@ import { createWarnings } from "../observability/warnings.ts";
 import { createSocialClient } from "../social/api-client.ts";
 import { createCallQuota, type CallQuota } from "../social/call-quota.ts";
 import { createCircuitBreaker } from "../social/circuit-breaker.ts";
-import { withDeadline } from "../upstream/deadline.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
-import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
@@ -56,8 +53,6 @@ const LOW_QUOTA = 5;
 
 /** A mint is an address. */
 const MINT_BYTES = 32;
-
-const SWAPPED = "a chain endpoint: swap it with SOLANA_RPC_URL, or set the network's URL";
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
@@ -105,18 +100,9 @@ export async function examine(
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
-  /** Whether a URL leads to a chain endpoint. */
-  const leadsToChain = (url: URL): Promise<boolean> =>
-    withDeadline(rpcTimeoutMs, (deadline) =>
-      createCallEndpoint({ callUpstream })(toEndpoints([url])[0]!, "getGenesisHash", [], deadline),
-    ).then(
-      () => true,
-      () => false,
-    );
   async function checkNetwork(): Promise<void> {
     const finding = await checkSocialNetwork(client, socialApiUrl);
-    const isSwapped = finding.variable === "SOCIAL_API_URL" && (await leadsToChain(socialApiUrl));
-    report(isSwapped ? bad("SOCIAL_API_URL", `${socialApiUrl.host} is ${SWAPPED}`) : finding);
+    report(finding);
     checkQuota(quota.describe()).forEach(report);
     if (finding.state !== "bad") report(checkCredit(await client.credit()));
   }
@@ -129,9 +115,6 @@ export async function examine(
       endpoints.distance().forEach(report);
     }),
     checkRedis(config).then(report),
-    checkListening(config).then((findings) => {
-      findings.forEach(report);
-    }),
   ]);
   if (platform) await checkPlatform(config, rpc, { ...platform, id }, report);
   const nothing = isSuspicious
