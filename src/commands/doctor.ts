@@ -10,12 +10,12 @@ import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
+import { createBudgetMetrics } from "../fairness/budget-metrics.ts";
 import { createLogger } from "../observability/log.ts";
 import { toError } from "../observability/thrown.ts";
 import { createWarnings } from "../observability/warnings.ts";
-import { createSocialClient } from "../social/api-client.ts";
-import { createCallQuota, type CallQuota } from "../social/call-quota.ts";
-import { createCircuitBreaker } from "../social/circuit-breaker.ts";
+import { createSocialServices } from "../services.ts";
+import type { CallQuota } from "../social/call-quota.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
@@ -84,39 +84,38 @@ export async function examine(
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
   [...showTrust(config), ...showAddress(config, id)].forEach(report);
 
-  const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
-  const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
+  const { rpcTimeoutMs } = config;
+  const { solanaRpcUrl: urls, redisUrl } = config.secrets;
   const log = createLogger("silent");
-  const callUpstream = createCallUpstream(new Registry());
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
-  const client = createSocialClient({
-    socialApiUrl,
-    socialTimeoutMs,
-    token,
-    circuitBreaker: createCircuitBreaker({ log }),
-    quota,
-    callUpstream,
+  const registry = new Registry();
+  const callUpstream = createCallUpstream(registry);
+  const redis =
+    redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
+  const network = createSocialServices({
+    ...{ config, registry, redis: undefined, callUpstream, log, overrides: {} },
+    budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
   async function checkNetwork(): Promise<void> {
-    const finding = await checkSocialNetwork(client, socialApiUrl);
+    const finding = await checkSocialNetwork(network.client, config.socialApiUrl);
     report(finding);
-    checkQuota(quota.describe()).forEach(report);
-    if (finding.state !== "bad") report(checkCredit(await client.credit()));
+    checkQuota(network.describe().quota).forEach(report);
+    if (finding.state !== "bad") report(checkCredit(await network.client.credit()));
   }
   await Promise.all([
     checkNetwork(),
     checkChain({
       ...{ config, rpc, report, examineEndpoint: endpoints.examine },
-      checkedSlots: withRedis(config, readPlatformChecks),
+      checkedSlots: redis?.ready.then(() => readPlatformChecks(redis)),
     }).then(() => {
       endpoints.distance().forEach(report);
     }),
-    checkRedis(config).then(report),
+    checkRedis(redis, redisUrl).then(report),
   ]);
-  if (platform) await checkPlatform(config, rpc, { ...platform, id }, report);
+  if (platform) await checkPlatform({ config, rpc, redis, report }, platform.mints, id);
+  redis?.close();
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
@@ -172,11 +171,16 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
 
 /** Compares the launch platform's programs with the tested ones, and remembers what it checked. */
 async function checkPlatform(
-  config: Config,
-  rpc: Rpc,
-  { mints, id }: { readonly mints: readonly string[]; readonly id: string | undefined },
-  report: (finding: Finding) => void,
+  needs: {
+    config: Config;
+    rpc: Rpc;
+    redis: Redis | undefined;
+    report: (finding: Finding) => void;
+  },
+  mints: readonly string[],
+  id: string | undefined,
 ): Promise<void> {
+  const { config, rpc, redis, report } = needs;
   const socialId = id === undefined ? undefined : toSocialId(id);
   const wrongMint = mints.find((mint) => !isBase58(mint, MINT_BYTES));
   if (wrongMint !== undefined) {
@@ -196,7 +200,7 @@ async function checkPlatform(
   }
   if (checkedSlots.size === 0) return;
   const names = [...checkedSlots.keys()].join(", ");
-  const isKept = await withRedis(config, (redis) => recordPlatformCheck(redis, checkedSlots));
+  const isKept = redis && (await recordPlatformCheck(redis, checkedSlots));
   report(
     isKept
       ? good("--platform", `checked: ${names}; Redis keeps this for 90 days`)
@@ -204,43 +208,18 @@ async function checkPlatform(
   );
 }
 
-const connectToRedis = (urls: readonly URL[]): Redis =>
-  createRedis({
-    ...{ urls, log: createLogger("silent"), registry: new Registry() },
-    answerTimeoutMs: REDIS_TIMEOUT_MS,
-  });
-
-/** Returns the result of `use`; undefined if Redis is not configured or does not answer. */
-async function withRedis<T>(
-  { secrets: { redisUrl: urls } }: Config,
-  use: (redis: Redis) => Promise<T>,
-): Promise<T | undefined> {
-  if (!urls) return undefined;
-  const redis = connectToRedis(urls);
-  try {
-    return (await redis.ready) === undefined ? await use(redis) : undefined;
-  } finally {
-    redis.close();
-  }
-}
-
-async function checkRedis({ secrets }: Config): Promise<Finding> {
-  const { redisUrl: redisUrls } = secrets;
-  if (!redisUrls) return good("REDIS_URL", "not set: right for one replica, wrong for several");
-  const host = redisUrls.map((url) => url.host).join();
-  const redis = connectToRedis(redisUrls);
+async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): Promise<Finding> {
+  if (!redis) return good("REDIS_URL", "not set: right for one replica, wrong for several");
+  const host = urls.map((url) => url.host).join();
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
-  let info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
   const deadline = addMs(monotonicNow(), REDIS_TIMEOUT_MS);
-  while (info === undefined && monotonicNow() < deadline) {
-    await sleep(REDIS_RETRY_MS);
-    info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
-  }
-  redis.close();
+  let info: string | undefined;
+  do info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
+  while (info === undefined && monotonicNow() < deadline && (await sleep(REDIS_RETRY_MS, true)));
   if (info === undefined) {
     const reason = redis.reason() || "it does not answer";
-    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), redisUrls[0]!)}`;
+    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), urls[0]!)}`;
     return bad("REDIS_URL", text);
   }
   if (info === "")
