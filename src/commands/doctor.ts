@@ -3,7 +3,6 @@ import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
 import { readPlatformChecks, recordPlatformCheck } from "../checks/platform-checks.ts";
-import { createCallEndpoint, toEndpoints } from "../chain/rpc/rpc-endpoint.ts";
 import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
@@ -11,19 +10,17 @@ import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
+import { createBudgetMetrics } from "../fairness/budget-metrics.ts";
 import { createLogger } from "../observability/log.ts";
 import { toError } from "../observability/thrown.ts";
 import { createWarnings } from "../observability/warnings.ts";
-import { createSocialClient } from "../social/api-client.ts";
-import { createCallQuota, type CallQuota } from "../social/call-quota.ts";
-import { createCircuitBreaker } from "../social/circuit-breaker.ts";
-import { withDeadline } from "../upstream/deadline.ts";
+import { createSocialServices } from "../services.ts";
+import type { CallQuota } from "../social/call-quota.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
-import { remedyFor } from "../store/redis-probe.ts";
+import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
-import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
@@ -57,8 +54,6 @@ const LOW_QUOTA = 5;
 /** A mint is an address. */
 const MINT_BYTES = 32;
 
-const SWAPPED = "a chain endpoint: swap it with SOLANA_RPC_URL, or set the network's URL";
-
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /** What to check besides the variables. */
@@ -89,51 +84,38 @@ export async function examine(
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
   [...showTrust(config), ...showAddress(config, id)].forEach(report);
 
-  const { socialApiUrl, socialTimeoutMs, rpcTimeoutMs } = config;
-  const { socialApiToken: token, solanaRpcUrl: urls } = config.secrets;
+  const { rpcTimeoutMs } = config;
+  const { solanaRpcUrl: urls, redisUrl } = config.secrets;
   const log = createLogger("silent");
-  const callUpstream = createCallUpstream(new Registry());
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis: undefined });
-  const client = createSocialClient({
-    socialApiUrl,
-    socialTimeoutMs,
-    token,
-    circuitBreaker: createCircuitBreaker({ log }),
-    quota,
-    callUpstream,
+  const registry = new Registry();
+  const callUpstream = createCallUpstream(registry);
+  const redis =
+    redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
+  const network = createSocialServices({
+    ...{ config, registry, redis: undefined, callUpstream, log, overrides: {} },
+    budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
-  /** Whether a URL leads to a chain endpoint. */
-  const leadsToChain = (url: URL): Promise<boolean> =>
-    withDeadline(rpcTimeoutMs, (deadline) =>
-      createCallEndpoint({ callUpstream })(toEndpoints([url])[0]!, "getGenesisHash", [], deadline),
-    ).then(
-      () => true,
-      () => false,
-    );
   async function checkNetwork(): Promise<void> {
-    const finding = await checkSocialNetwork(client, socialApiUrl);
-    const isSwapped = finding.variable === "SOCIAL_API_URL" && (await leadsToChain(socialApiUrl));
-    report(isSwapped ? bad("SOCIAL_API_URL", `${socialApiUrl.host} is ${SWAPPED}`) : finding);
-    checkQuota(quota.describe()).forEach(report);
-    if (finding.state !== "bad") report(checkCredit(await client.credit()));
+    const finding = await checkSocialNetwork(network.client, config.socialApiUrl);
+    report(finding);
+    checkQuota(network.describe().quota).forEach(report);
+    if (finding.state !== "bad") report(checkCredit(await network.client.credit()));
   }
   await Promise.all([
     checkNetwork(),
     checkChain({
       ...{ config, rpc, report, examineEndpoint: endpoints.examine },
-      checkedSlots: withRedis(config, readPlatformChecks),
+      checkedSlots: redis?.ready.then(() => readPlatformChecks(redis)),
     }).then(() => {
       endpoints.distance().forEach(report);
     }),
-    checkRedis(config).then(report),
-    checkListening(config).then((findings) => {
-      findings.forEach(report);
-    }),
+    checkRedis(redis, redisUrl).then(report),
   ]);
-  if (platform) await checkPlatform(config, rpc, { ...platform, id }, report);
+  if (platform) await checkPlatform({ config, rpc, redis, report }, platform.mints, id);
+  redis?.close();
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
@@ -189,11 +171,16 @@ function showAddress(config: Config, id: string | undefined): Finding[] {
 
 /** Compares the launch platform's programs with the tested ones, and remembers what it checked. */
 async function checkPlatform(
-  config: Config,
-  rpc: Rpc,
-  { mints, id }: { readonly mints: readonly string[]; readonly id: string | undefined },
-  report: (finding: Finding) => void,
+  needs: {
+    config: Config;
+    rpc: Rpc;
+    redis: Redis | undefined;
+    report: (finding: Finding) => void;
+  },
+  mints: readonly string[],
+  id: string | undefined,
 ): Promise<void> {
+  const { config, rpc, redis, report } = needs;
   const socialId = id === undefined ? undefined : toSocialId(id);
   const wrongMint = mints.find((mint) => !isBase58(mint, MINT_BYTES));
   if (wrongMint !== undefined) {
@@ -213,7 +200,7 @@ async function checkPlatform(
   }
   if (checkedSlots.size === 0) return;
   const names = [...checkedSlots.keys()].join(", ");
-  const isKept = await withRedis(config, (redis) => recordPlatformCheck(redis, checkedSlots));
+  const isKept = redis && (await recordPlatformCheck(redis, checkedSlots));
   report(
     isKept
       ? good("--platform", `checked: ${names}; Redis keeps this for 90 days`)
@@ -221,43 +208,18 @@ async function checkPlatform(
   );
 }
 
-const connectToRedis = (urls: readonly URL[]): Redis =>
-  createRedis({
-    ...{ urls, log: createLogger("silent"), registry: new Registry() },
-    answerTimeoutMs: REDIS_TIMEOUT_MS,
-  });
-
-/** Returns the result of `use`; undefined if Redis is not configured or does not answer. */
-async function withRedis<T>(
-  { secrets: { redisUrl: urls } }: Config,
-  use: (redis: Redis) => Promise<T>,
-): Promise<T | undefined> {
-  if (!urls) return undefined;
-  const redis = connectToRedis(urls);
-  try {
-    return (await redis.ready) === undefined ? await use(redis) : undefined;
-  } finally {
-    redis.close();
-  }
-}
-
-async function checkRedis({ secrets }: Config): Promise<Finding> {
-  const { redisUrl: redisUrls } = secrets;
-  if (!redisUrls) return good("REDIS_URL", "not set: right for one replica, wrong for several");
-  const host = redisUrls.map((url) => url.host).join();
-  const redis = connectToRedis(redisUrls);
+async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): Promise<Finding> {
+  if (!redis) return good("REDIS_URL", "not set: right for one replica, wrong for several");
+  const host = urls.map((url) => url.host).join();
   const problem = await redis.ready;
   if (problem !== undefined) return bad("REDIS_URL", problem);
-  let info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
   const deadline = addMs(monotonicNow(), REDIS_TIMEOUT_MS);
-  while (info === undefined && monotonicNow() < deadline) {
-    await sleep(REDIS_RETRY_MS);
-    info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
-  }
-  redis.close();
+  let info: string | undefined;
+  do info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });
+  while (info === undefined && monotonicNow() < deadline && (await sleep(REDIS_RETRY_MS, true)));
   if (info === undefined) {
     const reason = redis.reason() || "it does not answer";
-    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), redisUrls[0]!)}`;
+    const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), urls[0]!)}`;
     return bad("REDIS_URL", text);
   }
   if (info === "")

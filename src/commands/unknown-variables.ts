@@ -28,23 +28,19 @@ function findClosest(name: string): string | undefined {
   // Node reads variables of its own that begin with NODE_.
   const prefix = /^(?!NODE_)[^_]+_/.exec(name)?.[0];
   const relatives = prefix ? VARIABLE_NAMES.filter((each) => each.startsWith(prefix)) : [];
-  const distances = (relatives.length > 0 ? relatives : VARIABLE_NAMES).map((known) => ({
-    known,
-    distance: editDistance(name, known),
-  }));
-  const [closest] = distances.sort((a, b) => a.distance - b.distance);
-  const isMisspelling = name.length >= LEAST_LETTERS && closest!.distance <= MOST_WRONG_LETTERS;
-  return relatives.length > 0 || isMisspelling ? closest!.known : undefined;
+  const names = relatives.length > 0 ? relatives : VARIABLE_NAMES;
+  const [closest] = [...names].sort((a, b) => wrongLetters(name, a) - wrongLetters(name, b));
+  const isMisspelling =
+    name.length >= LEAST_LETTERS && wrongLetters(name, closest!) <= MOST_WRONG_LETTERS;
+  return relatives.length > 0 || isMisspelling ? closest : undefined;
 }
 
-/** How many letters must be added, removed or changed. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, j) => j);
-  for (const [i, letter] of Array.from(a).entries()) {
-    const next = [i + 1];
-    for (const [j, other] of Array.from(b).entries())
-      next.push(Math.min(row[j]! + (letter === other ? 0 : 1), row[j + 1]! + 1, next[j]! + 1));
-    row = next;
-  }
-  return row[b.length]!;
+/** The letters of the longer name between the same beginning and the same end. */
+function wrongLetters(a: string, b: string): number {
+  const shorter = Math.min(a.length, b.length);
+  let start = 0;
+  while (start < shorter && a[start] === b[start]) start++;
+  let end = 0;
+  while (end < shorter - start && a.at(-1 - end) === b.at(-1 - end)) end++;
+  return Math.max(a.length, b.length) - start - end;
 }

@@ -1,6 +1,6 @@
 import type { Plugin } from "graphql-yoga";
 import { isJson, type ReadBody } from "../contract/http-messages.ts";
-import { encodingOf, isObject, parseJsonBody } from "../contract/parse-json.ts";
+import { isObject, parseJsonBody } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
 import type { ServerContext } from "./context.ts";
 import { badRequest } from "./errors.ts";
@@ -34,7 +34,7 @@ export function useParams(): Plugin<object, ServerContext> {
           }
         });
       else if (isJson(headers.get("content-type") ?? ""))
-        setRequestParser(() => readParams(readBody, headers));
+        setRequestParser(() => readParams(readBody));
       else
         throw badRequest(
           "The body must be JSON, with the header `Content-Type: application/json`.",
@@ -66,16 +66,12 @@ const isNone = (variables: unknown): boolean =>
   variables === "" || (Array.isArray(variables) && variables.length === 0);
 
 /** Yoga would take other media types, which web pages can send without a preflight. */
-async function readParams(readBody: ReadBody, headers: Headers): Promise<object> {
+async function readParams(readBody: ReadBody): Promise<object> {
   const body = await readBody(MAX_BODY_BYTES);
   if (body === "too large") throw badRequest(BODY_TOO_LARGE, { status: 413 });
   const value = parseJsonBody(body);
   if (typeof value === "object" && value !== null) return value;
-  const encoding = encodingOf(body, headers.get("content-encoding") ?? "");
-  const receivedEncoding = encoding ? ` Received ${encoding}.` : "";
-  throw badRequest(
-    `The body must be a JSON object, in UTF-8 and not compressed.${receivedEncoding}`,
-  );
+  throw badRequest("The body must be a JSON object, in UTF-8 and not compressed.");
 }
 
 /** Invalid variables could take seconds: GraphQL prints an object once per unknown member. */

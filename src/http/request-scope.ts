@@ -5,7 +5,7 @@ import { isErrorCode, rowOf } from "../contract/error-codes.ts";
 import type { ReadBody } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { inSpan, markFailed, type SpanDescription } from "../observability/tracing.ts";
-import { Loaders, type LoaderSources } from "../resolvers/loaders.ts";
+import { createLoaders, type Loaders, type LoaderSources } from "../resolvers/loaders.ts";
 import type { OpenStream, RateLimitState, RequestScope } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
@@ -121,11 +121,7 @@ export class HttpRequestScope implements RequestScope {
   }
 
   get loaders(): Loaders {
-    return (this.#loaders ??= new Loaders(this.#needs.loaderSources, this));
-  }
-
-  renewLoaders(): Loaders {
-    return (this.#loaders = this.loaders.renew());
+    return (this.#loaders ??= createLoaders(this.#needs.loaderSources, this));
   }
 
   get stream(): OpenStream | undefined {

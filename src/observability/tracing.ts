@@ -7,13 +7,8 @@ import {
   type Span,
   type SpanOptions,
   type TextMapGetter,
-  type Tracer,
-  type TracerProvider,
 } from "@opentelemetry/api";
 import { codeOf, toError } from "./thrown.ts";
-
-/** The API's provider. It has a delegate once an SDK is registered. */
-type ApiProvider = TracerProvider & { getDelegateTracer?(name: string): Tracer | undefined };
 
 type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
 
@@ -40,28 +35,18 @@ const GETTER: TextMapGetter<RequestHeaders> = {
 };
 
 /**
- * Undefined without an SDK: the API's tracer would create contexts for spans that nobody records.
- */
-function findTracer(): Tracer | undefined {
-  const provider: ApiProvider = trace.getTracerProvider();
-  return provider.getDelegateTracer ? provider.getDelegateTracer(NAME) : provider.getTracer(NAME);
-}
-
-/**
- * Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK, there
- * are no spans.
+ * Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK,
+ * nobody gets it.
  */
 export function inSpan<T>(
   describe: () => SpanDescription,
   run: (span?: Span) => Promise<T>,
 ): Promise<T> {
-  const tracer = findTracer();
-  if (!tracer) return run();
   const { name, headers, ...options } = describe();
   const parent = headers
     ? propagation.extract(context.active(), headers, GETTER)
     : context.active();
-  return tracer.startActiveSpan(name, options, parent, async (span) => {
+  return trace.getTracer(NAME).startActiveSpan(name, options, parent, async (span) => {
     try {
       return await run(span);
     } catch (error) {

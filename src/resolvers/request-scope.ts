@@ -62,11 +62,6 @@ export interface RequestScope {
    * or SERVICE_BUSY.
    */
   openStream(accounts: number): OpenStream;
-  /**
-   * Replaces the loaders, so that the next event of a stream reads everything again. Returns the
-   * new loaders.
-   */
-  renewLoaders(): Loaders;
   /** Converts an error to the error that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;
   /** Records the response's code for the log and the metrics. Only the first call has an effect. */

@@ -129,7 +129,7 @@ export function createUseCases(needs: {
       if (outcome.kind === "failed") throw toContractError(outcome);
       return { ...outcome, wallet, named: coins };
     } finally {
-      loaders.clearBalances();
+      loaders.clear();
       live.refresh(wallet.addresses);
     }
   }
@@ -303,12 +303,9 @@ export async function fromAccount<T>(
   return pick(account ?? (await loaders.accountById(socialId)));
 }
 
-/**
- * Renews the request's loaders for an event, and stores the event's balances in them. Returns the
- * event's wallet.
- */
-export function startEvent({ wallet, balances }: WalletEvent, scope: RequestScope): Wallet {
-  const loaders = scope.renewLoaders();
+/** Stores only an event's balances in the request's loaders. Returns the event's wallet. */
+export function startEvent({ wallet, balances }: WalletEvent, { loaders }: RequestScope): Wallet {
+  loaders.clear();
   for (const [named, balance] of balances) loaders.setBalance(named, balance);
   return wallet;
 }

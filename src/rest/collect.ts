@@ -10,7 +10,7 @@ import { invalidMinimum, unknownMinimum } from "../contract/minimum.ts";
 import { assertMintNames, invalidMint } from "../contract/mint.ts";
 import { invalidSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { encodingOf, parseJsonBody, isObject } from "../contract/parse-json.ts";
+import { parseJsonBody, isObject } from "../contract/parse-json.ts";
 import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
@@ -117,9 +117,7 @@ function readMembers(body: Buffer, headers: Headers): Members {
   const isInOther = isInOtherCharset(headers.get("content-type") ?? "");
   const value = isInOther ? undefined : parseJsonBody(body);
   if (!isObject(value)) {
-    const receivedBody = isInOther
-      ? "another `charset`"
-      : (encodingOf(body, headers.get("content-encoding") ?? "") ?? quote(body.toString()));
+    const receivedBody = isInOther ? "another `charset`" : quote(body.toString());
     throw new ContractError("INVALID_SOCIAL_ID", {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });

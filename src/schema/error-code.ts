@@ -22,5 +22,5 @@ export function listCodes(
   without: readonly ErrorCode[] = [],
 ): string {
   const codes = codesOf(operation).filter((code) => !without.includes(code));
-  return [codes.slice(0, -1).join(", "), ...codes.slice(-1)].join(" or ");
+  return new Intl.ListFormat("en-GB", { type: "disjunction" }).format(codes);
 }

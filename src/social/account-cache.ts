@@ -4,7 +4,7 @@ import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis } from "../store/redis.ts";
-import { scriptOverKeys } from "../store/script.ts";
+import { script } from "../store/script.ts";
 import {
   isHandleKey,
   nameOf,
@@ -21,33 +21,30 @@ export type CachedAccount = SocialAccount | SocialError;
 const MAX_ENTRIES = 200_000;
 const MAX_NOT_FOUND_SECONDS = 60;
 
-/**
- * KEYS: one per account, all on one cluster node. Returns Redis's time, and each key's value and
- * TTL. Times in ms.
- */
-const READ = scriptOverKeys({
-  answer: z.tuple([z.int(), z.array(z.tuple([z.string().nullable(), z.int()]))]),
+/** KEYS: one per account, all on one cluster node. Returns each key's value, and its TTL in ms. */
+const READ = script({
+  each: [],
+  answer: z.array(z.tuple([z.string().nullable(), z.int()])),
   text: `
 local found = {}
 for i, key in ipairs(KEYS) do found[i] = {redis.call('GET', key), redis.call('PTTL', key)} end
-local clock = redis.call('TIME')
-return {clock[1] * 1000 + math.floor(clock[2] / 1000), found}
+return found
 `,
 });
 
-/** KEYS: one per account. `expiresAt` is in ms of Redis's time. */
-const WRITE = scriptOverKeys({
-  each: ["value", "expiresAt"],
+/** KEYS: one per account. */
+const WRITE = script({
+  each: ["value", "ttlMs"],
   answer: z.unknown(),
   text: `
-for i, key in ipairs(KEYS) do redis.call('SET', key, value[i], 'PXAT', expiresAt[i]) end
+for i, key in ipairs(KEYS) do redis.call('SET', key, value[i], 'PX', ttlMs[i]) end
 return true
 `,
 });
 
 const ENTRY = z.object({
-  /** In ms of Redis's time. */
-  writtenAt: z.int(),
+  /** The TTL with which it was written: with what is left, this tells its age. */
+  ttlMs: z.int(),
   /** Null if there is no such account. */
   account: z
     .object({
@@ -75,8 +72,6 @@ export function createAccountCache(needs: {
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
   const maxAgeMs = (isFound: boolean) =>
     1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
-  /** Redis's time, in ms, when `performance.now()` was 0. Updated by each read. */
-  let redisEpoch: number | undefined;
 
   /**
    * Returns undefined unless the value is an entry for this key: a wrong entry would give a wrong
@@ -99,16 +94,13 @@ export function createAccountCache(needs: {
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
       if (!redis || socialCacheSeconds === 0) return;
       const answer = await redis.run(READ, { each: keys.map((key) => ({ key: toRedisKey(key) })) });
-      if (!answer) return;
-      const [time, foundEntries] = answer;
-      redisEpoch = time - performance.now();
       keys.forEach((key, i) => {
-        const [value, remainingMs] = foundEntries[i] ?? [null, 0];
+        const [value, leftMs] = answer?.[i] ?? [null, 0];
         const entry = value === null ? undefined : decode(key, value);
-        // Written while Redis's clock was ahead: the entry's age is unknown.
-        if (!entry || entry.writtenAt > time) return;
-        const maxAge = maxAgeMs(entry.account !== null);
-        const ttl = Math.min(remainingMs, maxAge, entry.writtenAt + maxAge - time);
+        // With more time left than it had, its age is unknown.
+        if (!entry || leftMs > entry.ttlMs) return;
+        const ageMs = entry.ttlMs - leftMs;
+        const ttl = Math.min(leftMs, maxAgeMs(entry.account !== null) - ageMs);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
         if (ttl > 0) entries.set(key, account, { ttl });
       });
@@ -117,18 +109,14 @@ export function createAccountCache(needs: {
     /** Caches the network's responses, in this process and for the other replicas. */
     store(answers: ReadonlyMap<AccountKey, CachedAccount>): void {
       if (socialCacheSeconds === 0) return;
-      const each: { key: string; value: string; expiresAt: number }[] = [];
-      const now = performance.now();
+      const each: { key: string; value: string; ttlMs: number }[] = [];
       for (const [key, answer] of answers) {
         const isFound = !(answer instanceof SocialError);
         if (!isFound && answer.failure.kind !== "not-found") continue;
-        const ttl = maxAgeMs(isFound);
-        entries.set(key, answer, { ttl });
-        if (redisEpoch === undefined) continue;
-        const writtenAt = Math.floor(redisEpoch + now);
-        const value = JSON.stringify({ writtenAt, account: isFound ? answer : null });
-        // An absolute expiry, because a frozen Redis may run the script much later.
-        each.push({ key: toRedisKey(key), value, expiresAt: writtenAt + ttl });
+        const ttlMs = maxAgeMs(isFound);
+        entries.set(key, answer, { ttl: ttlMs });
+        const value = JSON.stringify({ ttlMs, account: isFound ? answer : null });
+        each.push({ key: toRedisKey(key), value, ttlMs });
       }
       if (each.length > 0) void redis?.run(WRITE, { each });
     },

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
-import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
+import { connectionCodeOf } from "../observability/connection-error.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { ownWordsOf } from "../upstream/own-words.ts";
@@ -40,8 +40,8 @@ const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 /**
  * The subjects of warnings: the network does not answer, or refuses this service's token or app.
  */
-export const SOCIAL_SUBJECTS = ["social", "social token", "social app"] as const;
-const [AWAY, TOKEN, APP] = SOCIAL_SUBJECTS;
+export const SOCIAL_SUBJECTS = ["social", "social access"] as const;
+const [AWAY, ACCESS] = SOCIAL_SUBJECTS;
 
 const USERS = z.object({
   data: z.array(z.unknown()).nullish(),
@@ -94,13 +94,6 @@ export function createSocialClient(needs: {
   const newDeadline = () => AbortSignal.timeout(needs.socialTimeoutMs);
   const base = needs.socialApiUrl.href.replace(/\/$/, "");
   const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
-
-  function away(failure: SocialFailure): string {
-    const { code = "" } = failure.kind === "unreachable" ? failure : {};
-    const reason = code && ` (${code})`;
-    const remedy = remedyOf(code, needs.socialApiUrl) ?? "check its status page and SOCIAL_API_URL";
-    return `the social network does not answer at ${needs.socialApiUrl.host}${reason}, so lookups of handles that are not cached fail: ${remedy}`;
-  }
 
   /**
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
@@ -189,13 +182,8 @@ export function createSocialClient(needs: {
       if (isBadRequest(error)) clear(...SOCIAL_SUBJECTS);
       else if (isOperatorProblem(failure)) {
         clear(AWAY);
-        const { status, problem } = failure;
-        warnings.raise(status === 401 ? TOKEN : APP, operatorHint(error), {
-          level: "error",
-          details: { status, type: problem },
-        });
-      } else if (isOutage(error))
-        warnings.raise(AWAY, failure.kind === "blocked" ? operatorHint(error) : away(failure));
+        warnings.raise(ACCESS, operatorHint(error), { level: "error" });
+      } else if (isOutage(error)) warnings.raise(AWAY, operatorHint(error));
       else if (failure.kind === "rate-limited") clear(AWAY);
       throw error;
     }
@@ -235,12 +223,12 @@ export function createSocialClient(needs: {
      * Why the network refuses calls, if it does. Asks for an invalid name: the network charges only
      * for accounts.
      */
-    async check(): Promise<SocialFailure | undefined> {
+    async check(): Promise<SocialError | undefined> {
       try {
         await call(() => get(["@-"], newDeadline(), "check"));
         return undefined;
       } catch (error) {
-        return isBadRequest(error) ? undefined : (error as SocialError).failure;
+        return isBadRequest(error) ? undefined : (error as SocialError);
       }
     },
   };

@@ -1,4 +1,5 @@
 import type { Shortage } from "../fairness/budget.ts";
+import { remedyOf } from "../observability/connection-error.ts";
 
 /** Why a lookup found no account. */
 export type SocialFailure =
@@ -69,27 +70,50 @@ export function isOperatorProblem(
   return status === 401 || status === 402 || status === 403 || problem === "usage-capped";
 }
 
-const FAIL = "lookups of handles that are not cached fail";
-const OUTAGE_HINT = `the social network does not answer as expected: ${FAIL}; check its status page and SOCIAL_API_URL`;
-
-const BLOCKED_HINT = `the social network blocks this machine's address (403 with a page instead of JSON): ${FAIL}; send its calls from another address, or ask the network to allow this one`;
+const IN_CONSOLE = "in the network's developer console";
 
 /**
- * What the operator should do about a failure of the network. The token is read only at the start;
- * everything else works again as soon as the network allows it.
+ * What is wrong with the network, and what the operator should do. The token is read only at the
+ * start; everything else works again as soon as the network allows it.
  */
 export function operatorHint({ failure, cause }: SocialError): string {
   if (failure.kind === "circuit-open" && cause instanceof SocialError) return operatorHint(cause);
-  if (failure.kind === "blocked") return BLOCKED_HINT;
-  if (!isOperatorProblem(failure)) return OUTAGE_HINT;
-  const { status, problem } = failure;
-  if (status === 401)
-    return `the social network refuses SOCIAL_API_TOKEN: ${FAIL}; check it in the network's developer console. If it is invalid, set a new one and restart; if the network accepts it again, no restart is needed`;
-  if (status === 402)
-    return `the credit of this service's app is used up at the social network: ${FAIL}; add credit in the network's developer console. No restart is needed`;
-  if (problem === "usage-capped")
-    return `this service's app has reached its usage cap at the social network: ${FAIL}; raise the cap in the network's developer console, or wait for the next period. No restart is needed`;
-  return `the social network refuses access to this service's app: ${FAIL}; restore its access in the network's developer console. A restart is needed only for a new token`;
+  const { kind, status, words, code }: Partial<Record<string, string | number>> = failure;
+  const reason = [status ?? code ?? kind, words].filter(Boolean).join(" ");
+  const [problem, remedy] = adviceOn(failure);
+  return `the social network ${problem} (${reason}): lookups of handles that are not cached fail; ${remedy}`;
+}
+
+function adviceOn(failure: SocialFailure): readonly [problem: string, remedy: string] {
+  if (failure.kind === "blocked")
+    return [
+      "answers 403 with a page instead of JSON, so it blocks this machine's address",
+      "send its calls from another address, or ask the network to allow this one",
+    ];
+  if (!isOperatorProblem(failure)) {
+    const code = failure.kind === "unreachable" ? failure.code : "";
+    const remedy = remedyOf(code ?? "", { protocol: "https:" }) ?? "see the network's status page";
+    return ["does not answer as expected", `check SOCIAL_API_URL: ${remedy}`];
+  }
+  if (failure.status === 401)
+    return [
+      "refuses SOCIAL_API_TOKEN",
+      `check it ${IN_CONSOLE}. If it is invalid, set a new one and restart; if the network accepts it again, no restart is needed`,
+    ];
+  if (failure.status === 402)
+    return [
+      "refuses this service's app, whose credit is used up",
+      `add credit ${IN_CONSOLE}. No restart is needed`,
+    ];
+  if (failure.problem === "usage-capped")
+    return [
+      "refuses this service's app, which has reached its usage cap",
+      `raise the cap ${IN_CONSOLE}, or wait for the next period. No restart is needed`,
+    ];
+  return [
+    "refuses access to this service's app",
+    `restore its access ${IN_CONSOLE}. A restart is needed only for a new token`,
+  ];
 }
 
 /** Whether the network is not working: such failures open the circuit breaker. */

@@ -11,7 +11,7 @@ import { z } from "zod";
 import { createLruCache } from "./lru-cache.ts";
 import { redisKeys } from "./redis-keys.ts";
 import type { Redis } from "./redis.ts";
-import { scriptOverKeys } from "./script.ts";
+import { script } from "./script.ts";
 
 export interface Bucket {
   readonly name: string;
@@ -127,7 +127,7 @@ const COUNT = z.int().nonnegative();
  * those of Redis's clock. What is no number counts as a full bucket. Replaces a time that is too far
  * ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
  */
-const TAKE = scriptOverKeys({
+const TAKE = script({
   args: ["wanted", "least", "aheadMs"],
   each: ["capacity", "burst", "msPerUnit"],
   answer: z.tuple([COUNT, COUNT, COUNT, COUNT], COUNT),
@@ -160,7 +160,7 @@ return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
 });
 
 /** KEYS: the buckets. `fullAt` is what the call that took the amount returned. */
-const GIVE_BACK = scriptOverKeys({
+const GIVE_BACK = script({
   args: ["amount"],
   each: ["capacity", "msPerUnit", "fullAt"],
   answer: z.unknown(),

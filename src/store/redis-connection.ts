@@ -1,20 +1,41 @@
 import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+import { z } from "zod";
 import { connectionCodeOf } from "../observability/connection-error.ts";
-import { nextWaitMs } from "../time/backoff.ts";
-import { KEY_PREFIX } from "./redis-keys.ts";
-import type { ScriptArguments } from "./script.ts";
+import { KEY_PREFIX, redisKeys } from "./redis-keys.ts";
+import { NO_ADDRESS } from "./redis-remedies.ts";
+import { script, type ScriptArguments } from "./script.ts";
 
 /**
  * A connection is replaced when a reply is pending and nothing arrives for this long
  * (`answerTimeoutMs` if longer).
  */
 export const SILENT_CONNECTION_MS = 3_000;
-const RECONNECT = { firstMs: 100, longestMs: 1_000 };
+const LONGEST_RECONNECT_MS = 1_000;
 const CLUSTER_SLOTS = 16_384;
+
+/** Checks that Redis answers and accepts writes. */
+const PROBE = script({
+  each: [],
+  answer: z.literal(1),
+  text: "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end return 1",
+});
+/** How a node of a cluster refuses keys in different slots, or in slots that it does not have. */
+const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
+/** Errors of SELECT. Redis then uses database 0, which may be another service's. */
+const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
+
+export interface ProbeResult {
+  /** Whether every master has answered as expected. */
+  readonly isAnswering: boolean;
+  /** Redis's error, if it refused the probe; or why the probe could not reach each master. */
+  readonly refusal?: string | undefined;
+  /** Why Redis can never be used with these URLs. */
+  readonly problem?: string | undefined;
+}
 
 /**
  * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. One URL may
- * also lead to a cluster, which `useCluster` then connects to. Reconnects automatically.
+ * also lead to a cluster, which a probe finds. Reconnects automatically.
  */
 export function createConnection(needs: {
   urls: readonly URL[];
@@ -24,6 +45,7 @@ export function createConnection(needs: {
 }) {
   const { urls, answerTimeoutMs, onLost } = needs;
   let lastError = "";
+  /** Whether several URLs are set, but their servers are not in cluster mode. */
   let isNoCluster = false;
   let lastCall = 0;
   let isEnding = false;
@@ -48,7 +70,7 @@ export function createConnection(needs: {
       ...toOptions(urls[0]!),
       ...commonOptions,
       enableOfflineQueue: false,
-      retryStrategy: createReconnectDelay(),
+      retryStrategy: reconnectDelayMs,
     });
     server.on("error", keepError);
     server.on("close", onLost);
@@ -68,7 +90,7 @@ export function createConnection(needs: {
         // Resend only scripts that a node refused: after a lost connection, a script may have run.
         retryDelayOnFailover: 0,
         retryDelayOnClusterDown: 0,
-        clusterRetryStrategy: createReconnectDelay(),
+        clusterRetryStrategy: reconnectDelayMs,
         // Connect to host names, not to resolved addresses: TLS certificates are for names.
         dnsLookup: (name, callback) => {
           callback(null, name);
@@ -116,67 +138,98 @@ export function createConnection(needs: {
     return commands[text]!.bind(client);
   }
 
+  /**
+   * Runs a script. Resolves to the result, or to an Error after at most `answerTimeoutMs`; never
+   * rejects. Returns no other script's answer, also after a lost reply.
+   */
+  async function evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
+    const id = String(++lastCall);
+    const { promise, resolve } = Promise.withResolvers<unknown>();
+    let immediate: NodeJS.Immediate | undefined;
+    const timer = setTimeout(() => {
+      // If this process was busy, the answer is already in the socket and is read before this
+      // runs.
+      immediate = setImmediate(() => {
+        resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
+        replaceConnection();
+      });
+    }, answerTimeoutMs);
+    commandOf(text)(keys.length, ...keys, ...args, id).then(resolve, resolve);
+    const reply = await promise;
+    clearTimeout(timer);
+    clearImmediate(immediate);
+    if (reply instanceof Error) return reply;
+    if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
+    replaceConnection();
+    return new Error("the answer is another script's");
+  }
+
+  /** Connects to the cluster at the URLs, instead of to the one server there. */
+  function useCluster(): void {
+    client.off("close", onLost);
+    client.disconnect();
+    client = connectToCluster();
+  }
+
+  /**
+   * Returns one key for each master; no keys while some slots of the cluster have no master.
+   */
+  function keyOnEachMaster({ slots }: Cluster): string[] {
+    const masters = new Set(Object.values(slots).map(([master]) => master));
+    if (Object.keys(slots).length < CLUSTER_SLOTS) return [];
+    const keys: string[] = [];
+    for (let i = 0; masters.size > 0; i++) {
+      const key = redisKeys.probe(i);
+      const slot = new Command("get", [KEY_PREFIX + key]).getSlot();
+      if (masters.delete(slots[slot]?.[0])) keys.push(key);
+    }
+    return keys;
+  }
+
+  function findProblem(): string | undefined {
+    const { db } = toOptions(urls[0]!);
+    if (db > 0 && DATABASE_REFUSED.test(lastError))
+      return `Redis refuses the database ${db} (${lastError}): use one that it has`;
+    return isNoCluster
+      ? "several URLs must be nodes of one Redis Cluster, but these are not: set only one"
+      : undefined;
+  }
+
+  /**
+   * Redis itself says whether it is a cluster, because managed clusters have one host name: every
+   * node of a cluster refuses a script whose keys are in different slots.
+   */
+  async function probe(): Promise<ProbeResult> {
+    const cluster = client instanceof Cluster ? client : undefined;
+    const calls = cluster
+      ? keyOnEachMaster(cluster).map((key) => [key])
+      : [[redisKeys.probe(0), redisKeys.probe(1)]];
+    const answers = await Promise.all(
+      calls.map((keys) =>
+        evaluate(PROBE.text, PROBE.toArguments({ each: keys.map((key) => ({ key })) })),
+      ),
+    );
+    const refusal = answers.find(isRefusal)?.message;
+    if (!cluster && refusal !== undefined && CLUSTER_REFUSAL.test(refusal)) {
+      const { db } = toOptions(urls[0]!);
+      // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
+      const problem = `expected no database number for a cluster, got ${db}: use database 0`;
+      if (db > 0) return { isAnswering: false, problem };
+      useCluster();
+      return { isAnswering: false };
+    }
+    const isAnswering =
+      calls.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
+    // To a master without an address, nobody can connect.
+    const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
+    const reason = refusal ?? (isNameless ? NO_ADDRESS : undefined);
+    return { isAnswering, refusal: reason, problem: findProblem() };
+  }
+
   return {
-    isCluster: () => client.isCluster,
-    database: toOptions(urls[0]!).db,
-
-    /**
-     * Runs a script. Resolves to the result, or to an Error after at most `answerTimeoutMs`; never
-     * rejects. Returns no other script's answer, also after a lost reply.
-     */
-    async evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
-      const id = String(++lastCall);
-      const { promise, resolve } = Promise.withResolvers<unknown>();
-      let immediate: NodeJS.Immediate | undefined;
-      const timer = setTimeout(() => {
-        // If this process was busy, the answer is already in the socket and is read before this
-        // runs.
-        immediate = setImmediate(() => {
-          resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
-          replaceConnection();
-        });
-      }, answerTimeoutMs);
-      commandOf(text)(keys.length, ...keys, ...args, id).then(resolve, resolve);
-      const reply = await promise;
-      clearTimeout(timer);
-      clearImmediate(immediate);
-      if (reply instanceof Error) return reply;
-      if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
-      replaceConnection();
-      return new Error("the answer is another script's");
-    },
-
-    /** Connects to the cluster at the URLs, instead of to the one server there. */
-    useCluster(): void {
-      client.off("close", onLost);
-      client.disconnect();
-      client = connectToCluster();
-    },
-
-    /**
-     * Returns one key for each master, made by `keyOf`; no keys while some slots of the cluster
-     * have no master.
-     */
-    keyOnEachMaster(keyOf: (index: number) => string): string[] {
-      if (!(client instanceof Cluster)) return [keyOf(0)];
-      const { slots } = client;
-      const masters = new Set(Object.values(slots).map(([master]) => master));
-      if (Object.keys(slots).length < CLUSTER_SLOTS) return [];
-      const keys: string[] = [];
-      for (let i = 0; masters.size > 0; i++) {
-        const slot = new Command("get", [KEY_PREFIX + keyOf(i)]).getSlot();
-        if (masters.delete(slots[slot]?.[0])) keys.push(keyOf(i));
-      }
-      return keys;
-    },
-
-    /** Whether the cluster names masters without an address, to which nobody can connect. */
-    hasUnknownNodes: () =>
-      client instanceof Cluster && Object.values(client.slots).some(([master]) => !master),
-
+    evaluate,
+    probe,
     lastError: () => lastError,
-    /** Whether several URLs are set, but their servers are not in cluster mode. */
-    isNoCluster: () => isNoCluster,
     close(): void {
       client.disconnect();
     },
@@ -199,11 +252,5 @@ export function toOptions(url: URL) {
   };
 }
 
-/** Returns a function from the number of failed attempts in a row to the delay before the next. */
-function createReconnectDelay() {
-  let delayMs: number | undefined;
-  return (attempts: number): number => {
-    delayMs = nextWaitMs(attempts === 1 ? undefined : delayMs, RECONNECT);
-    return delayMs;
-  };
-}
+/** After this many failed attempts in a row. */
+const reconnectDelayMs = (attempts: number) => Math.min(50 * 2 ** attempts, LONGEST_RECONNECT_MS);

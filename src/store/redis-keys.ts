@@ -11,8 +11,8 @@ export const redisKeys = {
   rateLimit: (caller: string) => `v2:limit:${caller}`,
   /** A token bucket of a budget, or of calls to the social network. */
   bucket: (budget: string, bucket: string) => `v2:bucket:{${budget}}:${bucket}`,
-  account: (network: string, handle: string) => `v2:account:{${network}}:${handle}`,
-  accountById: (network: string, id: string) => `v2:account-by-id:{${network}}:${id}`,
+  account: (network: string, handle: string) => `v3:account:{${network}}:${handle}`,
+  accountById: (network: string, id: string) => `v3:account-by-id:{${network}}:${id}`,
   /**
    * `claim`: who collects for an address, and with which transaction. `known`: what is known about
    * the address.

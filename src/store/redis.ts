@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
-import { createConnection } from "./redis-connection.ts";
+import { createConnection, type ProbeResult } from "./redis-connection.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
-import { describeOutage, probe, type ProbeResult } from "./redis-probe.ts";
+import { describeOutage } from "./redis-remedies.ts";
 import { createSubscription } from "./redis-subscription.ts";
 import type { Script, ScriptArguments } from "./script.ts";
 import {
@@ -109,7 +109,7 @@ export function createRedis(needs: {
 
   async function probeUntilUp(): Promise<void> {
     for (;;) {
-      const result = await probe(connection);
+      const result = await connection.probe();
       if (state === "closed") return;
       // A probe without an answer does not take back what Redis said before.
       lastProbe = { ...result, refusal: result.refusal ?? lastProbe.refusal };

@@ -19,65 +19,42 @@ export interface ScriptArguments {
 
 type Value = string | number;
 type Values<Name extends string> = Readonly<Record<Name, Value>>;
+type Rows<Each> = Each extends readonly string[]
+  ? { readonly each: readonly (Values<Each[number]> & { readonly key: string })[] }
+  : unknown;
 
 /**
- * Creates a script over a fixed number of keys, in this example two keys and one argument:
+ * Creates a script. In this example it has two keys and one argument:
  *
  *     script({ keys: ["from", "to"], args: ["ttlMs"], answer: z.int(), text: "..." })
  *     redis.run(SCRIPT, { from: "a", to: "b", ttlMs: 1_000 })
+ *
+ * With `each`, it has any number of keys instead. The text uses KEYS, and each name of `each` as a
+ * table with one value per key. A call passes each key with its values:
+ *
+ *     script({ args: ["ttlMs"], each: ["value"], answer: z.int(), text: "..." })
+ *     redis.run(SCRIPT, { ttlMs: 1_000, each: [{ key: "a", value: 1 }, { key: "b", value: 2 }] })
  *
  * In a cluster, a script's keys must share one hash tag, to be on one node.
  */
 export function script<
   const Key extends string = never,
   const Arg extends string = never,
+  const Each extends readonly string[] | undefined = undefined,
   Answer = unknown,
 >({
   keys = [],
-  args = [],
-  answer,
-  text,
-}: {
-  keys?: readonly Key[];
-  args?: readonly Arg[];
-  answer: z.ZodType<Answer>;
-  text: string;
-}): Script<Readonly<Record<Key, string>> & Values<Arg>, Answer> {
-  return {
-    text: `${toLocals(keys, "KEYS")}${toLocals(args, "ARGV")}${text}`,
-    answer,
-    toArguments: (call) => ({
-      keys: keys.map((name) => call[name]),
-      args: args.map((name) => call[name]),
-    }),
-  };
-}
-
-/**
- * Creates a script over any number of keys. The text uses KEYS, and each name of `each` as a table
- * with one value per key. A call passes each key with its values:
- *
- *     scriptOverKeys({ args: ["ttlMs"], each: ["value"], answer: z.int(), text: "..." })
- *     redis.run(SCRIPT, { ttlMs: 1_000, each: [{ key: "a", value: 1 }, { key: "b", value: 2 }] })
- */
-export function scriptOverKeys<
-  const Arg extends string = never,
-  const Each extends string = never,
-  Answer = unknown,
->({
   args = [],
   each = [],
   answer,
   text,
 }: {
+  keys?: readonly Key[];
   args?: readonly Arg[];
-  each?: readonly Each[];
+  each?: Each;
   answer: z.ZodType<Answer>;
   text: string;
-}): Script<
-  Values<Arg> & { readonly each: readonly (Values<Each> & { readonly key: string })[] },
-  Answer
-> {
+}): Script<Readonly<Record<Key, string>> & Values<Arg> & Rows<Each>, Answer> {
   // ARGV: the arguments, then the first name's values for all keys, then the second name's.
   const tables = each.map(
     (name, i) =>
@@ -85,15 +62,18 @@ export function scriptOverKeys<
       `${args.length} + ${i + 1} * #KEYS)}\n`,
   );
   return {
-    text: `${toLocals(args, "ARGV")}${tables.join("")}${text}`,
+    text: `${toLocals(keys, "KEYS")}${toLocals(args, "ARGV")}${tables.join("")}${text}`,
     answer,
-    toArguments: (call) => ({
-      keys: call.each.map(({ key }) => key),
-      args: [
-        ...args.map((name) => call[name]),
-        ...each.flatMap((name) => call.each.map((values) => values[name])),
-      ],
-    }),
+    toArguments(call) {
+      const { each: rows = [] } = call as { readonly each?: Rows<string[]>["each"] };
+      return {
+        keys: [...keys.map((name) => call[name]), ...rows.map(({ key }) => key)],
+        args: [
+          ...args.map((name) => call[name]),
+          ...each.flatMap((name) => rows.map((row) => row[name]!)),
+        ],
+      };
+    },
   };
 }
 

@@ -231,14 +231,6 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
      */
     load(keys: readonly Key[], owner: Owner): Promise<Answer<Value>[]> {
       const { signal } = owner;
-      if (signal?.aborted) {
-        return Promise.resolve(
-          keys.map(() => {
-            policy?.onEnd?.(owner);
-            return reasonOf(signal);
-          }),
-        );
-      }
       const entries = keys.map((key) => {
         const entry = pending(key) ?? add(key, owner);
         entry.owners.add(owner);
@@ -258,7 +250,8 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
               end(entry, reason);
           }
         };
-        signal?.addEventListener("abort", leave, { once: true });
+        if (signal?.aborted) leave();
+        else signal?.addEventListener("abort", leave, { once: true });
         void Promise.all(entries.map(({ promise }) => promise)).then((answers) => {
           signal?.removeEventListener("abort", leave);
           resolve(answers);

@@ -135,7 +135,7 @@ describe("a start", () => {
     await started;
     expect(output()).toMatch(/"level":40.*SOLANA_RPC_URL: \S+ does not answer/);
     expect(output()).toMatch(
-      /"level":40.*social network does not answer at \S+ \(ECONNREFUSED\), so .* fail: nothing listens at this port/,
+      /"level":40.*social network does not answer as expected \(ECONNREFUSED\): .*nothing listens at this port/,
     );
     const ready = await inject(api, "/readyz");
     expect([ready.status, JSON.parse(ready.body)]).toEqual([

@@ -45,7 +45,7 @@ describeWithRedis("two gateways that share a Redis Cluster", () => {
     expect(passed(await lookUpFromOneAddress())).toBe(20);
     await replicas.at(0).lookup("artist001");
     await eventually(async () => {
-      expect(await cluster.keys("tributary:v2:account:*:artist001")).toHaveLength(1);
+      expect(await cluster.keys("tributary:v3:account:*:artist001")).toHaveLength(1);
     });
     replicas.sandbox.social.calls.length = 0;
     expect((await replicas.at(1).lookup("artist001")).status).toBe(200);

@@ -26,7 +26,7 @@ async function open(results: AsyncIterable<unknown>) {
     log: { debug: () => undefined },
     admit: () => Promise.resolve(),
     stream: { close, signal: ending.signal },
-    renewLoaders: () => ({ setBalance: () => undefined }),
+    loaders: { clear: () => undefined, setBalance: () => undefined },
     toCallerError: (error: Error) => error,
   };
   const endpoint = createGraphQLEndpoint({

@@ -85,7 +85,9 @@ describe("npm run doctor", () => {
       SOLANA_RPC_URL: `${sandbox.rpc.url},http://127.0.0.1:1/a-secret-key`,
       REDIS_URL: "redis://:a-secret-password@127.0.0.1:1",
     });
-    expect(line("WRONG  SOCIAL_API_TOKEN")).toContain("create a new app-only bearer token");
+    expect(line("WRONG  SOCIAL_API_TOKEN")).toContain(
+      "check it in the network's developer console",
+    );
     expect(line("WRONG  ESCROW_PROGRAM_ID")).toContain(
       `there is no program ${missing} on a private cluster: check the id`,
     );
@@ -280,18 +282,14 @@ describe("npm run doctor", () => {
   });
 
   it.each([
-    [{ status: 402, body: "{}" }, "WRONG  SOCIAL_API_TOKEN", "add credit or access"],
-    [
-      { status: 404, body: "{}" },
-      "WRONG  SOCIAL_API_URL",
-      "does not answer like the network's API v2 (404)",
-    ],
+    [{ status: 402, body: "{}" }, "WRONG  SOCIAL_API_TOKEN", "add credit in the"],
+    [{ status: 404, body: "{}" }, "WRONG  SOCIAL_API_URL", "does not answer as expected (404)"],
     [
       { status: 200, body: "<html>" },
       "WRONG  SOCIAL_API_URL",
-      "does not answer like the network's API",
+      "does not answer as expected (unreadable)",
     ],
-    ["reset", "WRONG  SOCIAL_API_URL", "so lookups of new handles fail: the connection breaks"],
+    ["reset", "WRONG  SOCIAL_API_URL", "check SOCIAL_API_URL: the connection breaks"],
     [
       { status: 429, body: "{}" },
       "check  SOCIAL_API_TOKEN",

@@ -168,7 +168,7 @@ it("npm run status says why it has no status", async () => {
   expect(closed.output).toContain("ECONNREFUSED");
 });
 
-it("npm run status shows a table in a terminal, which refreshes, and fits", async () => {
+it("npm run status shows all in a terminal, refreshes it, and cuts what does not fit", async () => {
   const { world, adminUrl } = await start();
   const release = hold(world.sandbox.rpc, isLook);
   const { id, address } = world.account("creator");
@@ -180,15 +180,14 @@ it("npm run status shows a table in a terminal, which refreshes, and fits", asyn
   const options = { url: adminUrl, terminal, stopped, print: silent, printError: silent };
   const shown = showStatus({}, options);
   await eventually(() => {
-    expect(screen).toMatch(
-      new RegExp(`^${address.slice(0, 6)}…${address.slice(-4)} +sent +\\d+ s +1 `, "m"),
-    );
+    expect(screen).toMatch(new RegExp(`unit: '${address}',\\s+state: 'sent'`));
   });
-  expect(screen).toMatch(new RegExp(`^${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
+  const { host } = new URL(world.sandbox.rpc.url);
+  expect(screen).toMatch(new RegExp(`host: '${host}',\\s+state: 'ok'`));
   release();
   await collected;
   await eventually(() => {
-    expect(screen).toMatch(/^COLLECTS .*\nnone$/m);
+    expect(screen).toMatch(/open: \[\],/);
   });
   terminal.rows = 10;
   await eventually(() => {

@@ -181,7 +181,7 @@ describe("an outage", () => {
     });
     const lines = (await stopped(program)).map(({ msg }) => msg);
     expect(
-      lines.filter((msg) => msg.startsWith("the social network does not answer at ")),
+      lines.filter((msg) => msg.startsWith("the social network does not answer as expected")),
     ).toHaveLength(1);
     expect(lines.filter((msg) => msg === "the social network answers again")).toHaveLength(1);
   });

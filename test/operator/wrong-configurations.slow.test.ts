@@ -82,16 +82,12 @@ const REFUSALS: readonly [string, { status: number; body: string }, RegExp][] = 
   ["SOLANA_RPC_URL", { status: 502, body: "" }, /\(status 502\): check the URL/],
   ["SOLANA_RPC_URL", { status: 200, body: "hello" }, /\(unreadable\): check the URL/],
   ["SOCIAL_API_TOKEN", { status: 403, body: SUSPENDED }, /403 "Your app is suspended\."\)/],
-  ["SOCIAL_API_TOKEN", { status: 401, body: "{}" }, /\(401\): create a new app-only/],
-  ["SOCIAL_API_TOKEN", { status: 402, body: "{}" }, /\(402\): add credit/],
-  [
-    "SOCIAL_API_URL",
-    { status: 403, body: PAGE },
-    /blocks this machine's address \(403 with a page/,
-  ],
+  ["SOCIAL_API_TOKEN", { status: 401, body: "{}" }, /refuses SOCIAL_API_TOKEN \(401\)/],
+  ["SOCIAL_API_TOKEN", { status: 402, body: "{}" }, /\(402\): .*add credit/],
+  ["SOCIAL_API_URL", { status: 403, body: PAGE }, /blocks this machine's address \(blocked\)/],
   ["SOCIAL_API_URL", { status: 404, body: PAGE }, /404 "Not here Bad path"/],
   ["SOCIAL_API_URL", { status: 503, body: "over capacity" }, /503 "over capacity"/],
-  ["SOCIAL_API_URL", { status: 200, body: "hello" }, /like the network's API v2,/],
+  ["SOCIAL_API_URL", { status: 200, body: "hello" }, /as expected \(unreadable\)/],
   ["SOCIAL_API_TOKEN", { status: 429, body: "{}" }, /allows no calls for 60 s/],
 ];
 
@@ -111,7 +107,7 @@ const VALUES: readonly [string, string, string][] = [
   ["SOCIAL_API_TOKEN", '"abc"', "expected no quotes around the value"],
   ["SOCIAL_API_TOKEN", "a b", "expected printable ASCII without spaces"],
   ["SOCIAL_API_TOKEN", "abc\n", "expected printable ASCII without spaces"],
-  ["SOCIAL_API_TOKEN", "a-token-that-is-wrong", "refuses it (401"],
+  ["SOCIAL_API_TOKEN", "a-token-that-is-wrong", "refuses SOCIAL_API_TOKEN (401"],
   ["SOLANA_RPC_URL", "", "missing. Expected one or more JSON-RPC URLs"],
   ["SOLANA_RPC_URL", "rpc.example", "expected a URL that starts with http:// or https://"],
   ["SOLANA_RPC_URL", "wss://rpc.example", "expected a URL that starts with http:// or https://"],
@@ -132,9 +128,6 @@ const VALUES: readonly [string, string, string][] = [
   ["ESCROW_SEED", '"social"', "the quotes around it are a part of the seed"],
   ["NODE_ENV", "prod", "expected development, test or production"],
   ["HOST", "[::]", "expected an address without brackets"],
-  ["HOST", "192.0.2.1", "192.0.2.1 is no address of this machine (EADDRNOTAVAIL)"],
-  ["HOST", "no-host.invalid", "no-host.invalid is no address of this machine (ENOTFOUND)"],
-  ["HOST", "http://127.0.0.1", "is no address of this machine"],
   ["PORT", "http", "expected a whole number from 0 to 65535"],
   ["PORT", "70000", "expected a whole number from 0 to 65535"],
   ["PORT", '"4000"', "expected no quotes around the value"],
@@ -208,7 +201,9 @@ describe("the doctor", () => {
     ),
   )("names %s and the cause: %s", async (name, _mistake, urlOf, code, remedy) => {
     const { output, blamed } = await examine({ [name]: await urlOf() });
-    expect(output).toMatch(new RegExp(`${name}: .* does not answer \\(${code}\\).*: .*${remedy}`));
+    expect(output).toMatch(
+      new RegExp(`${name}: .* does not answer.* \\(${code}\\).*: .*${remedy}`),
+    );
     expect(blamed).toEqual([name]);
   });
 
@@ -230,22 +225,6 @@ describe("the doctor", () => {
     const SOLANA_RPC_URL = `${sandbox.rpc.url},${sandbox.secondRpc.url.replace("127.0.0.1", "localhost")}`;
     const { output, blamed } = await examine({ SOLANA_RPC_URL, ...PRODUCTION, ...env });
     expect(output).toContain(text);
-    expect(blamed).toEqual([name]);
-  });
-
-  it("names swapped URLs", async () => {
-    const { output, blamed } = await examine({
-      SOCIAL_API_URL: sandbox.env.SOLANA_RPC_URL,
-      SOLANA_RPC_URL: sandbox.env.SOCIAL_API_URL,
-    });
-    expect(output).toMatch(/SOCIAL_API_URL: \S+ is a chain endpoint: swap it with SOLANA_RPC_URL/);
-    expect(blamed).toEqual(["SOCIAL_API_URL", "SOLANA_RPC_URL"]);
-  });
-
-  it.each(["PORT", "ADMIN_PORT"])("names %s if it is in use", async (name) => {
-    const port = await startTls({});
-    const { output, blamed } = await examine({ [name]: String(port) });
-    expect(output).toContain(`check  ${name}: ${port} is in use: if not by this service, set a`);
     expect(blamed).toEqual([name]);
   });
 });

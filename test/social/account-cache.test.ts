@@ -1,5 +1,4 @@
 import { describe, expect, it, vi } from "vitest";
-import { z } from "zod";
 import type { Redis } from "../../src/store/redis.ts";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { toHandleKey } from "../../src/social/account.ts";
@@ -68,11 +67,10 @@ describeWithRedis("the account cache in Redis", () => {
     return keys.map(cache.get);
   };
 
-  /** Stores answers as a replica does: after it has fetched the shared answers. */
+  /** Resolves once Redis has the answers: it runs scripts in order. */
   const store = async (answers: ReadonlyMap<string, CachedAccount>) => {
-    const cache = cacheOf(300);
-    await cache.fetchFromRedis([...answers.keys()]);
-    cache.store(answers);
+    cacheOf(300).store(answers);
+    await redis.run(PING, {});
   };
 
   it("shares the answers that one replica stored with the other replicas", async () => {
@@ -92,43 +90,39 @@ describeWithRedis("the account cache in Redis", () => {
     expect([creator, failed, unknown]).toEqual([found, undefined, undefined]);
     expect((nobody as SocialError).failure.kind).toBe("not-found");
     expect(
-      await server.command("PTTL", "tributary:v2:account:{network}:nobody"),
+      await server.command("PTTL", "tributary:v3:account:{network}:nobody"),
     ).toBeLessThanOrEqual(60_000);
     expect(
-      await server.command("PTTL", "tributary:v2:account:{network}:creator"),
+      await server.command("PTTL", "tributary:v3:account:{network}:creator"),
     ).toBeLessThanOrEqual(300_000);
   });
 
   it("expires at the same time for every replica", async () => {
     await store(new Map([["@creator", found]]));
-    await server.command("PEXPIRE", "tributary:v2:account:{network}:creator", 500);
+    await server.command("PEXPIRE", "tributary:v3:account:{network}:creator", 500);
     const cache = cacheOf(300);
     await cache.fetchFromRedis(["@creator"]);
     await expect.poll(() => cache.get("@creator")).toBeUndefined();
   });
 
   it("expires for a replica with a lower SOCIAL_CACHE_SECONDS by that replica's time", async () => {
-    await store(
-      new Map<string, CachedAccount>([
-        ["@creator", found],
-        ["@nobody", notFound],
-      ]),
-    );
-    const handles = ["creator", "nobody"];
+    const answers = new Map<string, CachedAccount>([
+      ["@creator", found],
+      ["@nobody", notFound],
+    ]);
+    const keys = [...answers.keys()];
     /**
      * What a replica with this SOCIAL_CACHE_SECONDS reads, when the entries were written
      * `ageSeconds` ago.
      */
     const read = async (socialCacheSeconds: number, ageSeconds: number) => {
-      for (const handle of handles) {
-        const key = `tributary:v2:account:{network}:${handle}`;
-        const entry = JSON.parse(await server.command("GET", key));
-        const [now] = await server.command("TIME");
-        const aged = { ...entry, writtenAt: (now - ageSeconds) * 1000 };
-        await server.command("SET", key, JSON.stringify(aged), "KEEPTTL");
+      await store(answers);
+      for (const key of keys) {
+        const redisKey = `tributary:v3:account:{network}:${key.slice(1)}`;
+        const ttl: number = await server.command("PTTL", redisKey);
+        await server.command("PEXPIRE", redisKey, ttl - 1_000 * ageSeconds);
       }
       const cache = cacheOf(socialCacheSeconds);
-      const keys = handles.map(toHandleKey);
       await cache.fetchFromRedis(keys);
       return keys.map((key) => cache.get(key) !== undefined);
     };
@@ -140,25 +134,13 @@ describeWithRedis("the account cache in Redis", () => {
     expect(await read(0, 0)).toEqual([false, false]);
   });
 
-  it("is not read if it was written while Redis's clock was ahead: its age is unknown", async () => {
-    const entry = { writtenAt: Date.now() + 7_200_000, account: found };
-    const key = "tributary:v2:account:{network}:creator";
+  it("is not read if it lives longer than it was written for: its age is unknown", async () => {
+    const entry = { ttlMs: 300_000, account: found };
+    const key = "tributary:v3:account:{network}:creator";
     await server.command("SET", key, JSON.stringify(entry), "PX", 7_500_000);
     expect(await fetched("creator")).toEqual([undefined]);
     await store(new Map([["@creator", found]]));
     expect(await fetched("creator")).toEqual([found]);
-  });
-
-  it("expires on time when Redis was frozen during the write", async () => {
-    const cache = cacheOf(1);
-    await cache.fetchFromRedis(["@creator"]);
-    server.freeze();
-    cache.store(new Map([["@creator", found]]));
-    // The entry in Redis expires no later than the one in this process.
-    await expect.poll(() => cache.get("@creator")).toBeUndefined();
-    server.thaw();
-    await expect.poll(() => redis.run(PING, {})).toBe(1);
-    expect(await server.command("GET", "tributary:v2:account:{network}:creator")).toBeNull();
   });
 
   it("keeps accounts of different networks apart", async () => {
@@ -175,16 +157,13 @@ describeWithRedis("the account cache in Redis", () => {
   it.each([
     [
       "of another handle",
-      JSON.stringify({ writtenAt: Date.now(), account: { ...found, handle: "Other" } }),
+      JSON.stringify({ ttlMs: 60_000, account: { ...found, handle: "Other" } }),
     ],
-    [
-      "with an invalid id",
-      JSON.stringify({ writtenAt: Date.now(), account: { ...found, id: "007" } }),
-    ],
-    ["without the time of the write", JSON.stringify({ account: found })],
+    ["with an invalid id", JSON.stringify({ ttlMs: 60_000, account: { ...found, id: "007" } })],
+    ["without its TTL", JSON.stringify({ account: found })],
     ["that is not JSON", "{"],
   ])("ignores a stored account %s", async (_name, value) => {
-    await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
+    await server.command("SET", "tributary:v3:account:{network}:creator", value, "PX", 60_000);
     expect(await fetched("creator")).toEqual([undefined]);
   });
 
@@ -199,30 +178,16 @@ describeWithRedis("the account cache in Redis", () => {
   ])("reads a stored account %s", async (_name, stored, read) => {
     const { id, handle } = found;
     const value = JSON.stringify({
-      writtenAt: Date.now(),
+      ttlMs: 60_000,
       account: { id, handle, profile: stored },
     });
-    await server.command("SET", "tributary:v2:account:{network}:creator", value, "PX", 60_000);
+    await server.command("SET", "tributary:v3:account:{network}:creator", value, "PX", 60_000);
     expect(await fetched("creator")).toEqual([{ id, handle, profile: read }]);
   });
 
-  it("writes entries that an earlier version reads", async () => {
-    await store(new Map([["@creator", found]]));
-    const written = await server.command("GET", "tributary:v2:account:{network}:creator");
-    // The schema of the version before profiles.
-    const earlier = z.object({
-      writtenAt: z.int(),
-      account: z.object({ id: z.string(), handle: z.string() }).nullable(),
-    });
-    expect(earlier.parse(JSON.parse(String(written))).account).toEqual({
-      id: found.id,
-      handle: found.handle,
-    });
-  });
-
   it("ignores an account without an expiry", async () => {
-    const entry = { writtenAt: Date.now(), account: found };
-    await server.command("SET", "tributary:v2:account:{network}:creator", JSON.stringify(entry));
+    const entry = { ttlMs: 60_000, account: found };
+    await server.command("SET", "tributary:v3:account:{network}:creator", JSON.stringify(entry));
     expect(await fetched("creator")).toEqual([undefined]);
   });
 });

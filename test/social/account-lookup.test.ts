@@ -2,7 +2,7 @@ import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { Loaders } from "../../src/resolvers/loaders.ts";
+import { createLoaders } from "../../src/resolvers/loaders.ts";
 import { toCallerError } from "../../src/resolvers/to-caller-error.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -361,7 +361,7 @@ describe("the budget for reading accounts", () => {
     const { lookup } = createLimited({ budget, client });
     const balances = { getBalances: () => Promise.resolve([]) };
     const load = async () =>
-      new Loaders({ accountLookup: lookup, balances }, caller("a")).accountByHandle("wanted");
+      createLoaders({ accountLookup: lookup, balances }, caller("a")).accountByHandle("wanted");
     const error: unknown = await load().catch((thrown: unknown) => thrown);
     expect(toCallerError(error, createLogger("silent"), new Set())).toMatchObject({
       code: "LOOKUP_FAILED",

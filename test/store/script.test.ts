@@ -1,7 +1,7 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
 import type { Redis } from "../../src/store/redis.ts";
-import { script, scriptOverKeys } from "../../src/store/script.ts";
+import { script } from "../../src/store/script.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 
@@ -14,7 +14,7 @@ redis.call('DECRBY', source, amount)
 redis.call('INCRBY', target, amount)
 return {source, target, amount, note}`,
 });
-const SHOW = scriptOverKeys({
+const SHOW = script({
   args: ["first", "second"],
   each: ["size", "label"],
   answer: z.array(z.string()),
