@@ -121,7 +121,7 @@ function toTable(status: Status): string[] {
       endpoints.map(({ host, state, slot, calls, failing, lastError }) => [
         host,
         state,
-        slot,
+        slot ?? "",
         calls.made,
         calls.failed,
         failing.map(({ kind, backsOffUntil }) => `${kind} ${left(backsOffUntil)}`).join(", "),

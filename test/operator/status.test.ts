@@ -79,6 +79,19 @@ it("/status shows an endpoint that fails, why, and until when it backs off", asy
   expect(second).toMatchObject({ state: "ok", calls: { failed: 0 } });
 });
 
+it("/status shows an endpoint that never answers as failing, without a slot", async () => {
+  const { status, world } = await start(({ env }) =>
+    Promise.resolve({ SOLANA_RPC_URL: `http://127.0.0.1:1,${env.SOLANA_RPC_URL}` }),
+  );
+  await world.gateway.start();
+  expect((await world.lookup("creator")).status).toBe(200);
+  const [first, second] = (await status()).endpoints;
+  expect(first).toMatchObject({ host: "127.0.0.1:1", state: "failing" });
+  expect(first.failing.length).toBeGreaterThan(0);
+  expect(first).not.toHaveProperty("slot");
+  expect(second).toMatchObject({ state: "ok", slot: expect.any(Number) });
+});
+
 it("/status shows the network's open circuit", async () => {
   const { world, status } = await start();
   world.sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
