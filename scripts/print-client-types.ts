@@ -1,11 +1,9 @@
-/** Writes the types of the examples in examples/clients: `npm run schema`. */
-import { readFileSync, writeFileSync } from "node:fs";
+/** Prints the types of the examples in examples/clients. */
+import { readFileSync } from "node:fs";
 import { preset } from "@graphql-codegen/client-preset";
 import { codegen } from "@graphql-codegen/core";
 import { parse, printSchema, type GraphQLSchema } from "graphql";
 import openapiTypes, { astToString, COMMENT_HEADER } from "openapi-typescript";
-import { schema } from "../src/schema/schema.ts";
-import { DEFAULT_DOCUMENT } from "./print-openapi.ts";
 
 const FOLDER = new URL("../examples/clients/", import.meta.url);
 
@@ -32,9 +30,4 @@ export async function graphqlTypes(schema: GraphQLSchema): Promise<string> {
     pluginMap: {},
   });
   return codegen(sections.find(({ filename }) => filename === "/graphql.ts")!);
-}
-
-if (import.meta.main) {
-  writeFileSync(new URL("openapi.ts", FOLDER), await restTypes(DEFAULT_DOCUMENT));
-  writeFileSync(new URL("graphql.ts", FOLDER), await graphqlTypes(schema));
 }

@@ -1,11 +1,10 @@
-/** Writes the table of error codes to docs/errors.md: `npm run schema`. */
-import { readFileSync, writeFileSync } from "node:fs";
+/** Prints the table of error codes of docs/errors.md. */
 import { ERROR_CODES, meaningOf, rowOf, type ErrorCode } from "../src/contract/error-codes.ts";
 
 const HEADING = "## Codes\n";
 
 /** A Markdown table with a row for each error code, in the order of ERROR_CODES. */
-export function errorTable(): string {
+function errorTable(): string {
   const rows = (Object.keys(ERROR_CODES) as ErrorCode[]).map((code) => {
     const { status, retry } = rowOf(code);
     return `|\`${code}\`|${status}|${escapeMarkdown(meaningOf(code))}|${escapeMarkdown(retry)}|`;
@@ -17,8 +16,8 @@ function escapeMarkdown(text: string): string {
   return text.replace(/[|<]/g, "\\$&");
 }
 
-if (import.meta.main) {
-  const file = new URL("../docs/errors.md", import.meta.url);
-  const [before] = readFileSync(file, "utf8").split(HEADING);
-  writeFileSync(file, `${before}${HEADING}\n${errorTable()}`);
+/** Returns the document with the table of today's codes. */
+export function withErrors(text: string): string {
+  const [before] = text.split(HEADING);
+  return `${before}${HEADING}\n${errorTable()}`;
 }

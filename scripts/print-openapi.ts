@@ -1,5 +1,3 @@
-/** Writes the OpenAPI document to openapi.json: `npm run schema`. */
-import { writeFileSync } from "node:fs";
 import { handleFormat } from "../src/contract/handle.ts";
 import { rateLimited } from "../src/http/rate-limit/rate-limit.ts";
 import { createOpenApiDocument, withServer } from "../src/rest/openapi.ts";
@@ -18,8 +16,3 @@ export const DEFAULT_DOCUMENT = withServer(
   }),
   "http://localhost:4000",
 );
-
-if (import.meta.main) {
-  const text = JSON.stringify(DEFAULT_DOCUMENT, null, 2);
-  writeFileSync(new URL("../openapi.json", import.meta.url), `${text}\n`);
-}

@@ -1,5 +1,4 @@
-/** Writes the tables of variables to README.md and docs/operating.md: `npm run schema`. */
-import { readFileSync, writeFileSync } from "node:fs";
+/** Prints the tables of variables of README.md and docs/operating.md. */
 import { GROUPS, Secrets, Settings } from "../src/variables.ts";
 
 type Group = keyof typeof GROUPS;
@@ -38,11 +37,4 @@ export function withVariables(path: string, text: string): string {
 function toText(value: unknown): string {
   if (value === undefined || (Array.isArray(value) && value.length === 0)) return "none";
   return `${value as string | number}` || "empty";
-}
-
-if (import.meta.main) {
-  for (const path of Object.keys(GROUPS_OF_FILES)) {
-    const file = new URL(`../${path}`, import.meta.url);
-    writeFileSync(file, withVariables(path, readFileSync(file, "utf8")));
-  }
 }

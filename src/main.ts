@@ -17,7 +17,12 @@ import {
   type Environment,
 } from "./config.ts";
 import { listen, type Responder } from "./http/server.ts";
-import { createLogger, type DestinationStream, type Logger } from "./observability/log.ts";
+import {
+  createLogger,
+  reportDroppedLines,
+  type DestinationStream,
+  type Logger,
+} from "./observability/log.ts";
 import { codeOf, toError } from "./observability/thrown.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
@@ -82,6 +87,7 @@ export const THIS_PROCESS: Host = {
 export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];
+  let isService = false;
   try {
     const { values, positionals } = readArguments(args);
     if (values.help) {
@@ -97,7 +103,8 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     hints = [...read.warnings, ...warnAboutUnknown(env)];
     const warnings = [...hints, ...warnAboutRisks(env)];
     const [command, ...mints] = positionals;
-    if (command === undefined) return await serve(env, host, warnings);
+    isService = command === undefined;
+    if (isService) return await serve(env, host, warnings);
     if (command === "sandbox") return await runSandbox(env, host, values);
     if (command === "doctor") {
       const platform = values.platform ? { mints } : undefined;
@@ -106,9 +113,19 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     if (command === "status") return await runStatus(env, host, values.url);
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    host.printError(...describeFailure(error, env, hints));
+    const [text, unexpected] = describeFailure(error, env, hints);
+    if (isService && env.NODE_ENV === "production") {
+      // Not LOG_LEVEL, which may be what is wrong.
+      const instance = instanceAt(env.PORT || 4000);
+      createLogger("error", host.logStream).error({ instance, err: unexpected }, text);
+    } else host.printError(...(unexpected === undefined ? [text] : [text, unexpected]));
     return 1;
   }
+}
+
+/** Names this replica in its log lines. */
+function instanceAt(port: number | string): string {
+  return `${hostname()}:${port}`;
 }
 
 function readArguments(args: readonly string[]) {
@@ -238,8 +255,8 @@ async function serve(
     openParts.adopt(part, () => void part.close());
   const sandbox = wantsSandbox(env) ? open(await openSandbox(env)) : undefined;
   const config = readConfig(env, sandbox?.env);
-  const instance = `${hostname()}:${config.port}`;
-  const log = createLogger(config.logLevel, logStream).child({ instance });
+  const log = createLogger(config.logLevel, logStream).child({ instance: instanceAt(config.port) });
+  reportDroppedLines(log);
   for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));

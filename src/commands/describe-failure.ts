@@ -2,14 +2,14 @@ import { PreflightError } from "../checks/preflight.ts";
 import { ConfigError, type Environment } from "../config.ts";
 
 /**
- * Returns what to print when a command fails. `hints`: warnings about variables, which may explain
- * the failure.
+ * Returns what to say when a command fails, and the error if it is unexpected. `hints`: warnings
+ * about variables, which may explain the failure.
  */
 export function describeFailure(
   error: unknown,
   env: Environment,
   hints: readonly string[],
-): unknown[] {
+): [text: string, error?: unknown] {
   const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
   if (error instanceof ConfigError) return [[message, ...hints].join("\n  - ")];
   if (error instanceof PreflightError) return [`Tributary cannot start: ${message}`];

@@ -1,21 +1,21 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
-import { inspect } from "node:util";
 import type { Environment } from "../config.ts";
+import type { Status } from "../http/status.ts";
 import { toError } from "../observability/thrown.ts";
 import { Settings } from "../variables.ts";
 
 const REFRESH_MS = 1_000;
 const TIMEOUT_MS = 5_000;
-/** Of each list in a terminal: the JSON has more. */
-const MOST_LISTED = 3;
+/** Of each list in the table: the JSON has more. */
+const MOST_ROWS = 10;
 /** Moves the cursor to the top, and clears what follows. */
 const CLEAR = "\x1b[H\x1b[J";
 
 export type Terminal = Pick<WriteStream, "columns" | "rows" | "write">;
 
 /**
- * Prints the status of a running service: in a terminal what fits, refreshed until `stopped`
+ * Prints the status of a running service: in a terminal as a table that refreshes until `stopped`
  * resolves, otherwise once as JSON. `url`: of the service's ADMIN_PORT, instead of the variables'.
  * Returns the exit code.
  */
@@ -49,15 +49,10 @@ export async function showStatus(
   }
   const hasStopped = stopped.then(() => true);
   for (;;) {
-    const status = await readStatus(url).catch((error: unknown) => problem(url, error));
+    const lines = await readStatus(url).then(toTable, (error: unknown) => [problem(url, error)]);
     const { columns, rows } = terminal;
-    const text = inspect(status, {
-      depth: Infinity,
-      breakLength: columns,
-      maxArrayLength: MOST_LISTED,
-    });
-    const lines = [`Tributary at ${url}; Ctrl-C ends this`, ...text.split("\n")].slice(0, rows - 1);
-    terminal.write(CLEAR + lines.map((line) => `${line.slice(0, columns)}\n`).join(""));
+    const shown = [`Tributary at ${url}; Ctrl-C ends this`, "", ...lines].slice(0, rows - 1);
+    terminal.write(CLEAR + shown.map((line) => `${line.slice(0, columns)}\n`).join(""));
     if (await Promise.race([hasStopped, sleep(REFRESH_MS, false)])) return 0;
   }
 }
@@ -74,16 +69,115 @@ function adminUrl(env: Environment): string | undefined {
   return `http://${host.includes(":") ? `[${host}]` : host}:${ADMIN_PORT}${BASE_PATH}`;
 }
 
-async function readStatus(url: string): Promise<unknown> {
+async function readStatus(url: string): Promise<Status> {
   const response = await fetch(`${url.replace(/\/$/, "")}/status`, {
     signal: AbortSignal.timeout(TIMEOUT_MS),
   });
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
-  return response.json();
+  return (await response.json()) as Status;
 }
 
 function problem(url: string, error: unknown): string {
   const { message, cause } = toError(error);
   const reason = cause === undefined ? message : toError(cause).message || message;
   return `No status at ${url}: ${reason}. Check that the service runs, and that this is its ADMIN_PORT with its BASE_PATH.`;
+}
+
+/** Returns the lines of the table. */
+function toTable(status: Status): string[] {
+  const { at, endpoints, network, collects, budgets, replicas, caches, streams } = status;
+  const ago = (time: string) => `${Math.round((Date.parse(at) - Date.parse(time)) / 1_000)} s ago`;
+  const left = (time: string) => {
+    const seconds = Math.ceil((Date.parse(time) - Date.parse(at)) / 1_000);
+    return seconds > 0 ? `for ${seconds} s` : "no longer";
+  };
+  const percent = (part: number) => `${Math.floor(100 * part)}%`;
+  const quotas = network.quota.map(
+    ({ kind, remaining, limit, resetAt }) =>
+      `${kind} ${remaining} of ${limit} left ${left(resetAt)}`,
+  );
+  const circuit = [
+    `circuit ${network.circuit}`,
+    ...(network.openUntil === undefined ? [] : [left(network.openUntil)]),
+    ...(network.lastError === undefined ? [] : [`(${network.lastError})`]),
+  ].join(" ");
+  const limited = network.limitedUntil === undefined ? [] : [`429 ${left(network.limitedUntil)}`];
+
+  return [
+    `Time      ${at.slice(11, 19)} UTC`,
+    `Replicas  ${replicas.count}${replicas.redis === undefined ? ", no Redis" : `, Redis is ${replicas.redis}`}`,
+    `Network   ${[network.host, circuit, ...limited, `${network.waiting} accounts wait`].join(", ")}`,
+    `Quota     ${quotas.join(", ") || "unknown"}`,
+    `Streams   ${streams.open}, which follow ${streams.accounts} of at most ${streams.most} accounts`,
+    `Caches    ${Object.entries(caches)
+      .map(([name, { size, most }]) => `${name} ${size}/${most}`)
+      .join(", ")}`,
+    `Left      ${Object.entries(budgets.left)
+      .map(([name, part]) => `${name} ${percent(part)}`)
+      .join(", ")}`,
+    "",
+    ...inColumns(
+      ["ENDPOINT", "STATE", "SLOT", "CALLS", "FAILED", "BACKS OFF", "LAST ERROR"],
+      endpoints.map(({ host, state, slot, calls, failing, lastError }) => [
+        host,
+        state,
+        slot ?? "",
+        calls.made,
+        calls.failed,
+        failing.map(({ kind, backsOffUntil }) => `${kind} ${left(backsOffUntil)}`).join(", "),
+        lastError ? `${lastError.message.replace(` at ${host}`, "")}, ${ago(lastError.at)}` : "",
+      ]),
+    ),
+    "",
+    ...inColumns(
+      ["CHAIN CALLS", "PER SECOND", "WAITING"],
+      Object.entries(budgets.chainCalls.uses).map(([use, { perSecond, waiting }]) => [
+        use,
+        perSecond.toFixed(1),
+        waiting,
+      ]),
+    ),
+    `of at most ${Math.round(budgets.chainCalls.perSecond)} per second`,
+    "",
+    ...inColumns(
+      ["COLLECTS", "STATE", "AGE", "WAITERS", "SIGNATURE"],
+      collects.open.map(({ unit, state, ageSeconds, waiters, signature }) => [
+        // So that the signature fits, to be copied.
+        `${unit.slice(0, 6)}…${unit.slice(-4)}`,
+        state,
+        `${ageSeconds} s`,
+        waiters,
+        signature ?? "",
+      ]),
+      collects.openCount,
+    ),
+    "",
+    ...inColumns(
+      ["BACKS OFF", "UNTIL", "AFTER A FAILED"],
+      collects.backingOff.map(({ key, until, after }) => [key, left(until), after]),
+      collects.backingOffCount,
+    ),
+  ];
+}
+
+/** Aligns rows below their titles. `count`: of all rows, if these may be only the first. */
+function inColumns(
+  titles: readonly string[],
+  rows: readonly (readonly (string | number)[])[],
+  count = rows.length,
+): string[] {
+  const shown = rows.slice(0, MOST_ROWS).map((row) => row.map(String));
+  const lines = [titles, ...shown];
+  const widths = titles.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)));
+  const more = count - shown.length;
+  return [
+    ...lines.map((line) =>
+      line
+        .map((cell, i) => cell.padEnd(widths[i]!))
+        .join("  ")
+        .trimEnd(),
+    ),
+    ...(rows.length === 0 ? ["none"] : []),
+    ...(more > 0 ? [`and ${more} more`] : []),
+  ];
 }

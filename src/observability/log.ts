@@ -15,6 +15,8 @@ const STANDARD_OUTPUT_FD = 1;
 
 let standardOutput: DestinationStream | undefined;
 let droppedCount = 0;
+/** Is called with the number of lines that were dropped, once standard output takes lines again. */
+let reportDropped: ((lines: number) => void) | undefined;
 /** All loggers share one buffer. The first line opens the stream. */
 const STANDARD_OUTPUT: DestinationStream = {
   write(line) {
@@ -34,11 +36,19 @@ export function createLogger(level: string, stream = STANDARD_OUTPUT): Logger {
 /** How many lines were dropped, because nobody read standard output. */
 export const droppedLines = () => droppedCount;
 
+/** Lets `log` say how many lines were dropped, once standard output takes lines again. */
+export function reportDroppedLines(log: Logger): void {
+  reportDropped = (lines) => {
+    log.warn({ lines }, "log lines were dropped: standard output was full for too long");
+  };
+}
+
 /** Never blocks: lines wait in memory while a pipe or disk is full, and for a second at the exit. */
 function openStandardOutput(): DestinationStream {
   // Reading `process.stdout` also makes writes to a full pipe fail instead of wait.
   const isTerminal = process.stdout.isTTY;
   let isFailing = false;
+  let reportedCount = 0;
   let deadline = NEVER;
   const output = pino.destination({
     dest: STANDARD_OUTPUT_FD,
@@ -51,7 +61,13 @@ function openStandardOutput(): DestinationStream {
   output
     .on("error", () => (isFailing = true))
     .on("write", () => (isFailing = false))
-    .on("drop", () => droppedCount++);
+    .on("drop", () => droppedCount++)
+    // All lines are written.
+    .on("drain", () => {
+      if (droppedCount === reportedCount) return;
+      reportDropped?.(droppedCount - reportedCount);
+      reportedCount = droppedCount;
+    });
   const flushSync = output.flushSync.bind(output);
   // Pino calls it at the exit, and would repeat a failing write forever.
   output.flushSync = () => {

@@ -56,7 +56,7 @@ it("a byte-order mark is no part of a name", async () => {
 it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {
   for (const args of [[], ["doctor"]]) {
     const program = runMain(
-      { NODE_ENV: "production", SOLANA_RPC_URLS: "http://127.0.0.1:1" },
+      { NODE_ENV: "test", SOLANA_RPC_URLS: "http://127.0.0.1:1", SOCIAL_API_URL: "http://a" },
       args,
     );
     expect(await program.exitCode()).toBe(1);

@@ -2,6 +2,7 @@ import { execFileSync, spawn, type StdioOptions } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
+import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { createClient } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
@@ -58,4 +59,37 @@ it.each([
   expect((await client.lookup("creator")).status).toBe(200);
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);
+});
+
+it("a log says how many lines were dropped, once somebody reads it again", async () => {
+  const log = new URL("../../src/observability/log.ts", import.meta.url).href;
+  const script = `
+    import { createLogger, droppedLines, reportDroppedLines } from ${JSON.stringify(log)};
+    const log = createLogger("info").child({ instance: "here" });
+    reportDroppedLines(log);
+    for (let i = 0; i < 20; i++) log.info("x".repeat(1024 * 1024));
+    process.stderr.write(String(droppedLines()));
+    setInterval(() => {}, 1_000);
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "--eval", script]);
+  endWithTests(child);
+  onTestFinished(() => void child.kill("SIGKILL"));
+  const [dropped] = (await once(child.stderr, "data")) as [Buffer];
+  expect(Number(dropped.toString())).toBeGreaterThan(0);
+  const reports: object[] = [];
+  createInterface(child.stdout).on("line", (line) => {
+    const { level, instance, lines, msg } = JSON.parse(line);
+    if (!msg.startsWith("x")) reports.push({ level, instance, lines, msg });
+  });
+  const lines = Number(dropped.toString());
+  await expect
+    .poll(() => reports)
+    .toEqual([
+      {
+        level: 40,
+        instance: "here",
+        lines,
+        msg: "log lines were dropped: standard output was full for too long",
+      },
+    ]);
 });

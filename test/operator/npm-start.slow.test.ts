@@ -1,6 +1,8 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { writeFileSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { hostname } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { expect, it, onTestFinished } from "vitest";
@@ -68,17 +70,57 @@ it.each([
   },
 );
 
-it("an older Node ends with the version that the service needs", async () => {
-  const older =
-    'Object.defineProperty(process, "versions", { value: { ...process.versions, node: "22.23.1" } })';
-  const program = spawnNode(
-    ["--import", `data:text/javascript,${encodeURIComponent(older)}`, MAIN],
-    {},
-  );
+it.each([
+  ["an older Node", { node: "22.23.1" }, "Node 22.23.1"],
+  // They also name the version of Node that they imitate.
+  ["Bun", { bun: "1.3.1" }, "Bun 1.3.1"],
+  ["Deno", { deno: "2.5.0" }, "Deno 2.5.0"],
+])("%s ends with the version that the service needs", async (_name, versions, name) => {
+  const imitate = `Object.defineProperty(process, "versions", { value: { ...process.versions, ...${JSON.stringify(versions)} } })`;
+  const args = ["--import", `data:text/javascript,${encodeURIComponent(imitate)}`, MAIN];
+  const program = spawnNode(args, {});
   expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toBe(
-    "Tributary needs Node 24 or later, and this is Node 22.23.1. Install Node 24, or the project's own: npm ci --include=dev, without --ignore-scripts.\n",
-  );
+  const text = `Tributary needs Node 24 or later, and this is ${name}. Install Node 24, or the project's own: npm ci --include=dev, without --ignore-scripts.`;
+  expect(program.output()).toBe(`${text}\n`);
+
+  const inProduction = spawnNode(args, { NODE_ENV: "production", PORT: "4100" });
+  expect(await inProduction.exitCode()).toBe(1);
+  expect(logLine(inProduction.output())).toEqual({
+    level: 50,
+    instance: `${hostname()}:4100`,
+    msg: text,
+  });
+});
+
+/** The only line of a log, without its time. */
+function logLine(output: string): object {
+  const { time, ...line } = JSON.parse(output) as { time: number };
+  expect(time).toBeGreaterThan(Date.now() - 3_600_000);
+  return line;
+}
+
+it("production logs why it cannot start as it logs everything else", async () => {
+  const holder = createServer().listen(0, "127.0.0.1");
+  await once(holder, "listening");
+  onTestFinished(() => void holder.close());
+  const { port } = holder.address() as AddressInfo;
+  const sandbox = await startTestSandbox();
+  onTestFinished(() => sandbox.close());
+  const production = { ...sandbox.env, NODE_ENV: "production", PORT: String(port) };
+  for (const [env, msg] of [
+    [{}, `Tributary cannot start: listen EADDRINUSE: address already in use 127.0.0.1:${port}.`],
+    // Its own level is not known.
+    [{ LOG_LEVEL: "none" }, "Tributary cannot start:\n  - LOG_LEVEL: expected one of"],
+    [{ SOCIAL_API_URL: "" }, "Tributary cannot start:\n  - SOCIAL_API_URL: missing."],
+  ] as const) {
+    const program = spawnNode([NO_CODE_FROM_STRINGS, MAIN], { ...production, ...env });
+    expect(await program.exitCode()).toBe(1);
+    expect(logLine(program.output().trim().split("\n").at(-1)!)).toEqual({
+      level: 50,
+      instance: `${hostname()}:${port}`,
+      msg: expect.stringContaining(msg),
+    });
+  }
 });
 
 it("a sandbox without its binary for this platform says so as it does without its packages", async () => {
@@ -111,9 +153,11 @@ it("production does not start in a process that can make code from strings", asy
   const program = spawnNode([MAIN], production);
   expect(await program.exitCode()).toBe(1);
   const { start } = manifest.scripts;
-  expect(program.output()).toBe(
-    `Tributary cannot start:\n  - NODE_ENV=production needs a process that makes no code from strings. Start it with npm start, or with: ${start.replace("exec ", "")}\n`,
-  );
+  expect(logLine(program.output())).toEqual({
+    level: 50,
+    instance: `${hostname()}:0`,
+    msg: `Tributary cannot start:\n  - NODE_ENV=production needs a process that makes no code from strings. Start it with npm start, or with: ${start.replace("exec ", "")}`,
+  });
   expect(start).toContain(NO_CODE_FROM_STRINGS);
 
   // The flag may also stand in NODE_OPTIONS, or NODE_ENV in a file.

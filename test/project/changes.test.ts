@@ -1,7 +1,9 @@
+import { execFileSync, spawnSync } from "node:child_process";
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { expect, it } from "vitest";
+import { describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { assembleChanges } from "../../scripts/assemble-changes.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -162,4 +164,85 @@ it("the changes of this project can be assembled", () => {
   writeFileSync(join(root, "changes/new-callers-planted.md"), "A change.");
   assembleChanges(root, "999.0.0");
   expect(changelogOf(root)).toContain("\n## 999.0.0\n");
+});
+
+describe("npm run lint", () => {
+  const TABLE = "|Variable|Default|Meaning|\n|---|---|---|\n|`PORT`|4000|port to listen on|\n";
+
+  /** A repository whose branch `topic` has left `main`, and writes into its folder. */
+  function repository() {
+    const root = project(`# Changelog\n\n${RELEASED}`, { "new-callers-old.md": "Old.\n" });
+    const git = (...args: string[]) =>
+      execFileSync("git", ["-c", "user.name=A", "-c", "user.email=a@example", ...args], {
+        cwd: root,
+      });
+    const write = (path: string, text: string) => {
+      mkdirSync(join(root, path, ".."), { recursive: true });
+      writeFileSync(join(root, path), text);
+    };
+    write("schema.graphql", "type Query { a: Int }\n");
+    write("openapi.json", "{}\n");
+    write("README.md", `# Readme\n\n${TABLE}\nText.\n`);
+    write("docs/operating.md", "# Operating\n");
+    git("init", "--quiet", "--initial-branch=main");
+    git("add", ".");
+    git("commit", "--quiet", "--message=First");
+    git("switch", "--quiet", "--create", "topic");
+    const commit = () => git("commit", "--quiet", "--all", "--message=Next");
+    const check = () => {
+      const script = join(ROOT, "scripts/check-changes.ts");
+      return spawnSync(process.execPath, [script], { cwd: root, encoding: "utf8" });
+    };
+    return { git, write, commit, check };
+  }
+
+  it("has no need of a file in changes/ where neither callers nor operators see a change", () => {
+    expect(manifest.scripts.lint).toContain("node scripts/check-changes.ts");
+    const { write, commit, check } = repository();
+    write("README.md", `# New\n\n${TABLE}\nNew text.\n`);
+    commit();
+    expect(check()).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it.each([
+    ["schema.graphql", "type Query { b: Int }\n", "callers", "operators"],
+    ["openapi.json", "[]\n", "callers", "operators"],
+    ["README.md", `# Readme\n\n${TABLE.replace("4000", "80")}\nText.\n`, "operators", "callers"],
+    ["docs/operating.md", `# Operating\n\n${TABLE}`, "operators", "callers"],
+  ])("names the file in changes/ that a change of %s needs", (path, text, readers, others) => {
+    const { write, commit, check } = repository();
+    write(path, text);
+    for (const isCommitted of [false, true]) {
+      if (isCommitted) commit();
+      const { status, stderr } = check();
+      expect([status, stderr.trim().split("\n")]).toEqual([
+        1,
+        [expect.stringMatching(new RegExp(`^${path} has .* no new file for ${readers}: add`))],
+      ]);
+    }
+    write(`changes/fixed-${others}-b.md`, "For others.\n");
+    expect(check().status).toBe(1);
+    write(`changes/fixed-${readers}-b.md`, "For them.\n");
+    expect(check()).toMatchObject({ status: 0, stderr: "" });
+  });
+
+  it("compares main with the last release, whose commit moves the files away", () => {
+    const { git, write, commit, check } = repository();
+    git("switch", "--quiet", "main");
+    git("tag", "v0.1.0");
+    write("schema.graphql", "type Query { b: Int }\n");
+    commit();
+    expect(check().status).toBe(1);
+    write("CHANGELOG.md", "# Changelog\n\n## 0.2.0\n\nB.\n");
+    commit();
+    expect(check().status).toBe(0);
+  });
+
+  it("asks for no file in changes/ without Git's history", () => {
+    const root = temporaryFolder();
+    const script = join(ROOT, "scripts/check-changes.ts");
+    const env = { ...process.env, GIT_CEILING_DIRECTORIES: join(root, "..") };
+    const { status } = spawnSync(process.execPath, [script], { cwd: root, env });
+    expect(status).toBe(0);
+  });
 });

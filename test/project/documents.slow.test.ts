@@ -1,24 +1,58 @@
-import { readFileSync } from "node:fs";
-import { expect, it } from "vitest";
-import { errorTable } from "../../scripts/print-errors.ts";
-import { withVariables } from "../../scripts/print-variables.ts";
+import { spawnSync } from "node:child_process";
+import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, it } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { VARIABLE_NAMES } from "../../src/config.ts";
+import { temporaryFolder } from "../support/temporary-folder.ts";
 import { FAULTS } from "../support/upstream-faults.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
-const read = (path: string) => readFileSync(new URL(`../../${path}`, import.meta.url), "utf8");
+const ROOT = new URL("../..", import.meta.url).pathname;
+const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
-it("docs/errors.md has the table of error codes (`npm run schema` updates it)", () => {
-  expect(read("docs/errors.md").split("## Codes\n\n")[1]).toBe(errorTable());
+describe("npm run schema", () => {
+  const GENERATED = [
+    "schema.graphql",
+    "openapi.json",
+    "docs/errors.md",
+    "README.md",
+    "docs/operating.md",
+    "examples/clients/openapi.ts",
+    "examples/clients/graphql.ts",
+    "examples/graphql/schema.d.ts",
+  ];
+
+  /** Runs it in a folder, and returns what it prints. */
+  function print(folder: string, ...args: string[]) {
+    const script = join(folder, "scripts/print-all.ts");
+    const { status, stderr } = spawnSync(process.execPath, [script, ...args], { encoding: "utf8" });
+    return { status, stderr };
+  }
+
+  it("--check, a part of npm run lint, finds everything up to date", () => {
+    expect(manifest.scripts.lint).toContain("node scripts/print-all.ts --check");
+    expect(print(ROOT, "--check")).toEqual({ status: 0, stderr: "" });
+  });
+
+  it("updates what --check names", () => {
+    const copy = temporaryFolder();
+    for (const path of ["src", "scripts", "package.json", "tsconfig.json", ...GENERATED])
+      cpSync(join(ROOT, path), join(copy, path), { recursive: true });
+    cpSync(join(ROOT, "examples"), join(copy, "examples"), { recursive: true });
+    symlinkSync(join(ROOT, "node_modules"), join(copy, "node_modules"));
+    for (const path of GENERATED) {
+      const text = readFileSync(join(copy, path), "utf8");
+      const withoutPort = text.replace(/^\|`(PORT|LOG_LEVEL)`\|.*\n/m, "");
+      writeFileSync(join(copy, path), withoutPort === text ? `${text}\n` : withoutPort);
+    }
+    const stale = GENERATED.map((path) => `${path} is not up to date: run npm run schema\n`);
+    expect(print(copy, "--check")).toEqual({ status: 1, stderr: stale.join("") });
+    expect(print(copy)).toEqual({ status: 0, stderr: "" });
+    for (const path of GENERATED)
+      expect(readFileSync(join(copy, path), "utf8"), path).toBe(read(path));
+  });
 });
-
-it.each(["README.md", "docs/operating.md"])(
-  "%s has the table of variables (`npm run schema` updates it)",
-  (path) => {
-    const text = read(path);
-    expect(text).toBe(withVariables(path, text));
-  },
-);
 
 it("the tables of README.md and docs/operating.md have every variable once", () => {
   const rows = [...(read("README.md") + read("docs/operating.md")).matchAll(/^\|`([A-Z_]+)`\|/gm)];

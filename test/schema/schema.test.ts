@@ -8,7 +8,6 @@ import {
   parse,
 } from "graphql";
 import { describe, expect, it } from "vitest";
-import { printSdl } from "../../src/schema/print-sdl.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { startWorld } from "../support/world.ts";
 
@@ -31,11 +30,6 @@ describe("the schema", () => {
     } finally {
       await world.close();
     }
-  });
-
-  it("matches schema.graphql (run `npm run schema` after a change)", () => {
-    const printed = readFileSync(new URL("../../schema.graphql", import.meta.url), "utf8");
-    expect(printed).toBe(printSdl(schema));
   });
 
   it("describes every type, field and argument", () => {

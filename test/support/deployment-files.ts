@@ -1,15 +1,24 @@
-import { readdirSync, readFileSync } from "node:fs";
+import { execFileSync } from "node:child_process";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { parse, parseAllDocuments } from "yaml";
 import { createClient } from "./client.ts";
 import { runMain } from "./program.ts";
 import type { TestSandbox } from "./sandbox.ts";
+import { temporaryFolder } from "./temporary-folder.ts";
 import { AMPLE_DEADLINES } from "./world.ts";
 
 export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 export const parseFile = (path: string) => parse(read(path), { merge: true });
+
+/** The code blocks of a section of docs/operating.md. */
+export function blocksUnder(heading: string): string[] {
+  const sections = read("docs/operating.md").split(/^#{2,3} (?=\w.*\n\n)/m);
+  const section = sections.find((text) => text.startsWith(`${heading}\n`))!;
+  return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block!);
+}
 
 export const compose = parseFile("compose.yaml");
 export const gatewaysOf = ({ services }: any): any[] =>
@@ -27,7 +36,8 @@ export const manifestOf = (kind: string, name = "tributary") =>
   manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
 /** The template of the gateway's pods. */
 export const pod = manifestOf("Deployment").spec.template;
-export const secret: Record<string, string> = manifestOf("Secret").stringData;
+/** The secret that docs/operating.md makes from files, and the commands for the cluster. */
+export const { secret, kubectlCommands } = followKubernetesRecipe();
 /** The gateway's variables in a pod. */
 export const podEnv: Record<string, string> = Object.fromEntries(
   pod.spec.containers[0].env.map(({ name, value, valueFrom }: any) => [
@@ -53,4 +63,22 @@ export async function startService(env: Record<string, string>) {
   const client = createClient(await program.address(/"url":"(http[^"]+)"/));
   const admin = createClient(await program.address(/"adminUrl":"(http[^"]+)"/));
   return { client, admin };
+}
+
+/** Runs docs/operating.md's commands for Kubernetes without a cluster. */
+function followKubernetesRecipe() {
+  const folder = temporaryFolder();
+  writeFileSync(join(folder, "fee-payer.json"), "[]");
+  const kubectl = 'kubectl() { echo "$*"; }';
+  const output = execFileSync("bash", ["-ec", [kubectl, ...blocksUnder("Kubernetes")].join("\n")], {
+    cwd: folder,
+    encoding: "utf8",
+  });
+  const files = readdirSync(join(folder, "secret"));
+  return {
+    secret: Object.fromEntries(
+      files.map((file) => [file, readFileSync(join(folder, "secret", file), "utf8")]),
+    ),
+    kubectlCommands: output.trim().split("\n"),
+  };
 }

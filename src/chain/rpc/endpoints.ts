@@ -218,7 +218,8 @@ export function createEndpoints(needs: {
   function failed(endpoint: Endpoint, kind: Kind, error: unknown): void {
     const state = of(endpoint);
     const { failure, retryAfterMs = 0 } = error instanceof RpcError ? error : {};
-    if (error === "slow") state.lastError = { message: "slow", at: monotonicNow() };
+    if (error === "slow")
+      state.lastError = { message: `no answer within ${rpcTimeoutMs / 10} ms`, at: monotonicNow() };
     if (isBehind(error) || failure === "cluster") return;
     if (isRefusal(error)) {
       report(state, REFUSES);
@@ -282,8 +283,8 @@ export function createEndpoints(needs: {
   /** `unknown`: its cluster is not read yet. */
   function describeState(state: State): "ok" | "unknown" | "foreign" | "failing" | "behind" {
     if (isForeign(state)) return "foreign";
-    if (!isUsable(state)) return "unknown";
     if (KINDS.some((kind) => fails(state, kind))) return "failing";
+    if (!isUsable(state)) return "unknown";
     return isBehindOthers(state) ? "behind" : "ok";
   }
 
@@ -368,7 +369,7 @@ export function createEndpoints(needs: {
       all.map((state) => ({
         host: state.endpoint.host,
         state: describeState(state),
-        slot: state.slot,
+        slot: state.slot || undefined,
         failing: KINDS.flatMap((kind) => {
           const { failsSince, backoff, notBefore } = state.records[kind];
           if (failsSince === undefined || !fails(state, kind)) return [];
