@@ -3,6 +3,7 @@ import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
 import { readPlatformChecks, recordPlatformCheck } from "../checks/platform-checks.ts";
+import { createCallEndpoint, toEndpoints } from "../chain/rpc/rpc-endpoint.ts";
 import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
@@ -16,11 +17,13 @@ import { toError } from "../observability/thrown.ts";
 import { createWarnings } from "../observability/warnings.ts";
 import { createSocialServices } from "../services.ts";
 import type { CallQuota } from "../social/call-quota.ts";
+import { withDeadline } from "../upstream/deadline.ts";
 import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
+import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
 import { createExamineEndpoints } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
@@ -53,6 +56,8 @@ const LOW_QUOTA = 5;
 
 /** A mint is an address. */
 const MINT_BYTES = 32;
+
+const SWAPPED = "a chain endpoint: swap it with SOLANA_RPC_URL, or set the network's URL";
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
@@ -98,9 +103,21 @@ export async function examine(
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
   const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
+  /** Whether a URL leads to a chain endpoint. */
+  const leadsToChain = (url: URL): Promise<boolean> =>
+    withDeadline(rpcTimeoutMs, (deadline) =>
+      createCallEndpoint({ callUpstream })(toEndpoints([url])[0]!, "getGenesisHash", [], deadline),
+    ).then(
+      () => true,
+      () => false,
+    );
   async function checkNetwork(): Promise<void> {
     const finding = await checkSocialNetwork(network.client, config.socialApiUrl);
-    report(finding);
+    const isSwapped =
+      finding.variable === "SOCIAL_API_URL" && (await leadsToChain(config.socialApiUrl));
+    report(
+      isSwapped ? bad("SOCIAL_API_URL", `${config.socialApiUrl.host} is ${SWAPPED}`) : finding,
+    );
     checkQuota(network.describe().quota).forEach(report);
     if (finding.state !== "bad") report(checkCredit(await network.client.credit()));
   }
@@ -113,6 +130,9 @@ export async function examine(
       endpoints.distance().forEach(report);
     }),
     checkRedis(redis, redisUrl).then(report),
+    checkListening(config).then((findings) => {
+      findings.forEach(report);
+    }),
   ]);
   if (platform) await checkPlatform({ config, rpc, redis, report }, platform.mints, id);
   redis?.close();

@@ -128,6 +128,9 @@ const VALUES: readonly [string, string, string][] = [
   ["ESCROW_SEED", '"social"', "the quotes around it are a part of the seed"],
   ["NODE_ENV", "prod", "expected development, test or production"],
   ["HOST", "[::]", "expected an address without brackets"],
+  ["HOST", "192.0.2.1", "192.0.2.1 is no address of this machine (EADDRNOTAVAIL)"],
+  ["HOST", "no-host.invalid", "no-host.invalid is no address of this machine (ENOTFOUND)"],
+  ["HOST", "http://127.0.0.1", "is no address of this machine"],
   ["PORT", "http", "expected a whole number from 0 to 65535"],
   ["PORT", "70000", "expected a whole number from 0 to 65535"],
   ["PORT", '"4000"', "expected no quotes around the value"],
@@ -201,9 +204,7 @@ describe("the doctor", () => {
     ),
   )("names %s and the cause: %s", async (name, _mistake, urlOf, code, remedy) => {
     const { output, blamed } = await examine({ [name]: await urlOf() });
-    expect(output).toMatch(
-      new RegExp(`${name}: .* does not answer.* \\(${code}\\).*: .*${remedy}`),
-    );
+    expect(output).toMatch(new RegExp(`${name}: .* does not answer.* \\(${code}\\).*: .*${remedy}`));
     expect(blamed).toEqual([name]);
   });
 
@@ -225,6 +226,22 @@ describe("the doctor", () => {
     const SOLANA_RPC_URL = `${sandbox.rpc.url},${sandbox.secondRpc.url.replace("127.0.0.1", "localhost")}`;
     const { output, blamed } = await examine({ SOLANA_RPC_URL, ...PRODUCTION, ...env });
     expect(output).toContain(text);
+    expect(blamed).toEqual([name]);
+  });
+
+  it("names swapped URLs", async () => {
+    const { output, blamed } = await examine({
+      SOCIAL_API_URL: sandbox.env.SOLANA_RPC_URL,
+      SOLANA_RPC_URL: sandbox.env.SOCIAL_API_URL,
+    });
+    expect(output).toMatch(/SOCIAL_API_URL: \S+ is a chain endpoint: swap it with SOLANA_RPC_URL/);
+    expect(blamed).toEqual(["SOCIAL_API_URL", "SOLANA_RPC_URL"]);
+  });
+
+  it.each(["PORT", "ADMIN_PORT"])("names %s if it is in use", async (name) => {
+    const port = await startTls({});
+    const { output, blamed } = await examine({ [name]: String(port) });
+    expect(output).toContain(`check  ${name}: ${port} is in use: if not by this service, set a`);
     expect(blamed).toEqual([name]);
   });
 });

@@ -1,0 +1,33 @@
+import { once } from "node:events";
+import { createServer } from "node:net";
+import { bad, poor, type Finding } from "../checks/finding.ts";
+import type { Config } from "../config.ts";
+import { codeOf } from "../observability/thrown.ts";
+
+/** Listens for a moment where the service would. */
+export async function checkListening({ host, port, adminPort }: Config): Promise<Finding[]> {
+  const findings = await Promise.all([tryPort("PORT", port), tryPort("ADMIN_PORT", adminPort)]);
+  const variables = findings.map((finding) => finding?.variable);
+  return findings.filter((each, i) => each && variables.indexOf(each.variable) === i) as Finding[];
+
+  async function tryPort(name: string, port: number | undefined): Promise<Finding | undefined> {
+    if (port === undefined) return undefined;
+    const server = createServer();
+    try {
+      await once(server.listen(port, host), "listening");
+      return undefined;
+    } catch (error) {
+      const code = codeOf(error);
+      if (code === "EADDRINUSE")
+        return poor(name, `${port} is in use: if not by this service, set a free port`);
+      if (code === "EACCES")
+        return bad(name, `this user may not open ${port}: set a port above 1023`);
+      // Without IPv6, the service listens at 0.0.0.0 instead.
+      if (code === "EAFNOSUPPORT" && host === "::") return undefined;
+      const text = `${host} is no address of this machine (${code}): use ::, 0.0.0.0 or 127.0.0.1`;
+      return bad("HOST", text);
+    } finally {
+      server.close();
+    }
+  }
+}
