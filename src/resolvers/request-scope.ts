@@ -11,6 +11,11 @@ import type { MonotonicTime } from "../time/monotonic.ts";
 export interface OpenStream {
   /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
+  /**
+   * When the caller should subscribe again. Set before `signal` aborts because the service ends the
+   * stream.
+   */
+  readonly retryMs: number | undefined;
   close(): void;
 }
 
