@@ -23,6 +23,8 @@ export interface OpenStream {
 export interface RateLimitState {
   /** The most requests in a window. */
   readonly limit: number;
+  /** The most requests that one request may count as. */
+  readonly maxCost: number;
   /** How many requests this request counts as. */
   readonly cost: number;
   /** How many more requests would pass now. */
