@@ -45,6 +45,8 @@ type InCamelCase<Values> = { readonly [Name in keyof Values as CamelCase<Name>]:
 
 /** The value of each variable, under its name in camel case. */
 export type Config = InCamelCase<z.output<typeof Settings>> & {
+  /** The most requests that one request may count as: RATE_LIMIT_MAX, in the sandbox production's. */
+  readonly maxCost: number;
   readonly secrets: InCamelCase<z.output<typeof Secrets>>;
 };
 
@@ -106,7 +108,8 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
       problems,
       UPSTREAM_VARIABLES.every((name) => present[name]) ? [] : [SANDBOX_HINT],
     );
-  return { ...inCamelCase(settings.data), secrets: inCamelCase(secrets.data) };
+  const maxCost = Settings.shape.RATE_LIMIT_MAX.parse(env.RATE_LIMIT_MAX || undefined);
+  return { ...inCamelCase(settings.data), maxCost, secrets: inCamelCase(secrets.data) };
 }
 
 export function inCamelCase<Values extends object>(values: Values): InCamelCase<Values> {

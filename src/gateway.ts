@@ -106,8 +106,8 @@ export function createGateway(
     admin,
 
     /**
-     * Makes `/readyz` return 503 from now on, and disconnects all streams, whose callers then
-     * connect elsewhere.
+     * Makes `/readyz` return 503 from now on, and ends all streams, whose callers then connect
+     * elsewhere.
      */
     drain() {
       health.drain();

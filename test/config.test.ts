@@ -79,6 +79,7 @@ describe("the variables", () => {
       trustedCallers: [],
       corsOrigins: undefined,
       rateLimitMax: 20,
+      maxCost: 20,
       handleAllowUnderscore: undefined,
       socialQueueMax: 1000,
       socialTimeoutMs: 5000,
@@ -323,6 +324,17 @@ describe("an invalid variable", () => {
 });
 
 describe("the sandbox", () => {
+  it("admits 200 requests a minute by default, but no request that counts as more than production's 20", () => {
+    const limitsOf = (env: Record<string, string>, sandbox?: Record<string, string>) => {
+      const { rateLimitMax, maxCost } = readConfig(env, sandbox);
+      return [rateLimitMax, maxCost];
+    };
+    expect(limitsOf({}, complete)).toEqual([200, 20]);
+    expect(limitsOf({ RATE_LIMIT_MAX: "1000" }, complete)).toEqual([1_000, 1_000]);
+    expect(limitsOf({ ...complete, RATE_LIMIT_MAX: "7" })).toEqual([7, 7]);
+    expect(limitsOf(complete)).toEqual([20, 20]);
+  });
+
   it("is the default without upstreams, except in production", () => {
     expect(wantsSandbox({})).toBe(true);
     expect(wantsSandbox({ PORT: "1", SOCIAL_API_TOKEN: "x", SOLANA_RPC_URL: "" })).toBe(true);

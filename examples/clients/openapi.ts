@@ -96,7 +96,7 @@ export interface components {
             verified?: boolean;
             /** @description How many accounts follow it. */
             followers?: number;
-            /** @description An https URL of its picture, at the network. */
+            /** @description The URL of its picture at the network: https, and http in the sandbox. */
             pictureUrl?: string;
         };
         Coin: {

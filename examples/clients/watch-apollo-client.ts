@@ -4,6 +4,7 @@
  *
  *     node examples/clients/watch-apollo-client.ts <base URL> [handle]
  */
+import { setTimeout as sleep } from "node:timers/promises";
 import { ApolloClient, ApolloLink, HttpLink, InMemoryCache, Observable } from "@apollo/client/core";
 import { OperationTypeNode, print } from "graphql";
 import { createClient } from "graphql-sse";
@@ -12,15 +13,22 @@ import { WatchDocument } from "./graphql.ts";
 
 const { baseUrl, handle } = readArguments();
 const url = `${baseUrl}/graphql`;
-// Connects again when a stream breaks off, which it does after some minutes.
-const events = createClient({ url, retryAttempts: Infinity });
+/** From the last event of a stream that the service has ended, which it does after some minutes. */
+let retryAfterSeconds = 0;
+const events = createClient({
+  url,
+  retryAttempts: Infinity,
+  retry: (failures) =>
+    sleep((Math.max(retryAfterSeconds, Math.min(2 ** failures, 60)) + Math.random()) * 1_000),
+});
 const eventLink = new ApolloLink(
   ({ query, variables }) =>
     new Observable<ApolloLink.Result>((observer) =>
-      events.subscribe(
+      events.subscribe<Record<string, unknown>, { retryAfterSeconds?: number }>(
         { query: print(query), variables },
         {
           next: (result) => {
+            retryAfterSeconds = result.extensions?.retryAfterSeconds ?? 0;
             observer.next(result as ApolloLink.Result);
           },
           error: (error) => {

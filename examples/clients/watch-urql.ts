@@ -8,7 +8,7 @@ import { cacheExchange, Client, fetchExchange } from "@urql/core";
 import { readArguments } from "./failures.ts";
 import { WatchDocument } from "./graphql.ts";
 
-const RECONNECT_MS = 1_000;
+const RETRY_SECONDS = 1;
 
 const { baseUrl, handle } = readArguments();
 const client = new Client({
@@ -22,16 +22,21 @@ const client = new Client({
 function watch(): void {
   const { unsubscribe } = client
     .subscription(WatchDocument, { handle })
-    .subscribe(({ data, error }) => {
-      if (data?.wallet?.balance) console.log(`In the vault: ${data.wallet.balance.vault} SOL`);
-      else if (error?.networkError) {
-        // A stream breaks off after some minutes.
-        unsubscribe();
-        void sleep(RECONNECT_MS).then(watch);
-      } else {
-        console.error(`${handle}: ${error?.message ?? "no balance"}`);
-        process.exitCode = 1;
+    .subscribe(({ data, error, extensions, hasNext }) => {
+      if (hasNext && !error) {
+        console.log(`In the vault: ${data?.wallet?.balance?.vault} SOL`);
+        return;
       }
+      unsubscribe();
+      const { retryAfterSeconds } = error?.graphQLErrors[0]?.extensions ?? extensions ?? {};
+      if (error && !error.networkError && retryAfterSeconds === undefined) {
+        console.error(`${handle}: ${error.message}`);
+        process.exitCode = 1;
+        return;
+      }
+      // The service ends a stream after some minutes. Its last event says when to come back.
+      const seconds = Number(retryAfterSeconds ?? RETRY_SECONDS) + Math.random();
+      void sleep(seconds * 1_000).then(watch);
     });
 }
 watch();

@@ -126,16 +126,16 @@ function limitSubscription(
 
 /**
  * Takes what an operation costs. Rejects with ContractError RATE_LIMITED, or with GraphQLError
- * BAD_REQUEST if the operation costs more than the limit: clients would wait in vain.
+ * BAD_REQUEST if the operation costs more than a request may: clients would wait in vain.
  */
 async function admit(requests: number, scope: RequestScope): Promise<void> {
   try {
     await scope.admit(requests);
   } catch (error) {
-    const limit = scope.rateLimit?.limit ?? Infinity;
-    if (requests <= limit) throw error;
+    const { maxCost = Infinity } = scope.rateLimit ?? {};
+    if (requests <= maxCost) throw error;
     throw badRequest(
-      `This request counts as ${requests} requests, and the rate limit is ${limit}. Split it.`,
+      `This request counts as ${requests} requests, and one request may count as at most ${maxCost}. Split it.`,
     );
   }
 }

@@ -1,6 +1,8 @@
-import { getSSEProcessor, isAsyncIterable, processRegularResult, type Plugin } from "graphql-yoga";
+import type { ExecutionResult } from "graphql";
+import { isAsyncIterable, processRegularResult, type Plugin } from "graphql-yoga";
 import type { ServerContext } from "./context.ts";
 import { showErrors } from "./errors.ts";
+import { toEventStream } from "./event-stream.ts";
 import { EVENT_STREAM } from "./media-types.ts";
 
 /** Without `x-accel-buffering`, nginx would wait for more data before it passes events on. */
@@ -18,7 +20,10 @@ export function useResults(): Plugin<object, ServerContext> {
       const { scope, accepts } = serverContext;
       if (!scope.rateLimit) await scope.admit(1);
       if (isAsyncIterable(result)) {
-        setResultProcessor(answerEvents, EVENT_STREAM);
+        const events = toEventStream(result as AsyncIterable<ExecutionResult>, scope.stream);
+        // Node's own response takes no event before the caller reads.
+        const answer = () => new Response(events, { headers: EVENT_HEADERS });
+        setResultProcessor(answer, EVENT_STREAM);
         return;
       }
       setResultProcessor(processRegularResult, accepts.result ?? "application/json");
@@ -30,10 +35,3 @@ export function useResults(): Plugin<object, ServerContext> {
     },
   };
 }
-
-/** Sends events by Node's own stream, which takes none before the caller reads. */
-const answerEvents: ReturnType<typeof getSSEProcessor> = async (result, fetchAPI, type) => {
-  const native = { ...fetchAPI, Response, ReadableStream };
-  const { body } = await getSSEProcessor()(result, native, type);
-  return new Response(body, { headers: EVENT_HEADERS });
-};

@@ -6,8 +6,7 @@ import { showErrors } from "./errors.ts";
 /**
  * Answers subscriptions as server-sent events. If a stream cannot start, the response's status
  * shows an invalid request or a transient error, after which clients retry. Any other error is the
- * only event, followed by Yoga's `complete`. A running stream ends by a disconnect, without
- * `complete`, so that clients reconnect.
+ * only event, followed by `complete`. How a running stream ends: see {@link toEventStream}.
  */
 export function useSubscriptions(): Plugin<ServerContext> {
   return {

@@ -34,6 +34,7 @@ const FORGOTTEN_PROXY =
 export interface SandboxRoutes {
   readonly accounts: readonly ExampleAccount[];
   readonly handleFees: Handler;
+  readonly handleFaults: Handler;
 }
 
 interface ApiNeeds {
@@ -46,6 +47,7 @@ interface ApiNeeds {
     readonly trustProxy: readonly string[];
     readonly trustedCallers: readonly string[];
     readonly rateLimitMax: number;
+    readonly maxCost: number;
     readonly rateLimitWindowSeconds?: number | undefined;
     readonly collectTimeoutMs: number;
     readonly streamsMax: number;
@@ -70,7 +72,7 @@ interface ApiNeeds {
 /** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
 export function createHttpApi(needs: ApiNeeds) {
   const { settings, registry, redis, warnings, log } = needs;
-  const { basePath, rateLimitMax: max } = settings;
+  const { basePath, rateLimitMax: max, maxCost } = settings;
   const { rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS } = settings;
   const streams = createStreams(settings, registry);
   const identifyClient = createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
@@ -78,7 +80,7 @@ export function createHttpApi(needs: ApiNeeds) {
   });
   const scopeNeeds: RequestScopeNeeds = {
     cors: createCors(settings.corsOrigins, settings.publicUrl),
-    rateLimit: createRateLimit({ max, windowSeconds }, redis),
+    rateLimit: createRateLimit({ max, maxCost, windowSeconds }, redis),
     loaderSources: needs.loaderSources,
     streams,
     metrics: createRequestMetrics(registry),
@@ -102,7 +104,7 @@ export function createHttpApi(needs: ApiNeeds) {
     ),
     /** Answers the requests to ADMIN_PORT. */
     admin: serve(adminRoutes, { ...scopeNeeds, cors: withoutHeaders(scopeNeeds.cors) }),
-    /** Disconnects all streams, and refuses new ones. */
+    /** Ends all streams, and refuses new ones. */
     closeStreams: streams.close,
   };
 }
@@ -122,6 +124,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     handleFormat,
     rateLimit: { max, windowSeconds },
     rateLimited: rateLimited({ max, windowSeconds }, windowSeconds),
+    isSandbox: sandbox !== undefined,
   });
   const pages = createPages({
     basePath,
@@ -160,7 +163,10 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     },
     "/openapi.json": { GET: createOpenApiFile(openApi, { basePath, publicUrl }) },
     ...pages.routes,
-    ...(sandbox && { "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) } }),
+    ...(sandbox && {
+      "/sandbox/fees": { POST: withRateLimit(sandbox.handleFees) },
+      "/sandbox/faults": { POST: withRateLimit(sandbox.handleFaults) },
+    }),
   };
 }
 

@@ -1,3 +1,4 @@
+import { randomInt } from "node:crypto";
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { badRequest } from "../graphql/errors.ts";
@@ -20,6 +21,14 @@ export const STREAMS_PER_ADDRESS = 20;
 export const STREAM_SECONDS = 600;
 /** When to try again while all accounts are taken. Most end before their time. */
 const RETRY_FULL_SECONDS = 30;
+/**
+ * The callers of streams that the service ends come back after a random time from the least to the
+ * most: those of a replica that stops do not come all at once to the others.
+ */
+const LEAST_RETRY_MS = 1_000;
+const MOST_RETRY_MS = 10_000;
+/** A caller who has not read the last event by then is disconnected. */
+const DISCONNECT_MS = 2_000;
 
 interface Entry {
   /** How many accounts the stream follows. */
@@ -39,10 +48,7 @@ function tooMany(what: string, [oldest]: Iterable<Entry>): ContractError {
 
 export type Streams = ReturnType<typeof createStreams>;
 
-/**
- * Limits this process's open streams. Ends a stream by a disconnect: clients do not reconnect after
- * an orderly end.
- */
+/** Limits this process's open streams, and ends them. */
 export function createStreams(
   limits: {
     streamsMax: number;
@@ -121,6 +127,7 @@ export function createStreams(
         );
 
       const ending = new AbortController();
+      let retryMs: number | undefined;
       function close(): void {
         if (!remove(entry, owners)) return;
         clearTimeout(timer);
@@ -128,8 +135,9 @@ export function createStreams(
         ending.abort();
       }
       function end(): void {
-        connection.disconnect();
+        retryMs = randomInt(LEAST_RETRY_MS, MOST_RETRY_MS);
         close();
+        setTimeout(connection.disconnect, DISCONNECT_MS).unref();
       }
       const owners = [caller, block, wideBlock].filter((owner) => owner !== undefined);
       const entry: Entry = { accounts, end, endsAt: addMs(monotonicNow(), streamSeconds * 1_000) };
@@ -137,13 +145,19 @@ export function createStreams(
       const timer = setTimeout(end, streamSeconds * 1_000).unref();
       if (connection.signal.aborted) close();
       else connection.signal.addEventListener("abort", close, { once: true });
-      return { signal: ending.signal, close };
+      return {
+        signal: ending.signal,
+        get retryMs() {
+          return retryMs;
+        },
+        close,
+      };
     },
 
     /** For the operator. */
     describe: () => ({ open: all.size, accounts: accountsOf(all), most: streamsMax }),
 
-    /** Disconnects all streams, and refuses new ones. */
+    /** Ends all streams, and refuses new ones. */
     close(): void {
       isClosed = true;
       for (const { end } of all) end();

@@ -11,6 +11,11 @@ import type { MonotonicTime } from "../time/monotonic.ts";
 export interface OpenStream {
   /** Aborts when the stream ends. */
   readonly signal: AbortSignal;
+  /**
+   * When the caller should subscribe again. Set before `signal` aborts because the service ends the
+   * stream.
+   */
+  readonly retryMs: number | undefined;
   close(): void;
 }
 
@@ -18,6 +23,8 @@ export interface OpenStream {
 export interface RateLimitState {
   /** The most requests in a window. */
   readonly limit: number;
+  /** The most requests that one request may count as. */
+  readonly maxCost: number;
   /** How many requests this request counts as. */
   readonly cost: number;
   /** How many more requests would pass now. */

@@ -50,6 +50,11 @@ const TEMPLATE = readFileSync(new URL("openapi.template.json", import.meta.url),
 
 const ERROR_DESCRIPTION = "The stable code of the error, for programs.";
 
+/** Only the sandbox has these routes. */
+const SANDBOX = `
+
+This is a sandbox. \`POST /sandbox/fees\` with \`{"socialId":"1523400000000000123","source":"VAULT","lamports":"250000000"}\` adds fees; \`source\` can also be CURVE, POOL or SHARED, and without \`lamports\` the amount is random. From the sandbox's own machine, \`POST /sandbox/faults\` with \`{"upstream":"chain","fault":"hang","seconds":30}\` makes the chain or the network (\`network\`) \`fail\`, \`hang\`, \`throttle\` or be \`slow\`, for at most 300 seconds; \`{"seconds":0}\` ends it.`;
+
 const headerRef = (name: string) => ({ [name]: { $ref: `#/components/headers/${name}` } });
 const COUNTED = {
   ...headerRef("X-Request-Id"),
@@ -73,6 +78,7 @@ export function createOpenApiDocument(needs: {
   collectTimeoutMs: number;
   handleFormat: HandleFormat;
   rateLimited: ContractError;
+  isSandbox?: boolean;
 }): OpenApiDocument {
   const { basePath, rateLimit, handleFormat } = needs;
   const settings: Readonly<Record<string, string | number>> = {
@@ -90,6 +96,7 @@ export function createOpenApiDocument(needs: {
     handle: handleFormat.expected,
     handlePattern: handleFormat.pattern.source,
     maxBodyBytes: MAX_BODY_BYTES,
+    sandbox: needs.isSandbox ? SANDBOX : "",
   };
   const text = TEMPLATE.replaceAll(/\$\{(\w+)\}/g, (_, name: string) =>
     JSON.stringify(String(settings[name])).slice(1, -1),

@@ -3,16 +3,25 @@ import { ContractError, quote } from "../contract/contract-error.ts";
 import { respondJson, type ReadBody } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import { parseJsonBody } from "../contract/parse-json.ts";
-import { FEE_SOURCES, type Trade } from "./trading.ts";
+import { FEE_SOURCES, MOST_LAMPORTS, type Trade } from "./trading.ts";
 
-const Body = z.object({ socialId: z.unknown().optional(), source: z.enum(FEE_SOURCES) });
+const Body = z.object({
+  socialId: z.unknown().optional(),
+  source: z.enum(FEE_SOURCES),
+  lamports: z.unknown().optional(),
+});
+const Lamports = z
+  .union([z.int(), z.string().regex(/^\d{1,15}$/)])
+  .transform(BigInt)
+  .pipe(z.bigint().min(1n).max(BigInt(MOST_LAMPORTS)))
+  .optional();
 
 const MAX_BODY_BYTES = 1024;
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}.`;
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}. \`lamports\` is optional.`;
 
 /**
- * `POST /sandbox/fees`: makes trades that earn fees for an account. Only a gateway with a sandbox
- * has this route.
+ * `POST /sandbox/fees`: makes trades that earn fees for an account, of `lamports` or a random
+ * amount. Only a gateway with a sandbox has this route.
  */
 export function createFeesHandler(
   trade: Trade,
@@ -22,10 +31,16 @@ export function createFeesHandler(
     const { data } = Body.safeParse(body === "too large" ? undefined : parseJsonBody(body));
     // No error code of the contract fits, and the contract does not know this route.
     if (!data) return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
-    const { socialId, source } = data;
+    const { socialId, source, lamports } = data;
+    const amount = Lamports.safeParse(lamports);
+    if (!amount.success) {
+      const received = typeof lamports === "number" ? lamports : quote(lamports);
+      const message = `\`lamports\` must be a whole number from 1 to ${MOST_LAMPORTS}, or its digits as a string. Received ${received}.`;
+      return respondJson(400, { error: "BAD_REQUEST", message });
+    }
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
-    const earnings = trade(id, source);
+    const earnings = trade(id, source, amount.data);
     if (!earnings) {
       throw new ContractError("INVALID_SOCIAL_ID", {
         message: `The sandbox has no account with the id ${quote(id)}.`,

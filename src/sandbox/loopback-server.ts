@@ -19,7 +19,7 @@ export interface LoopbackAnswer {
 }
 
 /** A failure to inject. If several faults match a request, only the first one added applies. */
-interface Fault<Call> {
+export interface Fault<Call> {
   /** Limits the fault to calls for which this is true. Default: it applies to every request. */
   readonly when?: (call: Call) => boolean;
   /** Removes the fault after this many requests. Default: it stays. */
@@ -42,8 +42,8 @@ interface Fault<Call> {
   readonly after?: boolean;
 }
 
-/** The active faults. Only tests and benchmarks add any. */
-interface Faults<Call> {
+/** The active faults. */
+export interface Faults<Call> {
   /** Returns a function that removes the fault. */
   add(fault: Fault<Call>): () => void;
   clear(): void;

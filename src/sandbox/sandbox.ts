@@ -20,6 +20,7 @@ import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount } from "./social-network.ts";
+import { createFaultsHandler } from "./faults-handler.ts";
 import { createFeesHandler } from "./fees-handler.ts";
 import { createPlatformConfigs, programsIn } from "./platform.ts";
 import { createTrading } from "./trading.ts";
@@ -161,6 +162,8 @@ export async function startSandbox({
     coins,
     /** Answers `POST /sandbox/fees`. */
     handleFees: createFeesHandler(createTrading({ chain, coins, accounts })),
+    /** Answers `POST /sandbox/faults`. */
+    handleFaults: createFaultsHandler({ chain: rpc.faults, network: social.faults }),
     /** The accounts of seed.json with their coins, in the file's order. */
     accounts,
     /** The banner to print once a gateway listens at `gatewayUrl`. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { createLoopbackServer } from "./loopback-server.ts";
 import type { LoopbackAnswer, LoopbackRequest } from "./loopback-server.ts";
 
@@ -11,7 +12,7 @@ export interface NetworkAccount {
   readonly suspended?: boolean | undefined;
   readonly verified?: boolean | undefined;
   readonly followers?: number | undefined;
-  /** The picture's URL, https on the real network. The gateway shows no picture for a path. */
+  /** The picture's path on this server. The real network gives an https URL. */
   readonly picture?: string | undefined;
 }
 
@@ -26,6 +27,13 @@ interface SocialCall {
 const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> = {
   "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
   "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
+};
+/** The only picture. It needs no token, because browsers load it. */
+const PICTURE_PATH = "/pictures/creator.svg";
+const PICTURE: LoopbackAnswer = {
+  status: 200,
+  headers: { "content-type": "image/svg+xml" },
+  body: readFileSync(new URL("creator.svg", import.meta.url), "utf8"),
 };
 const CREDITS_PATH = "/2/usage/credits";
 /** In US dollars. Lookups do not reduce it. */
@@ -63,6 +71,7 @@ export async function createSocialNetwork(options: {
   }
 
   function handle(request: LoopbackRequest): LoopbackAnswer {
+    if (request.url.pathname === PICTURE_PATH) return PICTURE;
     const lookup = LOOKUPS[request.url.pathname];
     const isCreditsPath = request.url.pathname === CREDITS_PATH;
     if (request.method !== "GET" || !(lookup || isCreditsPath)) return refusal(404, "Not Found");
@@ -85,7 +94,13 @@ export async function createSocialNetwork(options: {
       else if (account.suspended)
         errors.push(notFound(parameter, name, "Forbidden", "User has been suspended"));
       else
-        data.push(toUser(account, request.url.searchParams.get("user.fields")?.split(",") ?? []));
+        data.push(
+          toUser(
+            account,
+            request.url.searchParams.get("user.fields")?.split(",") ?? [],
+            server.url,
+          ),
+        );
     }
     return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
   }
@@ -114,7 +129,7 @@ export async function createSocialNetwork(options: {
 }
 
 /** Converts an account to a user of the API, with the default fields and the requested ones. */
-function toUser(account: NetworkAccount, fields: readonly string[]): object {
+function toUser(account: NetworkAccount, fields: readonly string[], baseUrl: string): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
   const optional: Record<string, unknown> = {
     verified,
@@ -124,7 +139,7 @@ function toUser(account: NetworkAccount, fields: readonly string[]): object {
       tweet_count: 0,
       listed_count: 0,
     },
-    profile_image_url: picture,
+    profile_image_url: picture && baseUrl + picture,
   };
   return {
     id,

@@ -7,11 +7,13 @@ import { addCreatorFees } from "./chain/creator-fees.ts";
 import { STRANGER } from "./chain/sharing.ts";
 
 /**
- * In lamports. Even the least lets a sweep pay the rent of any account that it creates: see
- * `isRentAcceptable`.
+ * In lamports, if the caller names no amount. Even the least lets a sweep pay the rent of any
+ * account that it creates: see `isRentAcceptable`.
  */
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
+/** The most that a caller may name: 100 SOL. The faucet has 5,000,000. */
+export const MOST_LAMPORTS = 100_000_000_000;
 
 /**
  * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with
@@ -34,11 +36,15 @@ interface EarnedFees {
 }
 
 /**
- * Simulates trading that earns an account 0.1 to 0.5 SOL. Each account has one coin per source,
- * launched before its first trade. Returns undefined if no account of the sandbox has the id. The
- * faucet pays, so trading fails once the faucet is empty.
+ * Simulates trading that earns an account these lamports, or 0.1 to 0.5 SOL. Each account has one
+ * coin per source, launched before its first trade. Returns undefined if no account of the sandbox
+ * has the id. The faucet pays, so trading fails once the faucet is empty.
  */
-export type Trade = (socialId: string, source: FeeSource) => EarnedFees | undefined;
+export type Trade = (
+  socialId: string,
+  source: FeeSource,
+  lamports?: bigint,
+) => EarnedFees | undefined;
 
 export function createTrading(needs: {
   chain: Chain;
@@ -48,10 +54,9 @@ export function createTrading(needs: {
   const { chain, coins } = needs;
   const addresses = new Map(needs.accounts.map(({ id, address }) => [id, address]));
 
-  return (socialId, source) => {
+  return (socialId, source, lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1))) => {
     const creator = addresses.get(socialId);
     if (creator === undefined) return undefined;
-    const lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1));
     if (source === "VAULT") {
       addCreatorFees(chain, creator, lamports);
       return { lamports, mint: null };

@@ -19,7 +19,7 @@ export const ProfileType = builder.objectRef<Profile>("Profile").implement({
     }),
     pictureUrl: t.exposeString("pictureUrl", {
       nullable: true,
-      description: "An https URL of its picture, at the network.",
+      description: "The URL of its picture at the network: https, and http in the sandbox.",
     }),
   }),
 });

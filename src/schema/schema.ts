@@ -21,7 +21,7 @@ builder.mutationType({
 
 builder.subscriptionType({
   description:
-    "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream breaks off after some minutes, and when the service stops: connect again. RATE_LIMITED can also mean that the address, or its IPv4 /24 or IPv6 /48, has too many open streams, SERVICE_BUSY that the service has, or that it stops.",
+    "Streams of events, as server-sent events: GET or POST with `Accept: text/event-stream`. Opening one costs one request of the rate limit. A stream ends after some minutes, and when the service stops: its last event repeats the one before it, with `extensions.retryAfterSeconds`. Subscribe again then, also when a stream breaks off. RATE_LIMITED can also mean that the address, or its IPv4 /24 or IPv6 /48, has too many open streams, SERVICE_BUSY that the service has, or that it stops.",
 });
 
 const DESCRIPTION = `The address, the fees and the history of social-network accounts. Anyone can collect an account's fees to its address; only its owner can withdraw them.

@@ -13,13 +13,14 @@ const name = z.string().max(MAX_NAME_LENGTH).nullable().catch(null);
 /** Whether the network has verified the account. */
 const verified = z.boolean().nullable().catch(null);
 const followers = z.int().nonnegative().max(MAX_FOLLOWERS).nullable().catch(null);
-/** Pages show the picture, so its URL must be https, without credentials. */
+/** Pages show the picture, so its URL must be https, without credentials, or the sandbox's. */
 const pictureUrl = z
   .string()
   .max(MAX_URL_LENGTH)
   .refine((text) => {
     const url = URL.parse(text);
-    return url?.protocol === "https:" && url.username === "" && url.password === "";
+    const isSandbox = url?.protocol === "http:" && url.hostname === "127.0.0.1";
+    return (url?.protocol === "https:" || isSandbox) && url.username === "" && url.password === "";
   })
   .transform((text) => new URL(text).href)
   .nullable()

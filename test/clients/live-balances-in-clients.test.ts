@@ -1,8 +1,9 @@
 import { ApolloClient, ApolloLink, gql, HttpLink, InMemoryCache, Observable } from "@apollo/client";
 import { relayStylePagination } from "@apollo/client/utilities";
-import { Client, fetchExchange, type CombinedError } from "@urql/core";
+import { Client, fetchExchange } from "@urql/core";
 import { OperationTypeNode, print } from "graphql";
 import { createClient as createSseClient } from "graphql-sse";
+import { EventSource } from "undici";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
@@ -23,22 +24,24 @@ function setFees(handle: string, lamports: bigint): void {
   chain.setBalance(world.account(handle).creatorVault, chain.rentExemptMinimum(0) + lamports);
 }
 
-it("graphql-sse gets the wallet and its changes, and connects again when the stream breaks off", async () => {
+it("graphql-sse gets the wallet and its changes, and comes back when the service ends the stream", async () => {
   setFees("artist001", 10n ** 9n);
   let connections = 0;
   const client = createSseClient({
     url: `${world.url}/graphql`,
     headers: from("192.0.2.1"),
-    retry: () => Promise.resolve(),
     on: { connected: () => connections++ },
   });
   const seen: string[] = [];
+  const retries: unknown[] = [];
   let isOver = false;
-  const stop = client.subscribe<any>(
+  const stop = client.subscribe<any, any>(
     { query: WATCH, variables: { handle: "artist001" } },
     {
-      next: ({ data, errors }) =>
-        seen.push(errors ? JSON.stringify(errors) : data.wallet.balance.vault),
+      next({ data, errors, extensions }) {
+        seen.push(errors ? JSON.stringify(errors) : data.wallet.balance.vault);
+        if (extensions) retries.push(extensions.retryAfterSeconds);
+      },
       error: () => (isOver = true),
       complete: () => (isOver = true),
     },
@@ -53,6 +56,7 @@ it("graphql-sse gets the wallet and its changes, and connects again when the str
   await eventually(() => {
     expect(connections).toBeGreaterThan(1);
   });
+  expect(retries[0]).toEqual(expect.any(Number));
   setFees("artist001", 3n * 10n ** 9n);
   await eventually(() => {
     expect(seen.at(-1)).toBe("3.0000");
@@ -60,6 +64,37 @@ it("graphql-sse gets the wallet and its changes, and connects again when the str
   expect(isOver).toBe(false);
   stop();
   client.dispose();
+});
+
+it("EventSource gets the wallet and its changes, and comes back after the time that the last event says", async () => {
+  setFees("artist008", 10n ** 9n);
+  const query = new URLSearchParams({ query: WATCH, variables: '{"handle":"artist008"}' });
+  const source = new EventSource(`${world.url}/graphql?${query}`);
+  onTestFinished(() => {
+    source.close();
+  });
+  const openedAt: number[] = [];
+  const events: { at: number; data: any; extensions?: any }[] = [];
+  const shown = () => events.map(({ data }) => data.wallet.balance.vault);
+  source.addEventListener("open", () => openedAt.push(performance.now()));
+  source.addEventListener("next", ({ data }: any) =>
+    events.push({ at: performance.now(), ...JSON.parse(data) }),
+  );
+  await eventually(() => {
+    expect(shown()).toContain("1.0000");
+  });
+  setFees("artist008", 2n * 10n ** 9n);
+  await eventually(() => {
+    expect(openedAt).toHaveLength(2);
+  });
+  const last = events.find(({ extensions }) => extensions)!;
+  const { retryAfterSeconds } = last.extensions;
+  // The seconds are rounded up.
+  expect(openedAt[1]! - last.at).toBeGreaterThanOrEqual((retryAfterSeconds - 1) * 1_000);
+  setFees("artist008", 3n * 10n ** 9n);
+  await eventually(() => {
+    expect(shown().at(-1)).toBe("3.0000");
+  });
 });
 
 it("graphql-sse gets the error of an unknown handle at once, without trying again", async () => {
@@ -79,7 +114,7 @@ it("graphql-sse gets the error of an unknown handle at once, without trying agai
   client.dispose();
 });
 
-it("urql gets the wallet and its changes, and an error when the stream breaks off, after which it can subscribe again", async () => {
+it("urql gets the wallet and its changes, and when the service ends the stream, the seconds until it can subscribe again", async () => {
   setFees("artist002", 10n ** 9n);
   const client = new Client({
     url: `${world.url}/graphql`,
@@ -88,17 +123,17 @@ it("urql gets the wallet and its changes, and an error when the stream breaks of
     fetchOptions: { headers: from("192.0.2.3") },
   });
   const seen: string[] = [];
-  const errors: CombinedError[] = [];
+  const retries: unknown[] = [];
   let stop: () => void;
   const subscribe = () => {
     ({ unsubscribe: stop } = client
       .subscription(WATCH, { handle: "artist002" })
-      .subscribe(({ data, error }) => {
-        if (error) {
-          errors.push(error);
-          stop();
-          subscribe();
-        } else seen.push(data.wallet.balance.vault);
+      .subscribe(({ data, error, extensions, hasNext }) => {
+        seen.push(error?.message ?? data.wallet.balance.vault);
+        if (hasNext) return;
+        retries.push(extensions?.retryAfterSeconds);
+        stop();
+        setImmediate(subscribe);
       }));
   };
   subscribe();
@@ -110,13 +145,14 @@ it("urql gets the wallet and its changes, and an error when the stream breaks of
     expect(seen).toContain("2.0000");
   });
   await eventually(() => {
-    expect(errors[0]?.networkError).toBeDefined();
+    expect(retries[0]).toEqual(expect.any(Number));
   });
   setFees("artist002", 3n * 10n ** 9n);
   await eventually(() => {
     expect(seen.at(-1)).toBe("3.0000");
   });
   stop!();
+  expect(new Set(seen)).toEqual(new Set(["1.0000", "2.0000", "3.0000"]));
 });
 
 it("urql gets the code of a stream that is refused", async () => {
@@ -159,13 +195,18 @@ it("Apollo Client's own link gets an error that names the link to use", async ()
   watching.unsubscribe();
 });
 
-it("Apollo Client gets streams through graphql-sse, updates its cache with them, and pages through a history", async () => {
+it("Apollo Client gets streams through graphql-sse, updates its cache with them, also after the service has ended one, and pages through a history", async () => {
   setFees("artist006", 10n ** 9n);
   const { chain } = world.sandbox;
   const { id, address } = world.account("artist006");
   const sent = Array.from({ length: 5 }, () => chain.transfer(address, 10n ** 9n));
   chain.advanceSlots(1);
-  const sse = createSseClient({ url: `${world.url}/graphql`, headers: from("192.0.2.5") });
+  let connections = 0;
+  const sse = createSseClient({
+    url: `${world.url}/graphql`,
+    headers: from("192.0.2.5"),
+    on: { connected: () => connections++ },
+  });
   const streams = new ApolloLink(
     (operation) =>
       new Observable((sink) =>
@@ -210,6 +251,13 @@ it("Apollo Client gets streams through graphql-sse, updates its cache with them,
   setFees("artist006", 2n * 10n ** 9n);
   await eventually(() => {
     expect(shown).toEqual(["1.0000", "2.0000"]);
+  });
+  await eventually(() => {
+    expect(connections).toBeGreaterThan(1);
+  });
+  setFees("artist006", 3n * 10n ** 9n);
+  await eventually(() => {
+    expect(shown).toEqual(["1.0000", "2.0000", "3.0000"]);
   });
   watching.unsubscribe();
   reading.unsubscribe();

@@ -201,7 +201,8 @@ describe("collectMany", () => {
           ]);
           expect(body.errors).toMatchObject([
             {
-              message: "This request counts as 21 requests, and the rate limit is 20. Split it.",
+              message:
+                "This request counts as 21 requests, and one request may count as at most 20. Split it.",
               extensions: { code: "BAD_REQUEST" },
             },
           ]);

@@ -48,8 +48,10 @@ describe("GET /wallet/lookup", () => {
           withdrawable: "8134000000",
         },
       },
-      // The sandbox's picture is no https URL, so the profile has none.
-      profile: { name: "The Creator", verified: true, followers: 1_284_000 },
+      profile: {
+        ...{ name: "The Creator", verified: true, followers: 1_284_000 },
+        pictureUrl: `${world.sandbox.social.url}/pictures/creator.svg`,
+      },
     });
     expect(BigInt(id)).toBeGreaterThan(2n ** 53n);
     expect(headers.get("content-type")).toBe("application/json; charset=utf-8");

@@ -74,6 +74,26 @@ describe("npm start with nothing configured", () => {
     expect(await limitOf({ RATE_LIMIT_MAX: "7" })).toBe('"address";q=7;w=60');
   });
 
+  it("refuses a request that counts as more than 20, as production does", async () => {
+    const url = await runMain({ PORT: "0" }).address(/Gateway +(http\S+)/);
+    const collectMany = async (count: number) => {
+      const collects = Array.from({ length: count }, (_, i) => `{ socialId: "${i + 1}" }`);
+      const query = `mutation { collectMany(collects: [${collects.join(" ")}]) { success } }`;
+      const response = await fetch(`${url}/graphql`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ query }),
+      });
+      return { status: response.status, body: await response.json() };
+    };
+    const refused = await collectMany(21);
+    expect([refused.status, refused.body.errors[0].message]).toEqual([
+      400,
+      "This request counts as 21 requests, and one request may count as at most 20. Split it.",
+    ]);
+    expect((await collectMany(20)).body.data.collectMany).toHaveLength(20);
+  });
+
   it("runs twice at once: the second sandbox uses free ports", async () => {
     const programs = [runMain({ PORT: "0" }), runMain({ PORT: "0" })];
     const urls = await Promise.all(

@@ -58,11 +58,21 @@ it("1,000 open streams cause no storm of calls when the chain stops, and show th
     expect(new Set(streams.map((stream) => vaults(stream).at(-1)))).toEqual(new Set(["7.0000"]));
   });
   expect(streams.every(({ end }) => end() === undefined)).toBe(true);
-  // At SIGTERM all of them break off at once.
+  // At SIGTERM all of them end at once, and come back one after the other.
   world.gateway.drain();
   await eventually(() => {
-    expect(streams.every(({ end }) => end() === "broken")).toBe(true);
+    expect(streams.every(({ end }) => end() === "complete")).toBe(true);
   });
+  const counts = new Map<number, number>();
+  for (const stream of streams) {
+    expect(stream.text()).not.toContain("event: complete");
+    expect(vaults(stream).at(-1)).toBe("7.0000");
+    const { retryAfterSeconds } = stream.events().at(-1).extensions;
+    counts.set(retryAfterSeconds, (counts.get(retryAfterSeconds) ?? 0) + 1);
+  }
+  expect([...counts.keys()]).toEqual(expect.arrayContaining([2, 3, 4, 5, 6, 7, 8, 9, 10]));
+  // On average 111.
+  expect(Math.max(...counts.values())).toBeLessThan(200);
   expect(await openStreams()).toBe(0);
 });
 
@@ -93,7 +103,7 @@ it("of 10,000 subscriptions attempted from one address, only the allowed ones ar
   await pool.destroy();
 });
 
-it("a subscriber that never reads is disconnected when its time is up", async () => {
+it("a stream whose subscriber has not read ends when its time is up", async () => {
   world = await startWorld({ STREAM_SECONDS: 1 });
   const { port } = new URL(world.url);
   const body = JSON.stringify({ query: WATCH, variables: { id: world.account("creator").id } });
@@ -109,15 +119,16 @@ it("a subscriber that never reads is disconnected when its time is up", async ()
     expect(await openStreams()).toBe(0);
   });
   let text = "";
-  const closed = new Promise((resolve) => socket.on("close", resolve).on("error", resolve));
   socket.on("data", (chunk: Buffer) => (text += chunk.toString())).resume();
-  await closed;
-  // Neither the event `complete` nor the end of the chunked response.
-  expect(text).toContain("event: next");
-  expect(text).not.toMatch(/complete|\r\n0\r\n\r\n$/);
+  await eventually(() => {
+    expect(text).toMatch(/\r\n0\r\n\r\n$/);
+  });
+  expect(text).toMatch(/^retry: \d+\nevent: next\ndata: .*"retryAfterSeconds":\d+\}\}$/m);
+  expect(text).not.toContain("event: complete");
+  socket.destroy();
 });
 
-it("at SIGTERM the process breaks off its streams and exits without waiting for them", async () => {
+it("at SIGTERM the process ends its streams with the time to come back, and exits", async () => {
   const sandbox = await startTestSandbox();
   const program = startProgram({
     ...sandbox.env,
@@ -138,7 +149,12 @@ it("at SIGTERM the process breaks off its streams and exits without waiting for 
   program.child.kill("SIGTERM");
   expect(await program.exitCode()).toBe(0);
   await eventually(() => {
-    expect(streams.map(({ end }) => end())).toEqual(["broken", "broken", "broken"]);
+    expect(streams.map(({ end }) => end())).toEqual(["complete", "complete", "complete"]);
   });
+  for (const stream of streams)
+    expect(stream.events().at(-1)).toEqual({
+      ...stream.events()[0],
+      extensions: { retryAfterSeconds: expect.any(Number) },
+    });
   await sandbox.close();
 });

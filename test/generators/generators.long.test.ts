@@ -19,7 +19,7 @@ interface Generator {
   readonly limit?: number;
 }
 
-const PIP = ["python3 -m venv venv", "venv/bin/pip install -q -r requirements.txt"];
+const pip = (name: string) => ["python3 -m venv venv", `venv/bin/pip install -q ${name}`];
 
 const REST: readonly Generator[] = [
   {
@@ -38,7 +38,7 @@ const REST: readonly Generator[] = [
     name: "openapi-python-client",
     tools: ["python3"],
     build: [
-      ...PIP,
+      ...pip("openapi-python-client==0.29.1"),
       "PATH=$PWD/venv/bin:$PATH openapi-python-client generate --path openapi.json --output-path generated",
     ],
     run: "PYTHONPATH=generated venv/bin/python main.py",
@@ -73,7 +73,7 @@ const GRAPHQL: readonly Generator[] = [
   {
     name: "ariadne-codegen",
     tools: ["python3"],
-    build: [...PIP, "venv/bin/ariadne-codegen"],
+    build: [...pip("ariadne-codegen==0.19.0"), "venv/bin/ariadne-codegen"],
     run: "venv/bin/python main.py",
   },
   {

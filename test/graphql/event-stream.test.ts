@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
 import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
@@ -14,7 +14,7 @@ beforeAll(async () => {
 afterAll(() => world.close());
 
 /** Opens a stream of these results, without a connection that would read it. */
-async function open(results: AsyncIterable<unknown>) {
+async function open(results: AsyncIterable<unknown>, retryMs?: number) {
   let isOpen = true;
   const ending = new AbortController();
   const close = () => {
@@ -25,7 +25,7 @@ async function open(results: AsyncIterable<unknown>) {
     addressBlock: "192.0.2.0/24",
     log: { debug: () => undefined },
     admit: () => Promise.resolve(),
-    stream: { close, signal: ending.signal },
+    stream: { close, signal: ending.signal, retryMs },
     loaders: { clear: () => undefined, setBalance: () => undefined },
     toCallerError: (error: Error) => error,
   };
@@ -48,10 +48,14 @@ const SILENT = {
 };
 
 it("a silent stream has comments, so that proxies do not close it", async () => {
+  vi.useFakeTimers({ toFake: ["setInterval", "clearInterval"] });
+  onTestFinished(() => void vi.useRealTimers());
   const { body } = await open(SILENT);
   const reader = body.getReader();
-  for (let i = 0; i < 3; i++)
+  for (let i = 0; i < 3; i++) {
     expect(new TextDecoder().decode((await reader.read()).value)).toBe(":\n\n");
+    vi.advanceTimersByTime(12_000);
+  }
   await reader.cancel();
 });
 
@@ -64,6 +68,31 @@ it("a stream whose caller does not read takes no events", async () => {
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
   expect(taken).toBeLessThanOrEqual(1);
   await body.cancel();
+});
+
+async function* one() {
+  yield await Promise.resolve({ wallet: { socialId: "17" }, balances: [] });
+}
+const EVENT = { data: { walletById: { socialId: "17" } } };
+
+it("a stream that ends by itself ends with `complete`", async () => {
+  const { body } = await open(one());
+  expect(await new Response(body).text()).toBe(
+    `:\n\nevent: next\ndata: ${JSON.stringify(EVENT)}\n\nevent: complete\ndata:\n\n`,
+  );
+});
+
+it("a stream that the service ends repeats its last event with the time to come back, and has no `complete`", async () => {
+  const { body } = await open(one(), 6_543);
+  const last = JSON.stringify({ ...EVENT, extensions: { retryAfterSeconds: 7 } });
+  expect(await new Response(body).text()).toBe(
+    `:\n\nevent: next\ndata: ${JSON.stringify(EVENT)}\n\nretry: 6543\nevent: next\ndata: ${last}\n\n`,
+  );
+});
+
+it("a stream that the service ends before its first event has only the time to come back", async () => {
+  const { body } = await open((async function* () {})(), 6_543);
+  expect(await new Response(body).text()).toBe(":\n\nretry: 6543\n\n");
 });
 
 it("a runtime that cancels the body ends the stream", async () => {

@@ -8,8 +8,10 @@ beforeEach(async () => {
 afterEach(() => world.close());
 
 const PROFILE = "profile { name verified followers pictureUrl }";
-// The sandbox's picture is a path, and pages may show only https.
-const CREATOR = { name: "The Creator", verified: true, followers: 1_284_000, pictureUrl: null };
+const CREATOR = {
+  ...{ name: "The Creator", verified: true, followers: 1_284_000 },
+  pictureUrl: expect.stringMatching(/^http:\/\/127\.0\.0\.1:\d+\/pictures\/creator\.svg$/),
+};
 const socialCalls = () => world.sandbox.social.calls.map(({ names }) => names);
 
 describe("a wallet's profile", () => {
@@ -48,6 +50,13 @@ describe("a wallet's profile", () => {
       followers: null,
       pictureUrl,
     });
+  });
+
+  it("has a picture in the sandbox, which loads without a token", async () => {
+    const { body } = await world.graphql(`{ wallet(handle: "creator") { ${PROFILE} } }`);
+    const picture = await fetch(body.data.wallet.profile.pictureUrl);
+    expect([picture.status, picture.headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
+    expect(await picture.text()).toMatch(/^<svg /);
   });
 
   it("fails alone when the network fails: the address needs none", async () => {

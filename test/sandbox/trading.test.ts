@@ -136,6 +136,34 @@ describe("POST /sandbox/fees", () => {
     }
   });
 
+  it("earns the lamports that the caller names", async () => {
+    const { id } = world.account("artist004");
+    const { chain } = world.sandbox;
+    const { creatorVault } = world.account("artist004");
+    let balance = chain.balance(creatorVault);
+    for (const lamports of [1, "250000000", 100_000_000_000]) {
+      const { status, body } = await send(
+        JSON.stringify({ socialId: id, source: "VAULT", lamports }),
+      );
+      expect([status, body]).toEqual([200, { lamports: String(lamports), mint: null }]);
+      expect(chain.balance(creatorVault)).toBe((balance += BigInt(lamports)));
+    }
+    for (const lamports of [0, -1, 0.5, 100_000_000_001, "1e9", "", "0x10", true, null, [1]]) {
+      const { status, body } = await send(
+        JSON.stringify({ socialId: id, source: "VAULT", lamports }),
+      );
+      expect([lamports, status, body]).toEqual([
+        lamports,
+        400,
+        {
+          error: "BAD_REQUEST",
+          message: expect.stringContaining("whole number from 1 to 100000000000"),
+        },
+      ]);
+    }
+    expect(chain.balance(creatorVault)).toBe(balance);
+  });
+
   it("refuses an id that none of the sandbox's accounts has, so that callers add no accounts to the chain", async () => {
     for (const [socialId, message] of [
       ["7", 'The sandbox has no account with the id "7".'],

@@ -28,6 +28,11 @@ const HOME_POLICY = {
   "img-src": "'self' https://pbs.twimg.com",
   "form-action": "'self'",
 };
+/** The sandbox's network is at a port of this machine. */
+const SANDBOX_POLICY = {
+  ...HOME_POLICY,
+  "img-src": `${HOME_POLICY["img-src"]} http://127.0.0.1:*`,
+};
 /** GraphiQL adds inline styles, and contains its images and fonts. */
 const GRAPHIQL_POLICY = {
   ...POLICY,
@@ -115,6 +120,7 @@ export function createPages(
     );
   }, Infinity);
 
+  const isSandbox = needs.sandboxAccounts.length > 0;
   const home = createHomePage({
     ...needs,
     html: readPage("home/home.html").replace(
@@ -124,10 +130,10 @@ export function createPages(
     headers: {
       "content-type": contentTypeOf("home.html"),
       link: descriptionLink(needs.basePath),
-      ...pageHeaders(HOME_POLICY),
+      ...pageHeaders(isSandbox ? SANDBOX_POLICY : HOME_POLICY),
     },
     previewImage: urlOf("home/preview.png"),
-    isSandbox: needs.sandboxAccounts.length > 0,
+    isSandbox,
   });
   const files: Record<string, StaticFile> = {
     "/schema.graphql": toFile("schema.graphql", printSdl(needs.schema)),

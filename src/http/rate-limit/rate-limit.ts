@@ -12,6 +12,8 @@ export const WINDOW_SECONDS = 60;
 
 export interface RateLimitConfig {
   readonly max: number;
+  /** The most requests that one request may count as. Default: `max`. */
+  readonly maxCost?: number | undefined;
   readonly windowSeconds: number;
 }
 
@@ -69,18 +71,21 @@ const A_TIME = [Infinity];
  * earlier requests.
  */
 export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
-  const { max, windowSeconds } = config;
+  const { max, maxCost = max, windowSeconds } = config;
   const windowMs = windowSeconds * 1000;
   const reserveInMemory = createMemoryWindow({ max, windowMs });
   const reserveInRedis = redis && createRedisWindow(redis, { max, windowMs });
   const policyHeader = `${POLICY};q=${max};w=${windowSeconds}`;
 
   return async (caller, cost) => {
+    // What is above the window is always refused.
+    const wanted = cost > maxCost ? max + 1 : cost;
     let reservation: Reservation | undefined;
     const store = {
       async getForIdentity({ contextIdentity }: { contextIdentity: string }) {
         reservation =
-          (await reserveInRedis?.(contextIdentity, cost)) ?? reserveInMemory(contextIdentity, cost);
+          (await reserveInRedis?.(contextIdentity, wanted)) ??
+          reserveInMemory(contextIdentity, wanted);
         return reservation.isGranted ? [] : A_TIME;
       },
       setForIdentity: () => undefined,
@@ -99,6 +104,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     const remaining = Math.max(0, max - requests);
     return {
       limit: max,
+      maxCost,
       cost,
       remaining,
       resetSeconds: seconds,

@@ -99,6 +99,13 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
     expect((await ask("b", 1)).refusal).toBeUndefined();
   });
 
+  it("refuses a request that counts as more than one request may, and takes one for it", async () => {
+    const rateLimit = createRateLimit({ max: 50, maxCost: 20, windowSeconds: 60 }, getRedis());
+    expect(await rateLimit("big", 21)).toMatchObject({ remaining: 49, refusal: expect.any(Error) });
+    expect(await rateLimit("big", 20)).toMatchObject({ remaining: 29, refusal: undefined });
+    expect(await rateLimit("big", 20)).toMatchObject({ remaining: 9, refusal: undefined });
+  });
+
   it("lets at most 20 requests pass in any 60 seconds, at any distribution of arrivals", async () => {
     const passedAt: number[] = [];
     let seed = 7;

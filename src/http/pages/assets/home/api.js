@@ -66,7 +66,7 @@ export async function collect({ socialId, mints }) {
 
 /**
  * Watches a wallet: calls `show` with each event, the first at once, and `setLive` when the stream
- * opens or breaks, until `signal` aborts. Connects again after a break, later each time. Throws an
+ * opens or ends, until `signal` aborts. Connects again then, after each failure later. Throws an
  * error that does not pass. Costs one request.
  */
 export async function watchWallet(target, { show, setLive, signal }) {
@@ -79,6 +79,8 @@ export async function watchWallet(target, { show, setLive, signal }) {
       if (!response.ok) throw await toError(response);
       for await (const event of readEvents(response.body)) {
         const { data, errors } = toResult(event, response);
+        // Only the last event has it, when the service ends the stream.
+        retryAfterSeconds = event.extensions?.retryAfterSeconds ?? 0;
         if (!data?.wallet) {
           lastError = errors[0] ?? new ApiError({});
           break;
@@ -93,8 +95,8 @@ export async function watchWallet(target, { show, setLive, signal }) {
     if (signal.aborted) return;
     if (lastError) throw lastError;
     setLive(false);
-    const backoffSeconds = Math.min(MAX_RECONNECT_SECONDS, 2 ** failures) + Math.random();
-    await sleep(Math.max(backoffSeconds, retryAfterSeconds) * 1000, signal);
+    const backoffSeconds = Math.min(MAX_RECONNECT_SECONDS, 2 ** failures);
+    await sleep((Math.max(backoffSeconds, retryAfterSeconds) + Math.random()) * 1000, signal);
   }
 }
 

@@ -1,7 +1,7 @@
 import { byId, create, say } from "./dom.js";
 
-/** The network's host for pictures, the only one that the page's policy allows. */
-const PICTURES = "https://pbs.twimg.com/";
+/** The hosts for pictures that the page's policy allows: the network's, and the sandbox's. */
+const PICTURES = /^(https:\/\/pbs\.twimg\.com|http:\/\/127\.0\.0\.1:\d+)\//;
 const AMOUNTS = ["vault", "pda", "withdrawable"];
 const compact = new Intl.NumberFormat("en", { notation: "compact", maximumFractionDigits: 1 });
 
@@ -69,7 +69,7 @@ function showPicture(name, url) {
   // The same picture again: replacing it would make it flicker.
   if (url && avatar.querySelector("img")?.dataset.url === url) return;
   avatar.replaceChildren(initials.join(""));
-  if (!url?.startsWith(PICTURES)) return;
+  if (!url || !PICTURES.test(url)) return;
   const picture = create("img", { alt: "", referrerPolicy: "no-referrer", decoding: "async" });
   picture.dataset.url = url;
   picture.addEventListener("load", () => picture.classList.add("loaded"));

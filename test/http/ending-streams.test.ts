@@ -1,0 +1,19 @@
+import { Registry } from "@prometheus-io/client";
+import { expect, it, onTestFinished, vi } from "vitest";
+import { createStreams } from "../../src/http/streams.ts";
+
+it("a caller who has not read the last event two seconds after it is disconnected", () => {
+  vi.useFakeTimers();
+  onTestFinished(() => void vi.useRealTimers());
+  const streams = createStreams({ streamsMax: 8, streamSeconds: 60 }, new Registry());
+  const disconnect = vi.fn();
+  const stream = streams.open("192.0.2.1", 1, { signal: new AbortController().signal, disconnect });
+  vi.advanceTimersByTime(60_000);
+  expect(stream.signal.aborted).toBe(true);
+  expect(stream.retryMs).toBeGreaterThanOrEqual(1_000);
+  expect(stream.retryMs).toBeLessThan(10_000);
+  vi.advanceTimersByTime(1_999);
+  expect(disconnect).not.toHaveBeenCalled();
+  vi.advanceTimersByTime(1);
+  expect(disconnect).toHaveBeenCalledOnce();
+});

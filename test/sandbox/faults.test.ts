@@ -1,0 +1,129 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { eventually } from "../support/eventually.ts";
+import { runProduction } from "../support/production.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+/** A fault that slows an upstream down lasts less. */
+const DEADLINE_MS = 6_000;
+
+let world: World;
+beforeAll(async () => {
+  const deadline = String(DEADLINE_MS);
+  world = await startWorld({
+    SOCIAL_TIMEOUT_MS: deadline,
+    RPC_TIMEOUT_MS: deadline,
+    SOCIAL_CACHE_SECONDS: "0",
+    RATE_LIMIT_MAX: "1000",
+  });
+});
+afterEach(() => send({ seconds: 0 }));
+afterAll(() => world.close());
+
+/** Sends a request of a caller on this machine, without a proxy. */
+async function send(body: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(`${world.url}/sandbox/faults`, {
+    method: "POST",
+    headers,
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  return { status: response.status, body: (await response.json()) as any };
+}
+/** Ends faults, and waits until lookups succeed again. */
+async function recover() {
+  expect((await send({ seconds: 0 })).status).toBe(200);
+  await eventually(async () => {
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+}
+
+describe("POST /sandbox/faults", () => {
+  it.each([
+    ["chain", "fail", 500, "LOOKUP_FAILED"],
+    ["chain", "throttle", 500, "LOOKUP_FAILED"],
+    ["chain", "hang", 500, "LOOKUP_FAILED"],
+    ["network", "fail", 503, "SOCIAL_API_UNAVAILABLE"],
+    ["network", "hang", 503, "SOCIAL_API_UNAVAILABLE"],
+    ["network", "throttle", 429, "SOCIAL_RATE_LIMITED"],
+  ])("makes the %s %s, so that lookups fail until it ends", async (upstream, fault, ...answer) => {
+    const request = { upstream, fault, seconds: 300 };
+    expect(await send(request)).toEqual({ status: 200, body: request });
+    const { status, body } = await world.lookup("creator");
+    expect([status, body.error]).toEqual(answer);
+    await recover();
+  });
+
+  it.each(["chain", "network"])(
+    "makes the %s slow, but its answers are right",
+    async (upstream) => {
+      await send({ upstream, fault: "slow", seconds: 300 });
+      const startedAt = performance.now();
+      const { status, body } = await world.lookup("creator");
+      expect([status, body.balance.total]).toEqual([200, "8.3000"]);
+      // Timers may be early by a millisecond.
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_990);
+    },
+  );
+
+  it("ends a fault after its seconds, also if another has replaced it", async () => {
+    await send({ upstream: "network", fault: "hang", seconds: 300 });
+    await send({ upstream: "network", fault: "throttle", seconds: 1 });
+    await eventually(async () => {
+      expect((await world.lookup("creator")).status).toBe(200);
+    });
+  });
+
+  it("ends the faults of one upstream", async () => {
+    await send({ upstream: "network", fault: "hang", seconds: 300 });
+    await send({ upstream: "chain", fault: "fail", seconds: 300 });
+    await send({ upstream: "network", seconds: 0 });
+    const { body } = await world.lookup("creator");
+    expect(body.error).toBe("LOOKUP_FAILED");
+    await recover();
+  });
+
+  it("says what is wrong with a request, which then has no effect", async () => {
+    const good = { upstream: "chain", fault: "fail", seconds: 30 };
+    for (const [body, message] of [
+      ["", "Send JSON such as"],
+      ["[]", "Send JSON such as"],
+      [JSON.stringify({ ...good, padding: "x".repeat(1024) }), "Send JSON such as"],
+      [{}, "`seconds` is missing"],
+      [{ ...good, upstream: undefined }, "`upstream` is missing"],
+      [{ ...good, upstream: "redis" }, '`upstream` must be "chain" or "network". Received "redis"'],
+      [{ ...good, fault: undefined }, "`fault` is missing"],
+      [{ ...good, fault: "toString" }, '"throttle". Received "toString"'],
+      [{ ...good, seconds: "30" }, 'Received "30"'],
+      [{ ...good, seconds: -1 }, "Received -1"],
+      [{ ...good, seconds: 0.5 }, "Received 0.5"],
+      [{ ...good, seconds: 301 }, "to 300. Received 301"],
+      [{ upstream: "redis", seconds: 0 }, "Received"],
+    ] as const) {
+      const answer = await send(body);
+      expect([body, answer.status]).toEqual([body, 400]);
+      expect(answer.body).toEqual({
+        error: "BAD_REQUEST",
+        message: expect.stringContaining(message),
+      });
+    }
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+
+  it("is refused for callers elsewhere, and for pages", async () => {
+    const fault = { upstream: "chain", fault: "fail", seconds: 300 };
+    for (const headers of [
+      { "x-forwarded-for": "192.0.2.1" },
+      { "x-forwarded-for": "127.0.0.1" },
+      { origin: "https://example.com" },
+    ]) {
+      const { status, body } = await send(fault, headers as Record<string, string>);
+      expect([status, body.error]).toEqual([403, "BAD_REQUEST"]);
+    }
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+});
+
+it("a service in production has no /sandbox/faults, even on a sandbox's chain", async () => {
+  const { client } = await runProduction(world.sandbox);
+  const answer = await fetch(`${client.url}/sandbox/faults`, { method: "POST", body: "{}" });
+  expect(answer.status).toBe(404);
+});
