@@ -213,13 +213,14 @@ describe("the layout", () => {
       .filter((path) => [".ts", ".js"].includes(extname(path)))
       .map((path) => join(folder, path));
 
-  it("has only the process and its composition in src itself", () => {
+  it("has only the process, its configuration and its composition in src itself", () => {
     const files = readdirSync(join(ROOT, "src"), { withFileTypes: true }).filter((entry) =>
       entry.isFile(),
     );
     expect(files.map(({ name }) => name).sort()).toEqual([
       "config.ts",
       "gateway.ts",
+      "keypair.ts",
       "main.ts",
       "services.ts",
       "start.js",
