@@ -94,7 +94,7 @@ async function counted(run: () => Promise<Collected[]>) {
   return { collected, methods, calls: methods.length, paid: before - chain.balance(payer) };
 }
 
-// So that the gateway knows when transactions are final.
+// Until the code is warm.
 for (const id of newAccounts(10)) await measure(id);
 const ids = newAccounts(LONE);
 const lone = await counted(async () => {

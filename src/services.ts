@@ -223,7 +223,6 @@ export function createChainServices(needs: ServiceNeeds) {
     floors,
     confirm: confirmation.confirm,
     settleTransaction,
-    minCollectLamports,
     metrics,
     ownCalls,
     collectTimeoutMs,

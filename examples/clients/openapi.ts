@@ -158,7 +158,7 @@ export interface components {
             remaining?: string;
             /** @description The account's newest 20 other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. Count by `socialId` and `txSignature`: of several results with the same two, only the largest `collected` counts. */
             lastCollects: components["schemas"]["LastCollect"][];
-            /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request read nothing, because it joined a collect. */
+            /** @description What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request could read nothing. */
             left: components["schemas"]["LeftFees"][];
         };
         LeftFees: {

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { describeBalance } from "../chain/collect/fee-payer-balance.ts";
+import { describeBalance } from "../chain/collect/collect-metrics.ts";
 import { guardInstruction } from "../chain/units/composer.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";

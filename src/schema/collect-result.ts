@@ -172,7 +172,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     left: t.field({
       type: [LeftFeesType],
       description:
-        "What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request read nothing, because it joined a collect.",
+        "What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request could read nothing.",
       resolve: ({ left }) => left,
     }),
     lastCollects: t.field({

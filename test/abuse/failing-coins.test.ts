@@ -100,10 +100,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
   it("backs off alone: the owner's plain collect, and other coins, are collected", async () => {
     const [bad, good] = [launch(), launch()];
     failWhenSent(bad);
-    expect(await collect(STRANGER, [good, bad])).toMatchObject({
-      kind: "failed-on-chain",
-      mints: [bad.mint],
-    });
+    expect(await collect(STRANGER, [good, bad])).toMatchObject({ kind: "failed-on-chain" });
     repair(bad);
     expect(await collect(OWNER)).toMatchObject({ kind: "collected", collected: 3_100_000_000n });
     expect(await collect(OWNER, [good, bad])).toMatchObject({ kind: "collected", collected: SOL });
@@ -255,12 +252,7 @@ describe("a transaction with coins that fails at none of them", () => {
     const skipTime = createSkipTime();
     const [good, bad] = [launch(), launch(2n * SOL)];
     overchargeWhenSent(bad);
-    expect(await collect(STRANGER, [good, bad])).toMatchObject({
-      kind: "failed-on-chain",
-      mints: expect.toSatisfy((mints: string[]) =>
-        [good, bad].every(({ mint }) => mints.includes(mint)),
-      ),
-    });
+    expect(await collect(STRANGER, [good, bad])).toMatchObject({ kind: "failed-on-chain" });
     repair(bad);
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: 3_100_000_000n });
     expect(await collect(OWNER, [good])).toMatchObject({ kind: "coins-backing-off" });

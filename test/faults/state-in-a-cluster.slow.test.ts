@@ -87,7 +87,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
           metrics: createBudgetMetrics(new Registry()),
         }),
       );
-      const reservations = await Promise.allSettled(
+      const reservations = await Promise.all(
         Array.from({ length: 20 }, (_, i) =>
           budgets[i % 2]!.reserve(
             { fee: toLamports(5_000), rent: toLamports(0), moved: toLamports(10 ** 9) },
@@ -95,7 +95,7 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
           ),
         ),
       );
-      expect(reservations.filter(({ status }) => status === "fulfilled")).toHaveLength(4);
+      expect(reservations.filter((each) => typeof each === "function")).toHaveLength(4);
     }
   });
 

@@ -112,19 +112,21 @@ return answer(newToken)
  */
 export const STORE = script({
   keys: ["claim", "known"],
-  args: ["token", "transaction", "ttlMs"],
+  args: ["token", "transaction"],
   answer: z.int(),
   text: `${REMEMBER}
 local holder, stored = unpack(redis.call('HMGET', claim, 'token', 'transaction'))
 if holder and holder ~= token then return 0 end
-if transaction ~= '' then
-  redis.call('HSET', claim, 'token', token, 'transaction', transaction)
-  if transaction ~= stored then
-    local count = tonumber(redis.call('HGET', known, 'count')) or 0
-    remember(${REMEMBERED_MS}, 'count', count + 1)
-  end
+if transaction == '' then
+  if not stored then redis.call('PEXPIRE', claim, ${LEASE_MS}) end
+  return 1
 end
-if transaction ~= '' or not stored then redis.call('PEXPIRE', claim, ttlMs) end
+redis.call('HSET', claim, 'token', token, 'transaction', transaction)
+redis.call('PEXPIRE', claim, ${SIGNED_MS})
+if transaction ~= stored then
+  local count = tonumber(redis.call('HGET', known, 'count')) or 0
+  remember(${REMEMBERED_MS}, 'count', count + 1)
+end
 return 1
 `,
 });

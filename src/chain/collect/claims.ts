@@ -15,7 +15,6 @@ import {
   READ_COLLECTS,
   REMEMBERED_MS,
   SETTLE,
-  SIGNED_MS,
   STORE,
   TAKE,
   type Taken,
@@ -51,8 +50,8 @@ const LAST_COLLECT = z.object({
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
 
-/** What is known about an address. */
-interface Known {
+/** What {@link Claims.look} and {@link Claims.take} find. */
+export interface Claim {
   /** The slot in which the address's last transaction landed; 0 if unknown. */
   readonly landedSlot: number;
   /** How many transactions the unit has had; random while Redis is down. The next one's differs. */
@@ -61,10 +60,6 @@ interface Known {
    * A distribution that was signed for this account and has no outcome, because its replica died.
    */
   readonly pending: StoredTransaction | undefined;
-}
-
-/** What {@link Claims.look} and {@link Claims.take} find. */
-export interface Claim extends Known {
   /** Set if another collect has signed: follow this transaction, and settle the claim. */
   readonly openTransaction: StoredTransaction | undefined;
   /**
@@ -107,12 +102,6 @@ function newestOf(collects: readonly (LastCollect | undefined)[]): LastCollect[]
   return [...bySignature.values()].flatMap(([first]) => first ?? []).slice(0, MAX_COLLECTS);
 }
 
-function readCollects(text: string): LastCollect[] {
-  const collects: unknown = parseJson(text);
-  if (!Array.isArray(collects)) return [];
-  return collects.flatMap((each) => LAST_COLLECT.safeParse(each).data ?? []);
-}
-
 export type Claims = ReturnType<typeof createClaims>;
 
 /**
@@ -150,12 +139,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   function toClaim(address: string, token: string, answer: Taken | undefined): Claim {
     const keys = keysOf(address);
     const holder = answer?.token ?? token;
-    const isHolder = token !== "" && holder === token;
-    const renew = () =>
-      void redis?.run(STORE, { ...keys, token, transaction: "", ttlMs: LEASE_MS });
-    const renewal = isHolder ? setInterval(renew, RENEW_MS).unref() : undefined;
     const transaction = answer?.transaction ?? "";
     const open = STORED_TRANSACTION.safeParse(parseJson(transaction));
+    const isHolder = token !== "" && holder === token;
+    const renew = () => void redis?.run(STORE, { ...keys, token, transaction: "" });
+    const renewal = isHolder ? setInterval(renew, RENEW_MS).unref() : undefined;
     let hasTransaction = !isHolder;
 
     function settle({ slot }: { readonly slot: number } = { slot: NOT_LANDED }): void {
@@ -178,10 +166,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
       pending: STORED_TRANSACTION.safeParse(parseJson(answer?.pending ?? "")).data,
       async store(signedTransaction) {
-        clearInterval(renewal);
         hasTransaction = true;
         const text = JSON.stringify(signedTransaction);
-        const call = { ...keys, token, transaction: text, ttlMs: SIGNED_MS };
+        const call = { ...keys, token, transaction: text };
         const result = await redis?.run(STORE, call);
         // Redis is down: collects go on without Redis, and the transaction is stored once Redis
         // is back.
@@ -231,14 +218,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     /** Returns the account's newest collects of the last hour, the newest first. */
     async readCollects(address: string): Promise<readonly LastCollect[]> {
       const { known: knownKey } = keysOf(address);
-      const [last, listedCollects] = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [
-        "",
-        "",
-      ];
+      const texts = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [];
+      const kept = texts.flatMap(parseJson);
       return newestOf([
         ...(collects.get(address) ?? []),
-        LAST_COLLECT.safeParse(parseJson(last)).data,
-        ...readCollects(listedCollects),
+        ...kept.flatMap((each) => LAST_COLLECT.safeParse(each).data ?? []),
       ]);
     },
 

@@ -1,10 +1,12 @@
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Warnings } from "../../observability/warnings.ts";
 import { memoize } from "../../store/memoize.ts";
-import type { Lamports } from "../primitives/lamports.ts";
-import { describeBalance } from "./fee-payer-balance.ts";
+import { formatSol, type Lamports } from "../primitives/lamports.ts";
+import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 
 const BALANCE_MAX_AGE_MS = 10_000;
+/** The log warns the operator when the fee payer can pay for fewer collects than this. */
+const FEW_COLLECTS = 100n;
 
 /** Tests pass shorter waits. The defaults are for production. */
 export interface MetricsWaits {
@@ -103,4 +105,18 @@ export function createCollectMetrics(
     /** Reads the fee payer's balance, at most once in ten seconds. */
     refreshBalance,
   };
+}
+
+/**
+ * Returns how many collects a fee payer (base58) can pay for, whether that is enough, and a text
+ * for the log.
+ */
+export function describeBalance(
+  feePayer: string,
+  lamports: Lamports,
+  { maxPriorityFeeLamports }: { maxPriorityFeeLamports: Lamports },
+) {
+  const collects = lamports / (BASE_FEE_LAMPORTS + maxPriorityFeeLamports);
+  const text = `the fee payer ${feePayer} holds ${formatSol(lamports)} SOL, enough for ${collects} collects at the highest fee`;
+  return { collects, isEnough: collects >= FEW_COLLECTS, text };
 }

@@ -1,7 +1,7 @@
 import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import { LONG_AGO, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
@@ -13,7 +13,6 @@ import type { Claims, LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
-import { lateError, openSignature } from "./flight-state.ts";
 import {
   hasNamedCoin,
   type LeftFees,
@@ -74,19 +73,6 @@ export type CollectOutcome =
 
 type Success = CollectOutcome & { readonly kind: "collected" };
 
-/** What follows for a request from the end of a flight. */
-type Next =
-  | { readonly kind: "answer"; readonly success: Success }
-  | { readonly kind: "fail"; readonly error: unknown }
-  /** The unit has nothing for it, or `error` says why not: the next unit is tried. */
-  | { readonly kind: "next-unit"; readonly error?: CollectError }
-  | { readonly kind: "look-again" };
-
-const LOOK_AGAIN = { kind: "look-again" } as const;
-
-const largestGain = (units: readonly Unit[]): Lamports =>
-  units.reduce((most, { gain }) => (gain > most ? gain : most), toLamports(0));
-
 const isOfKind = (error: unknown, ...kinds: CollectError["failure"]["kind"][]): boolean =>
   error instanceof CollectError && kinds.includes(error.failure.kind);
 
@@ -94,8 +80,8 @@ const isOfKind = (error: unknown, ...kinds: CollectError["failure"]["kind"][]): 
 const reasonOf = (error: unknown): LeftReason =>
   isOfKind(error, "backing-off", "coins-backing-off") ? "BACKING_OFF" : "FAILED";
 
-/** How many units may fail their simulation. */
-const MAX_FAILED_SIMULATIONS = 2;
+/** How many units may fail before they have a transaction. */
+const MAX_FAILED_UNITS = 2;
 /** How many of a request's transactions may move nothing: each costs a fee. */
 const MAX_VAIN_TRANSACTIONS = 2;
 /** The calls to the chain of most collects. */
@@ -139,20 +125,27 @@ export function createCollector(needs: {
     let fallback: Success | CollectError | undefined;
     /** The keys of the units whose transactions moved nothing, one for each transaction. */
     const vainUnits: string[] = [];
-    /** The keys of the units that were empty at their turn: the account was read again. */
-    const emptyUnits = new Set<string>();
+    let hasLookedAgain = false;
     let hasFollowedPending = false;
 
-    /** Says what follows from the end of a flight. `read`: the request's, if any. */
-    async function judge(end: End, isMember: boolean, read?: ReadUnits): Promise<Next> {
-      const isNamed = (mints: readonly string[]) =>
-        mints.length === 0 || coins.some(({ mint }) => mints.includes(mint));
+    /**
+     * Says what follows from the end of a unit's flight: the answer; `next`, why the unit has
+     * nothing for the request; or undefined to look again. Throws why the request fails. `read`: the
+     * request's, if any.
+     */
+    async function judge(
+      key: string,
+      end: End,
+      isMember: boolean,
+      read?: ReadUnits,
+    ): Promise<Success | { kind: "next"; error?: CollectError | undefined } | undefined> {
       switch (end.kind) {
         case "landed": {
-          // Signed after the request, or landed after its read. With a false success, callers
-          // would count one collect twice.
-          const isOwn = isMember && end.signedAt !== undefined && end.signedAt >= askedAt;
-          const isLater = isOwn || (read !== undefined && end.slot > read.newestSlot);
+          // Signed after the request, or landed after its read. With a false success, callers would
+          // count one collect twice.
+          const { signedAt = LONG_AGO } = end;
+          const isOwn = isMember && end.signedAt !== undefined;
+          const isLater = signedAt >= askedAt || (read !== undefined && end.slot > read.newestSlot);
           const collecting = end.collectedBy(account);
           // Also an earlier transaction is the account's last collect.
           const collect = await untilAborted(
@@ -160,61 +153,50 @@ export function createCollector(needs: {
             signal,
           );
           if (!collect || !isLater) {
-            if (isOwn) vainUnits.push(end.key);
-            return LOOK_AGAIN;
+            if (isOwn) vainUnits.push(key);
+            return undefined;
           }
           const { collected, newBalance, signature } = collect;
           const success = { kind: "collected", collected, newBalance, signature } as const;
-          progress.transaction = { key: end.key, moved: end.moved };
-          if (isOwn || hasNamedCoin(coins, end.moved)) return { kind: "answer", success };
+          progress.transaction = { key, moved: end.moved };
+          if (isOwn || hasNamedCoin(coins, end.moved)) return success;
           fallback = success;
-          return LOOK_AGAIN;
+          return undefined;
         }
         case "nothing":
-          if (!isNamed(end.failedMints)) return LOOK_AGAIN;
-          if (end.error) return { kind: "next-unit", error: end.error };
-          return isMember && end.readAt >= askedAt ? { kind: "next-unit" } : LOOK_AGAIN;
-        case "refused": {
-          const shortage = end.payers.get(caller.addressBlock);
-          const { failure } = end.error;
-          if (!shortage || failure.kind !== "budget-spent") return LOOK_AGAIN;
-          return { kind: "next-unit", error: new CollectError({ ...failure, ...shortage }) };
-        }
-        case "no-room":
-          // If the calls of this request's block are used up too, its next read says so.
-          return end.error.shortage.scope === "CALLER" || !end.blocks.has(caller.addressBlock)
-            ? LOOK_AGAIN
-            : { kind: "fail", error: end.error };
-        case "claim-lost":
-        case "shared-failed":
-          return LOOK_AGAIN;
+          return { kind: "next", error: end.error };
+        case "refused":
+          return { kind: "next", error: end.payers.get(caller.addressBlock) };
+        case "again":
+          return undefined;
         case "failed": {
           const { error } = end;
-          // Another request began the flight, and its time was over earlier.
-          const isEarly = msSince(askedAt) < collectTimeoutMs;
-          if (isEarly && isOfKind(error, "timed-out", "lease-not-acquired")) return LOOK_AGAIN;
-          if (isMember && !end.isFollowed && isNamed(end.mints)) return { kind: "fail", error };
-          if (!mayHaveMoved(error)) return LOOK_AGAIN;
-          if (error.failure.kind !== "unknown") return { kind: "fail", error };
+          // If the calls of this request's block are used up too, its next read says so.
+          const isOfOthers = error instanceof NoRoomError && error.shortage.scope === "CALLER";
+          if (isMember && !end.isFollowed && !isOfOthers) throw error;
+          if (!mayHaveMoved(error)) return undefined;
+          if (error.failure.kind !== "unknown") throw error;
           fallback = error;
-          return LOOK_AGAIN;
+          return undefined;
         }
       }
     }
 
-    /** Waits for a flight that this request has not started, and looks again without an answer. */
-    async function waitFor(flight: Flight, isMember: boolean, read?: ReadUnits): Promise<Next> {
-      progress.waitsFor = [flight.key];
-      const next = await judge(await untilAborted(flight.end, signal), isMember, read);
-      return next.kind === "next-unit" ? LOOK_AGAIN : next;
+    /** Waits for a flight whose transaction is open. Returns undefined to look again. */
+    async function waitFor({ key, end }: Flight, read?: ReadUnits): Promise<Success | undefined> {
+      progress.waitsFor = [key];
+      const next = await judge(key, await untilAborted(end, signal), false, read);
+      return next?.kind === "collected" ? next : undefined;
     }
 
     /** Reads the account, and finds the flights whose transactions are open. */
     async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
       progress.waitsFor = keys;
+      // Once: nobody can keep it from its own turn by requests that are refused.
+      const mayJoin = coins.length === 0 && !progress.read;
       const [read, ...flightsOfKeys] = await Promise.all([
         readUnits(request, caller.visitorBlock).catch(toError),
-        ...keys.map((key) => flights.findOpen(key, request)),
+        ...keys.map((key) => flights.findOpen(key, request, mayJoin)),
       ]);
       const open = flightsOfKeys.flatMap((flight) => flight ?? []);
       if (!(read instanceof Error)) return { read: (progress.read = read), open };
@@ -231,88 +213,78 @@ export function createCollector(needs: {
       const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const small = read.units.filter(({ gain }) => gain < request.minimum);
       const triesOf = ({ key }: Unit) => vainUnits.filter((each) => each === key).length;
-      const units = read.units.toSorted((a, b) => triesOf(a) - triesOf(b));
+      const units = read.units
+        .filter((unit) => !small.includes(unit))
+        .toSorted((a, b) => triesOf(a) - triesOf(b));
+      if (units.length > 0 && vainUnits.length >= MAX_VAIN_TRANSACTIONS)
+        throw new CollectError({ kind: "others-first" });
       for (const unit of units) {
-        if (small.includes(unit)) continue;
-        if (vainUnits.length >= MAX_VAIN_TRANSACTIONS) {
-          errors.push(new CollectError({ kind: "others-first" }));
-          break;
-        }
-        if (
-          errors.filter((each) => isOfKind(each, "simulation-failed")).length >=
-          MAX_FAILED_SIMULATIONS
-        )
-          break;
+        if (errors.length >= MAX_FAILED_UNITS) break;
         progress.waitsFor = [unit.key];
         const { end, isMember } = await flights.run(unit, read, request, signal);
-        const next = await judge(end, isMember, read);
-        switch (next.kind) {
-          case "answer":
-            return next.success;
-          case "fail":
-            throw next.error;
-          case "look-again":
-            return undefined;
-          case "next-unit": {
-            // Fees may have arrived elsewhere, while somebody else collected these.
-            if (!next.error && coins.length > 0 && !emptyUnits.has(unit.key)) {
-              emptyUnits.add(unit.key);
-              return undefined;
-            }
-            if (next.error) errors.push(next.error);
-            // Unless an empty address would stay below its minimum, others have collected it.
-            const whyNothing = missing > 0n ? "BELOW_MINIMUM" : null;
-            progress.reasons.set(unit.key, next.error ? reasonOf(next.error) : whyNothing);
-          }
-        }
+        const next = await judge(unit.key, end, isMember, read);
+        if (next?.kind !== "next") return next;
+        const { error } = next;
+        if (error) errors.push(error);
+        // Unless an empty address would stay below its minimum, others have collected it.
+        const whyNothing = missing > 0n ? "BELOW_MINIMUM" : null;
+        progress.reasons.set(unit.key, error ? reasonOf(error) : whyNothing);
       }
       const error = errors[0] ?? (small.length > 0 ? undefined : read.error);
       if (error) throw error;
-      if (fallback instanceof CollectError) throw fallback;
-      if (fallback) return fallback;
+      // Fees may have arrived, while somebody else collected these.
+      if (!hasLookedAgain && [...progress.reasons.values()].includes(null)) {
+        hasLookedAgain = true;
+        return undefined;
+      }
       const { pending } = await claims.look(account.address);
       if (pending && !hasFollowedPending) {
         hasFollowedPending = true;
         const flight = flights.followPending(pending, request);
-        return flight && toOutcome(await waitFor(flight, false, read));
+        return flight && waitFor(flight, read);
       }
       return {
         kind: "nothing",
-        belowMinimum: small.length > 0 ? largestGain(small) : undefined,
+        belowMinimum: small.toSorted((a, b) => (a.gain < b.gain ? 1 : -1))[0]?.gain,
         // Only a simulation tells that too little would arrive.
-        missing: units.length > 0 && missing > 0n ? toLamports(missing) : undefined,
+        missing: read.units.length > 0 && missing > 0n ? toLamports(missing) : undefined,
       };
     }
 
     /** Follows what is open, or works through the units. Returns undefined to look again. */
     async function lookAndCollect(): Promise<CollectOutcome | undefined> {
-      const looking = untilAborted(look(), signal);
-      const { open, read } = await (coins.length > 0 ? looking : flights.expect(looking));
+      const { open, read } = await untilAborted(look(), signal);
       for (const flight of open) {
-        const outcome = toOutcome(await waitFor(flight, false, read));
-        if (outcome) return outcome;
+        const success = await waitFor(flight, read);
+        if (success) return success;
       }
       return read && open.length === 0 ? workThrough(read) : undefined;
     }
 
-    const joinedFlight = coins.length === 0 ? flights.join(request) : undefined;
-    let outcome: CollectOutcome | undefined =
-      joinedFlight && toOutcome(await waitFor(joinedFlight, true));
-    while (!outcome) {
-      outcome = await lookAndCollect().catch((error: unknown) => {
+    for (;;) {
+      const outcome = await lookAndCollect().catch((error: unknown) => {
         if (!fallback || mayHaveMoved(error)) throw error;
-        if (fallback instanceof CollectError) throw fallback;
-        return fallback;
+        return { kind: "nothing" } as const;
       });
+      if (!outcome) continue;
+      if (outcome.kind === "collected" || !fallback) return outcome;
+      if (fallback instanceof CollectError) throw fallback;
+      return fallback;
     }
-    return outcome;
+  }
+
+  /** `kind`: if no transaction is open. */
+  function lateError({ waitsFor }: Progress, kind: "not-started" | "still-running") {
+    const { signature, hasLanded } = flights.openOf(waitsFor) ?? {};
+    if (signature === undefined) return new CollectError({ kind, signature });
+    return new CollectError({ kind: hasLanded ? "landed-unreadable" : "still-running", signature });
   }
 
   /** Runs a collect until the caller's deadline. */
   async function runUntilLate(request: Request, progress: Progress): Promise<CollectOutcome> {
     const { caller, askedAt } = request;
     const leftMs = collectTimeoutMs - msSince(askedAt);
-    if (leftMs <= 0) throw lateError(flights.stateOf(progress.waitsFor));
+    if (leftMs <= 0) throw lateError(progress, "not-started");
     return withDeadline(leftMs, async (signal) => {
       try {
         const parts = equalParts([caller.addressBlock]);
@@ -327,9 +299,7 @@ export function createCollector(needs: {
         // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
         if (isOfKind(error, "others-first")) metrics.ended("COLLECT_FAILED");
-        const state = flights.stateOf(progress.waitsFor) ?? { kind: "preparing" };
-        const isOpen = signal.aborted && openSignature(state) !== undefined;
-        throw error === signal.reason || isOpen ? lateError(state) : error;
+        throw signal.aborted ? lateError(progress, "still-running") : error;
       }
     });
   }
@@ -360,11 +330,8 @@ export function createCollector(needs: {
         error,
       }));
       const { read, reasons, transaction } = progress;
-      const left = read?.leftAfter(
-        outcome.kind === "failed"
-          ? { minimum, reasons, otherwise: reasonOf(outcome.error) }
-          : { minimum, transaction, reasons, otherwise: "NO_ROOM" },
-      );
+      const otherwise = outcome.kind === "failed" ? reasonOf(outcome.error) : "NO_ROOM";
+      const left = read?.leftAfter({ minimum, transaction, reasons, otherwise });
       const own = outcome.kind === "collected" ? outcome.signature : undefined;
       const collects = await claims.readCollects(account.address);
       const others = collects.filter(({ signature }) => signature !== own);
@@ -377,10 +344,4 @@ export function createCollector(needs: {
     settled: flights.settled,
     openSignatures: flights.openSignatures,
   };
-}
-
-/** Returns undefined to look again. */
-function toOutcome(next: Next): Success | undefined {
-  if (next.kind === "fail") throw next.error;
-  return next.kind === "answer" ? next.success : undefined;
 }

@@ -1,5 +1,5 @@
 import type { BudgetMetrics } from "../../fairness/budget-metrics.ts";
-import { createBudget, type Pool, type Shortage } from "../../fairness/budget.ts";
+import { createBudget, type Pool } from "../../fairness/budget.ts";
 import type { Redis } from "../../store/redis.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import type { Lamports } from "../primitives/lamports.ts";
@@ -7,10 +7,9 @@ import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 
 /**
  * The address blocks that may pay for a collect, in the order of their requests. Each value says
- * why the budget refused the block, if it did. A block that joins while a fee is being reserved is
- * added at the end, and may still pay.
+ * why the budget refused the block, if it did.
  */
-export type Payers = Map<string, Shortage | undefined>;
+export type Payers = Map<string, CollectError | undefined>;
 
 /** What a transaction costs and moves for one of its accounts. */
 export interface Cost {
@@ -80,27 +79,28 @@ export function createFeeBudget(needs: {
   return {
     /**
      * Charges a collect's cost to the first payer whose share of the budget is enough: a block that
-     * has used its share must not fail the collect for callers who join. Throws {@link
-     * CollectError} `budget-spent`.
+     * has used its share must not fail the collect for the others. Returns the last one's
+     * {@link CollectError} `budget-spent` if none has enough.
      */
-    async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee> {
+    async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee | CollectError> {
       const isSmall = moved < FEES_MOVED * fee;
-      let shortage: Shortage | undefined;
+      let error: CollectError | undefined;
       for (const block of payers.keys()) {
         const share = await budget.take(block, Number(fee + rent), {
           pool: isSmall ? small : pool,
         });
-        if (!share.shortage) {
+        const { shortage } = share;
+        if (!shortage) {
           return (unusedAmount) => {
             share.giveBack(Number(unusedAmount));
           };
         }
-        shortage = share.shortage;
         metrics.refused("fees", shortage.scope, 1);
-        payers.set(block, shortage);
+        error = new CollectError({ kind: "budget-spent", isSmall, ...shortage });
+        payers.set(block, error);
       }
-      if (!shortage) throw new Error("nobody asked for this collect");
-      throw new CollectError({ kind: "budget-spent", isSmall, ...shortage });
+      if (!error) throw new Error("nobody asked for this collect");
+      return error;
     },
   };
 }

@@ -3,7 +3,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { CollectError } from "../errors/collect-error.ts";
-import type { Cost, FeeBudget, Payers, ReservedFee } from "./fee-budget.ts";
+import type { FeeBudget, Payers } from "./fee-budget.ts";
 import { toTransaction } from "../units/message.ts";
 import { createSigningRules, type AllowedSweeps } from "../units/signing-rules.ts";
 
@@ -81,30 +81,10 @@ export function createFeePayer(needs: {
     return least > 1n ? least : 1n;
   }
 
-  /** Reserves the cost for each account, or for none: then returns why, by account. */
-  async function reserve(
-    { fee, rent }: Omit<Cost, "moved">,
-    accounts: Spending["accounts"],
-  ): Promise<{ readonly fees: ReservedFee[] } | { readonly errors: (CollectError | undefined)[] }> {
-    const results = await Promise.allSettled(
-      accounts.map(({ moved, payers }) => budget.reserve({ fee, rent, moved }, payers)),
-    );
-    const fees = results.flatMap((each) => (each.status === "fulfilled" ? [each.value] : []));
-    if (fees.length === accounts.length) return { fees };
-    for (const release of fees) release(toLamports(fee + rent));
-    // The budget throws nothing else.
-    const errorOf = (each: (typeof results)[number]) =>
-      each.status === "rejected" ? (each.reason as CollectError) : undefined;
-    return { errors: results.map(errorOf) };
-  }
-
   return {
     address,
 
     guardOf,
-
-    /** Whether a transaction that this replica signed has no outcome yet. */
-    hasInFlight: () => openCosts > 0n,
 
     /**
      * Reserves the message's fee and rent in the budget, then signs the message; `refused` if the
@@ -126,10 +106,15 @@ export function createFeePayer(needs: {
         throw new CollectError({ kind: "fee-payer-short", detail });
       }
       openCosts += total;
-      const reservation = await reserve(costs, accounts);
-      if ("errors" in reservation) {
+      const results = await Promise.all(
+        accounts.map(({ moved, payers }) => budget.reserve({ ...costs, moved }, payers)),
+      );
+      const reserved = results.filter((each) => typeof each === "function");
+      if (reserved.length < accounts.length) {
         openCosts -= total;
-        return { kind: "refused", ...reservation };
+        for (const release of reserved) release(cost);
+        const errors = results.map((each) => (typeof each === "function" ? undefined : each));
+        return { kind: "refused", errors };
       }
       const signature = sign(null, message, key);
       return {
@@ -137,7 +122,7 @@ export function createFeePayer(needs: {
         base64: toTransaction(message, address, signature),
         signature: getBase58Decoder().decode(signature),
         fee,
-        costs: reservation.fees.map((each): AccountCost => ({
+        costs: reserved.map((each): AccountCost => ({
           cost,
           signedRent: rent,
           close(unspent) {

@@ -9,12 +9,13 @@ import type {
 } from "../rpc/outcome.ts";
 import type { LandedTransaction } from "../rpc/read-transaction.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { createFinalityTime, type FinalityWaits } from "./finality-time.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
 import type { StoredTransaction } from "./claims.ts";
 
 /** Tests pass shorter waits. The defaults are for production. */
-export interface ConfirmationWaits extends FinalityWaits, OutcomeWaits {
+export interface ConfirmationWaits extends OutcomeWaits {
+  /** The time from a transaction's first send until it should be final. */
+  readonly finalityMs?: number | undefined;
   /** The shortest wait between two reads of the statuses of all open transactions. */
   readonly pollMs?: number | undefined;
   /** The wait between two sends of the same bytes. */
@@ -25,6 +26,8 @@ export interface ConfirmationWaits extends FinalityWaits, OutcomeWaits {
 
 /** The limit of `getSignatureStatuses`. */
 const MAX_SIGNATURES_PER_CALL = 256;
+/** With slots of 200 ms, most transactions are final by then. */
+const FINALITY_MS = 450;
 export const POLL_MS = 100;
 /** The wait between two reads of statuses, as a part of the time since the last send. */
 const POLL_GROWTH = 1 / 4;
@@ -43,8 +46,8 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
-  const { pollMs = POLL_MS, resendMs = RESEND_MS, rereadMs = REREAD_MS } = needs;
-  const finalityTime = createFinalityTime(needs);
+  const { finalityMs = FINALITY_MS, pollMs = POLL_MS } = needs;
+  const { resendMs = RESEND_MS, rereadMs = REREAD_MS } = needs;
   /** When each transaction was sent that was not final at its first look, by signature. */
   const open = new Map<string, MonotonicTime>();
   let polling: Promise<ReadonlySet<string>> | undefined;
@@ -54,16 +57,10 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   async function readStatuses(): Promise<ReadonlySet<string>> {
     const youngestMs = Math.min(...[...open.values()].map(msSince));
     await sleep(Math.min(Math.max(pollMs, youngestMs * POLL_GROWTH), resendMs));
-    const signatures = [...open.keys()];
-    const landings = new Set<string>();
-    for (let i = 0; i < signatures.length; i += MAX_SIGNATURES_PER_CALL) {
-      const some = signatures.slice(i, i + MAX_SIGNATURES_PER_CALL);
-      const reports = await orUndefined(rpc.getStatuses(some));
-      some.forEach((signature, j) => {
-        if (reports?.[j]?.kind === "landed") landings.add(signature);
-      });
-    }
-    return landings;
+    // The oldest: those that have landed make room for the others.
+    const signatures = [...open.keys()].slice(0, MAX_SIGNATURES_PER_CALL);
+    const reports = await orUndefined(rpc.getStatuses(signatures));
+    return new Set(signatures.filter((_, i) => reports?.[i]?.kind === "landed"));
   }
 
   /** Waits for the next statuses, which all open transactions share. */
@@ -79,37 +76,32 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     const { base64, signature } = transaction;
     const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
     const sentAt = monotonicNow();
-    let hasEnded = false;
-    const isOver = () => hasEnded;
+    let outcome: TransactionOutcome | undefined;
 
     /** Looks when it should be final, and again once an endpoint says that it has landed. */
-    async function watch(): Promise<TransactionOutcome | undefined> {
-      if (!maybeSent) await sleep(finalityTime.ms());
-      let outcome = await look();
-      if (!maybeSent) finalityTime.learn({ isTooEarly: !hasLanding() });
-      while (!outcome && !isOver()) {
+    async function watch(): Promise<void> {
+      if (!maybeSent) await sleep(finalityMs);
+      let found = await look();
+      while (!found && !outcome) {
         open.set(signature, sentAt);
         const hasLanded = hasLanding() || (await poll()).has(signature);
-        if (hasLanded) outcome = await look();
-        if (hasLanded && !outcome) await sleep(pollMs);
+        if (hasLanded) found = await look();
+        if (hasLanded && !found) await sleep(pollMs);
       }
       open.delete(signature);
-      return outcome;
+      outcome ??= found;
     }
 
-    async function resend(): Promise<TransactionOutcome | undefined> {
-      let outcome: TransactionOutcome | undefined;
-      for (let shouldSend = !maybeSent; !outcome && !isOver(); shouldSend = true) {
+    async function resend(): Promise<void> {
+      for (let shouldSend = !maybeSent; !outcome; shouldSend = true) {
         if (shouldSend) void orUndefined(rpc.sendTransaction(base64));
         await sleep(resendMs);
-        if (!isOver()) outcome = await lookForExpiry();
+        const found = outcome ?? (await lookForExpiry());
+        outcome ??= found;
       }
-      return outcome;
     }
 
-    // Each ends with an outcome while the other one has none.
-    const outcome = await Promise.race([watch(), resend()]);
-    hasEnded = true;
+    await Promise.race([watch(), resend()]);
     return outcome!;
   }
 

@@ -13,8 +13,9 @@ import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import type { Floors } from "../balances/floors.ts";
-import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
-import type { MovedCoin } from "../units/units.ts";
+import { accountsBlamedBy, messageOf } from "../units/message.ts";
+import { blamedIn, creatorOf } from "../units/part.ts";
+import { failureKey, type MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { findDifferences } from "./platform-differences.ts";
@@ -23,15 +24,14 @@ import type { Signed } from "./prepare-and-sign.ts";
 import { accountsOf, type Turn } from "./turns.ts";
 
 /** What a landed transaction moved to an account. `at` is undefined if unknown. */
-export type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
+type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
 
 /** What a transaction's outcome means for the requests that wait for its unit. */
 export type TransactionEnd =
   | {
       readonly kind: "landed";
-      readonly key: string;
       readonly slot: number;
-      /** When this replica signed it; undefined if another one did. */
+      /** When this flight signed it; undefined if another replica, or an earlier flight, did. */
       readonly signedAt: MonotonicTime | undefined;
       readonly moved: readonly MovedCoin[];
       /**
@@ -40,16 +40,13 @@ export type TransactionEnd =
        */
       readonly collectedBy: (account: AccountAddresses) => Promise<Collected | undefined>;
     }
-  /** `mints`: the coins that the transaction had, or that made it fail. */
   | {
       readonly kind: "failed";
       readonly error: unknown;
-      readonly mints: readonly string[];
-      /** Whether another replica, or an earlier request, signed the transaction. */
       readonly isFollowed: boolean;
     }
   /** It failed on the chain, and any of its accounts may be the reason. */
-  | { readonly kind: "shared-failed" };
+  | { readonly kind: "again" };
 
 /** A transaction in flight, and what its end depends on. */
 export interface SentTransaction {
@@ -59,13 +56,9 @@ export interface SentTransaction {
   readonly transaction: StoredTransaction;
   /** When it was sent, at the latest. */
   readonly sentAt: MonotonicTime;
-  /** If this replica signed the transaction. */
-  readonly signed?: Signed | undefined;
-  /** The block that named the coins. */
-  readonly block?: string | undefined;
-  readonly turn?: Turn | undefined;
-  /** The request's. */
-  readonly log?: Logger;
+  /** If this flight signed the transaction. */
+  readonly signed?: Signed;
+  readonly turn?: Turn;
 }
 
 const DISPUTED =
@@ -112,13 +105,13 @@ export function createSettleTransaction(needs: {
     inFlight: SentTransaction,
     outcome: TransactionOutcome,
   ): Promise<TransactionEnd> {
-    const { key, account, claim, transaction, sentAt, signed, turn, log = needs.log } = inFlight;
+    const { key, account, claim, transaction, sentAt, signed, turn } = inFlight;
+    const { log } = turn?.leader.request ?? needs;
     const { signature, sweptMints: mints = [] } = transaction;
     const { address } = account;
     const accounts = accountsOf(turn, account);
-    const fail = (failure: CollectFailure, failedMints = mints): TransactionEnd => ({
-      ...{ kind: "failed", error: new CollectError(failure), mints: failedMints },
-      isFollowed: !signed,
+    const fail = (failure: CollectFailure): TransactionEnd => ({
+      ...{ kind: "failed", error: new CollectError(failure), isFollowed: !signed },
     });
     /** An account whose transaction has an outcome need not follow it any more. */
     const forget = (each: AccountAddresses) => {
@@ -130,7 +123,7 @@ export function createSettleTransaction(needs: {
       const hosts = outcome.kind === "unknown" ? outcome.hosts : [];
       const isDisputed = hosts.length > 0;
       log.warn(
-        { signature, address, ...(isDisputed && { hosts }) },
+        { signature, address, hosts },
         isDisputed ? DISPUTED : COLLECT_FAILURES[outcome.kind].hint,
       );
       // It may still land until its blockhash has expired.
@@ -149,7 +142,7 @@ export function createSettleTransaction(needs: {
     }
     const landedTransaction =
       outcome.transaction ?? (await readLanded(transaction, outcome, collectTimeoutMs));
-    if (signed) countCosts(signed, landedTransaction);
+    if (signed) countCosts(signed, landedTransaction, log);
 
     if (err !== null) {
       log.warn({ signature, address, error: err }, "a collect's transaction failed");
@@ -159,39 +152,33 @@ export function createSettleTransaction(needs: {
         const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
         return fail({ kind: "fee-payer-short", detail, signature });
       }
-      if (transaction.isShared) return { kind: "shared-failed" };
-      const culprits = culpritsOf(transaction, err);
-      const namedMints = culprits.length > 0 ? culprits : mints;
+      if (transaction.isShared) return { kind: "again" };
       // Who follows another replica's transaction leaves this to the signer.
-      if (signed) failures.failedOnChain(keysAtFault(inFlight, namedMints));
-      const failedMints = namedMints.length > 0 ? namedMints : undefined;
-      return fail({ kind: "failed-on-chain", signature, err, mints: failedMints }, namedMints);
+      if (signed) failures.failedOnChain(keysAtFault(inFlight, signed, err));
+      return fail({ kind: "failed-on-chain", signature, err });
     }
 
-    if (signed && landedTransaction) countDifferences(signed, landedTransaction, log);
-    const collectedBy = memoizeByKey(addressOf, async (each: AccountAddresses) => {
-      const collect = await readCollected(inFlight, landedTransaction, each).catch(
-        (error: unknown) => {
-          forget(each);
-          throw error;
-        },
-      );
-      if (collect) {
-        log.info(
-          { signature, address: each.address, lamports: String(collect.collected) },
-          "collected",
-        );
-        if (signed) metrics.collected(collect.collected);
-      }
-      const { at } = collect ?? {};
-      claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
-      return collect;
-    });
+    const collectedBy = memoizeByKey(
+      (each: AccountAddresses) => each.address,
+      async (each) => {
+        const collect = await readCollected(inFlight, landedTransaction, each);
+        if (collect) {
+          log.info(
+            { signature, address: each.address, lamports: String(collect.collected) },
+            "collected",
+          );
+          if (signed) metrics.collected(collect.collected);
+        }
+        const { at } = collect ?? {};
+        claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
+        return collect;
+      },
+    );
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
     claim.settle({ slot });
-    if (signed && isVain && isRefused(inFlight, signed, landedTransaction)) {
-      failures.failedOnChain(keysAtFault(inFlight, mints));
+    if (signed && isVain && isRefused(signed, landedTransaction)) {
+      failures.failedOnChain(keysAtFault(inFlight, signed));
       return fail({ kind: "nothing-received", signature });
     }
     if (!isVain) failures.succeeded([key, ...mints]);
@@ -199,7 +186,7 @@ export function createSettleTransaction(needs: {
     const moved = signed
       ? signed.part.sweeps.map(({ coin: { mint }, stage }) => ({ mint, stage }))
       : mints.map((mint) => ({ mint }));
-    return { kind: "landed", key, slot, signedAt: signed?.signedAt, moved, collectedBy };
+    return { kind: "landed", slot, signedAt: signed?.signedAt, moved, collectedBy };
   }
 
   /**
@@ -207,53 +194,40 @@ export function createSettleTransaction(needs: {
    * then a receiver could not take its part. An empty vault means that somebody else collected
    * first.
    */
-  function isRefused(
-    { key, account, transaction }: SentTransaction,
-    signed: Signed,
-    landedTransaction: LandedTransaction | undefined,
-  ): boolean {
-    const [mint] = transaction.sweptMints ?? [];
-    const isDistribution = key !== account.address && mint !== undefined;
-    const { creatorVault } = isDistribution ? coinAddressesOf(mint).sharingConfig : account;
-    const { after } = landedTransaction?.balances.get(creatorVault) ?? {};
-    return after !== undefined && after >= signed.part.vaults.rentMinimum + minCollectLamports;
+  function isRefused({ part }: Signed, landedTransaction: LandedTransaction | undefined): boolean {
+    const { after } = landedTransaction?.balances.get(creatorOf(part).creatorVault) ?? {};
+    return after !== undefined && after >= part.vaults.rentMinimum + minCollectLamports;
   }
 
   /**
-   * Counts a landed transaction's fee and rent in the metrics, and corrects the rent in the budget.
+   * Counts a landed transaction's fee and rent in the metrics, corrects the rent in the budget, and
+   * says what the launch platform did otherwise.
    */
   function countCosts(
-    { fee, signedRent, transaction, close }: Signed,
+    { fee, part, signedRent, transaction: { isShared, signature }, close }: Signed,
     landedTransaction: LandedTransaction | undefined,
+    log: Logger,
   ): void {
-    const { err, fee: paidFee = fee, balances: changes } = landedTransaction ?? {};
+    const { err, balances, fee: paidFee = fee } = landedTransaction ?? {};
     // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
     // reports more.
     metrics.paid(paidFee < fee ? paidFee : fee);
-    const { before, after } = changes?.get(feePayer) ?? {};
-    if (after !== undefined && err === null) metrics.setBalance(after);
-    const hasSweeps = transaction.sweptMints !== undefined;
-    if (!hasSweeps || before === undefined || after === undefined) {
+    const { before, after } = balances?.get(feePayer) ?? {};
+    if (after !== undefined) metrics.setBalance(after);
+    // Accounts share only transactions without rent.
+    if (isShared || !balances || before === undefined || after === undefined) {
       close(0n);
       return;
     }
-    const rent = saturatingSubtract(before, toLamports(after + paidFee));
+    const rent = saturatingSubtract(before, toLamports(after + fee));
     // A program may have taken more than it did in the simulation.
     close(signedRent - rent);
     metrics.paid(rent);
-  }
-
-  function countDifferences(
-    { part, transaction, signedRent }: Signed,
-    landedTransaction: LandedTransaction,
-    log: Logger,
-  ): void {
-    const plan = { feePayer, signedRent, rent: part.vaults.rent };
-    const differences = findDifferences(part, landedTransaction, plan);
+    const differences = err === null ? findDifferences(part, balances, rent - signedRent) : [];
     if (differences.length === 0) return;
     metrics.differed();
     log.warn(
-      { signature: transaction.signature, differences },
+      { signature, differences },
       "a collect moved something else than the launch platform's tested programs would: see LaunchpadDiffers in docs/operating.md",
     );
   }
@@ -265,51 +239,41 @@ export function createSettleTransaction(needs: {
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
     const { signature } = transaction;
-    const { before, after } = landedTransaction?.balances.get(account.address) ?? {};
-    // A request may name a coin in which its account has no share.
-    const isPaid = accountKeysOf(transaction.base64)?.includes(account.address) ?? true;
-    if (landedTransaction && !isPaid) return undefined;
-    // Anyone may collect directly on the chain, and may have moved the fees first.
-    if (before !== undefined && after !== undefined && after <= before) return undefined;
-    const member = [...(turn?.members ?? [])].find(
-      ({ request, read }) => read && request.account.address === account.address,
-    );
+    if (!landedTransaction) throw new CollectError({ kind: "landed-unreadable", signature });
+    const { address } = account;
+    // A request may name a coin in which its account has no share. Anyone may collect directly on
+    // the chain, and may have moved the fees first.
+    const { before = 0n, after = 0n } = landedTransaction.balances.get(address) ?? {};
+    if (after <= before) return undefined;
+    const member = turn?.members.find(({ request }) => request.account.address === address);
     const unwithdrawable =
-      member?.read?.fees.unwithdrawable ??
-      (await balances.getUnwithdrawable(account).catch(() => undefined));
-    if (before === undefined || after === undefined || unwithdrawable === undefined)
-      throw new CollectError({ kind: "landed-unreadable", signature });
-    const collectedAmount = saturatingSubtract(after, before);
-    const newBalance = saturatingSubtract(after, unwithdrawable);
-    const at = toDate(landedTransaction?.blockTime) ?? (signed ? new Date() : undefined);
-    return { collected: collectedAmount, newBalance, signature, at };
+      member?.read.fees.unwithdrawable ??
+      (await balances.getUnwithdrawable(account).catch((cause: unknown) => {
+        throw new CollectError({ kind: "landed-unreadable", signature }, cause);
+      }));
+    return {
+      collected: toLamports(after - before),
+      newBalance: saturatingSubtract(toLamports(after), unwithdrawable),
+      signature,
+      at: toDate(landedTransaction.blockTime) ?? (signed && new Date()),
+    };
   }
 
   return settleTransaction;
 }
 
-/** What is not tried again for a while. `mints`: of the coins at fault. */
+/** What is not tried again for a while: the coins at fault, or all if `err` names none. */
 function keysAtFault(
-  { key, account: { address }, transaction, block }: SentTransaction,
-  mints: readonly string[],
+  { key, account: { address }, turn, transaction }: SentTransaction,
+  { part }: Signed,
+  err?: TransactionError,
 ): string[] {
-  const hasCoins = transaction.sweptMints !== undefined;
-  const ofBlock = hasCoins && block !== undefined ? [blockKey(address, block)] : [];
-  return [...(hasCoins && key === address ? mints : [key]), ...ofBlock];
+  if (part.sweeps.length === 0) return [key];
+  const message = messageOf(transaction.base64);
+  const blamedAccounts = message && err ? accountsBlamedBy(message, err) : [];
+  const { sweeps } = blamedIn(part, blamedAccounts);
+  const failedSweeps = sweeps.length > 0 ? sweeps : part.sweeps;
+  const block = turn?.leader.request.caller.visitorBlock;
+  const ofBlock = block === undefined ? [] : [blockKey(address, block)];
+  return [...failedSweeps.map(failureKey), ...ofBlock];
 }
-
-/** The coins that a failed transaction blames; its only one in any case. */
-function culpritsOf(
-  { base64, sweptMints = [] }: StoredTransaction,
-  err: TransactionError,
-): readonly string[] {
-  if (sweptMints.length === 1) return sweptMints;
-  const message = messageOf(base64);
-  const blamedAccounts = message ? accountsBlamedBy(message, err) : [];
-  return sweptMints.filter((mint) => {
-    const { curve, pool } = coinAddressesOf(mint);
-    return blamedAccounts.includes(curve) || blamedAccounts.includes(pool);
-  });
-}
-
-const addressOf = ({ address }: AccountAddresses): string => address;

@@ -22,103 +22,76 @@ export interface CollectCaller {
   /** The address block whose share of the fee budget pays. */
   readonly addressBlock: string;
   /**
-   * The end user's address block; differs from `addressBlock` behind a trusted caller. A
-   * transaction includes only coins that one end user's block named. Failures of these coins count
-   * against that block, unless it is undefined.
+   * The end user's address block; differs from `addressBlock` behind a trusted caller. Failures of
+   * the coins that it names count against it, unless it is undefined.
    */
   readonly visitorBlock: string | undefined;
 }
 
-/** A request that has a unit's turn. `read`: undefined if it joined before it read. */
-export interface Member {
-  readonly request: Request;
-  readonly read?: ReadUnits;
-}
-
 /** A request that waits for one of its units. */
-export interface Waiter extends Member {
+export interface Waiter {
+  readonly request: Request;
   readonly unit: Unit;
   readonly read: ReadUnits;
 }
 
 /** Who has a unit's turn. */
 export interface Turn {
-  readonly members: Set<Member>;
+  readonly members: readonly Waiter[];
   /** The members' address blocks: one of them pays. */
   readonly payers: Payers;
-  /** The account's coins that the members name; none for a turn without coins. */
-  readonly coins: ReadonlyMap<string, CoinAddresses>;
-  /** Whether another flight has ended since the members' reads. */
-  readonly isLater: boolean;
-  /** Whose read shows what to collect. */
+  /** Whose read shows what to collect: of a distribution, the one with the largest share. */
   readonly leader: Waiter;
 }
 
-/** The most coins of a turn. One read has room for their keys and the account's own. */
-const MAX_COINS = 19;
+/** Whether a request waits for a transaction with coins that only its account receives. */
+export const hasCoins = ({ unit: { kind, sweeps } }: Waiter): boolean =>
+  kind === "own" && sweeps.length > 0;
 
-/** Returns the account's coins that a unit sweeps, by mint. */
-export const coinsOf = ({ kind, sweeps }: Unit): ReadonlyMap<string, CoinAddresses> =>
-  new Map(kind === "own" ? sweeps.map(({ coin }) => [coin.mint, coin]) : []);
-
-export const blockOf = ({ request: { caller } }: Member): string =>
-  caller.visitorBlock ?? caller.addressBlock;
+/** Returns a request's /32 of IPv6, if it has one, and its block. */
+function blocksOf({ request: { caller } }: Waiter): [wide: string, block: string] {
+  const block = caller.visitorBlock ?? caller.addressBlock;
+  return [toWideBlock(block) ?? block, block];
+}
 
 /**
  * Chooses who has the next turn. The first row that applies decides:
  *
- * | Requests that wait  | Next turn                                                            |
- * | ------------------- | -------------------------------------------------------------------- |
- * | without coins       | all of these                                                         |
- * | with coins          | those of the block with the fewest turns, in the /32 with the fewest |
- * | none                | none                                                                 |
+ * | Requests that wait  | Next turn                                                                     |
+ * | ------------------- | ----------------------------------------------------------------------------- |
+ * | without coins       | all of these                                                                  |
+ * | with coins          | the first of the block with the fewest turns, in the /32 of IPv6 with the     |
+ * |                     | fewest                                                                        |
+ * | none                | none                                                                          |
  *
- * `counts`: how many turns each block, and each IPv6 /32, has had.
+ * `counts`: how many turns with coins each block, and each /32, has had. Counts the next one.
  */
 export function nextTurn(
   waiters: readonly Waiter[],
-  counts: ReadonlyMap<string, number>,
-  isLater: boolean,
+  counts: Map<string, number>,
 ): Turn | undefined {
-  const plain = waiters.filter(({ unit }) => coinsOf(unit).size === 0);
   const countOf = (block: string) => counts.get(block) ?? 0;
-  const countOfWide = (block: string) => countOf(toWideBlock(block) ?? block);
-  const blocks = waiters
-    .map(blockOf)
-    .toSorted((a, b) => countOfWide(a) - countOfWide(b) || countOf(a) - countOf(b));
-  const some = plain.length > 0 ? plain : waiters.filter((each) => blockOf(each) === blocks[0]);
-  const coins = new Map<string, CoinAddresses>();
-  const members = some.filter(({ unit }) => {
-    const own = coinsOf(unit);
-    const hasRoom = new Set([...coins.keys(), ...own.keys()]).size <= MAX_COINS;
-    for (const [mint, coin] of hasRoom ? own : []) coins.set(mint, coin);
-    return hasRoom;
+  const plain = waiters.filter((each) => !hasCoins(each));
+  const [longest] = waiters.toSorted((a, b) => {
+    const [[wideA, blockA], [wideB, blockB]] = [blocksOf(a), blocksOf(b)];
+    return countOf(wideA) - countOf(wideB) || countOf(blockA) - countOf(blockB);
   });
-  const [leader] = members.toSorted(byAmount);
+  const leader =
+    plain.length > 0
+      ? plain.reduce((most, each) => (each.unit.gain > most.unit.gain ? each : most))
+      : longest;
+  if (!leader) return undefined;
+  if (hasCoins(leader))
+    for (const block of new Set(blocksOf(leader))) counts.set(block, countOf(block) + 1);
+  const members = plain.length > 0 ? plain : [leader];
   const payers: Payers = new Map(
     members.map(({ request }) => [request.caller.addressBlock, undefined]),
   );
-  return leader && { members: new Set(members), payers, coins, isLater, leader };
+  return { members, payers, leader };
 }
-
-export function addTo({ members, payers }: Turn, member: Member): void {
-  const { addressBlock } = member.request.caller;
-  members.add(member);
-  if (!payers.has(addressBlock)) payers.set(addressBlock, undefined);
-}
-
-/** Whether a transaction that moves so much is worth it for any member: one may have joined. */
-export const isWorthwhile = ({ members }: Turn, movedAmount: Lamports): boolean =>
-  [...members].some(({ request }) => movedAmount >= request.minimum);
 
 /** Returns the accounts that asked for a transaction, each once. */
 export function accountsOf(turn: Turn | undefined, account: AccountAddresses): AccountAddresses[] {
-  const accounts = [...(turn?.members ?? [])].map(({ request }) => request.account);
+  const accounts = (turn?.members ?? []).map(({ request }) => request.account);
   return [...new Map([account, ...accounts].map((each) => [each.address, each])).values()];
 }
-
-/** The account whose share is largest leads a distribution. */
-const byAmount = (a: Waiter, b: Waiter): number => {
-  const [one = 0n, other = 0n] = [a.unit.sweeps[0]?.amount, b.unit.sweeps[0]?.amount];
-  return one < other ? 1 : one > other ? -1 : 0;
-};

@@ -181,16 +181,7 @@ export const COLLECT_FAILURES = {
     }),
     hint: "a collect's transaction did not land: if this repeats, raise MAX_PRIORITY_FEE_LAMPORTS",
   }),
-  "failed-on-chain": failure<
-    Signed & {
-      readonly err: TransactionError;
-      /**
-       * At least one of these coins made the transaction fail. Undefined if the transaction has no
-       * coins.
-       */
-      readonly mints?: readonly string[] | undefined;
-    }
-  >({
+  "failed-on-chain": failure<Signed & { readonly err: TransactionError }>({
     moved: "no",
     retryAfterSeconds: RETRY_SECONDS,
     text: ({ signature, err }) =>

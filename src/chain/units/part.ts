@@ -1,11 +1,13 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import {
+  distributionsOf,
   isWithPool,
   type ChosenSweep,
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { PLACES } from "../launchpad/fee-accounts.ts";
+import type { Creator } from "../launchpad/vaults.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 
 /**
@@ -27,6 +29,10 @@ export interface PlannedPart extends CollectPart {
   /** The lamports that it is to move for the account. */
   readonly amount: Lamports;
 }
+
+/** Whose vaults a part empties: a distribution's are the coin's. */
+export const creatorOf = ({ account, sweeps }: CollectPart): Creator =>
+  distributionsOf(sweeps)[0]?.coin.sharingConfig ?? account;
 
 /** What of a part a failed transaction blames. */
 export interface Blamed {

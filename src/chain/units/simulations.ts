@@ -10,7 +10,7 @@ import {
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
-import { rentMinimumOf, type Rent } from "../primitives/rent.ts";
+import { rentMinimumOf } from "../primitives/rent.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Simulation } from "../rpc/simulate-transaction.ts";
@@ -72,7 +72,7 @@ export function createSimulations(needs: {
    */
   async function simulate(
     parts: readonly PlannedPart[],
-    { minSlot, rent: rentRate }: { minSlot: number; rent: Rent },
+    minSlot: number,
   ): Promise<Simulated | FailedSimulation> {
     const sweeps = parts.flatMap((part) => part.sweeps);
     const distributions = distributionsOf(sweeps);
@@ -86,7 +86,7 @@ export function createSimulations(needs: {
       ...parts.filter(({ withVaults }) => withVaults).map(({ account }) => account.creatorVault),
       ...distributions.map(({ coin }) => coin.sharingConfig.creatorVault),
     ];
-    const ammReserve = rentMinimumOf(rentRate, TOKEN_ACCOUNT_BYTES);
+    const ammReserve = rentMinimumOf(parts[0]!.vaults.rent, TOKEN_ACCOUNT_BYTES);
     /** Returns what the AMM's transfer left, if it was skipped. */
     const leftIn = ({ accounts }: Simulation, ammVault: string): Lamports => {
       const account = accounts.get(ammVault);
@@ -146,8 +146,9 @@ export function createSimulations(needs: {
   }
 
   /** Returns the lamports that a simulated part moves for the account. */
-  function movedBy(part: PlannedPart, rentMinimum: Lamports, simulation: Simulated): Lamports {
+  function movedBy(part: PlannedPart, simulation: Simulated): Lamports {
     const { account, sweeps, withVaults } = part;
+    const { rentMinimum } = part.vaults;
     const { address, creatorVault, ammVault } = account;
     const { after, leftInAmm, mostOf } = simulation;
     const [distribution] = distributionsOf(sweeps);

@@ -16,7 +16,6 @@ import { blockKey, type Failures } from "../balances/failures.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
-import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { Composer } from "./composer.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 
@@ -48,8 +47,6 @@ export interface ReadUnits {
   readonly units: readonly Unit[];
   /** Why something was left out, if so. */
   readonly error: CollectError | undefined;
-  /** When the read began. */
-  readonly at: MonotonicTime;
   /** The newest slot that any endpoint had shown by the end of the read. */
   readonly newestSlot: number;
   /** Returns what the read saw, and a collect left behind. */
@@ -112,7 +109,6 @@ export function createReadUnits(needs: {
 
   return async (wallet: CollectedWallet, block: string | undefined): Promise<ReadUnits> => {
     const { account } = wallet;
-    const at = monotonicNow();
     const fees = await balances.getUncollectedFees(wallet);
     const ofBlock = blockKey(account.address, block);
     const errors = fees.sweeps.map((sweep) =>
@@ -144,7 +140,7 @@ export function createReadUnits(needs: {
     const ofOwn = units.length < filled.length ? ofVaults : undefined;
     const error = [...errors, ofAmm, ofOwn].find((each) => each !== undefined);
     const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, ofBlock);
-    return { fees, units, error, at, newestSlot: rpc.newestSlot(), leftAfter };
+    return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
   };
 
   /** Asks again what has failed: the collect itself may have found out. */

@@ -1,7 +1,11 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
-import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
+import {
+  createFeeBudget,
+  type Payers,
+  type ReservedFee,
+} from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
@@ -49,10 +53,18 @@ async function pay(
   moved = LARGE,
   { fee = FEE, rent = NO_RENT } = {},
 ): Promise<string> {
-  return budget.reserve({ fee, rent, moved }, payersOf(caller)).then(
-    () => "paid",
-    (error: unknown) => (error as { failure: { scope: string } }).failure.scope,
-  );
+  const result = await budget.reserve({ fee, rent, moved }, payersOf(caller));
+  return typeof result === "function" ? "paid" : (result.failure as { scope: string }).scope;
+}
+/** Reserves what is certain to be paid. */
+async function reserve(
+  budget: Budget,
+  cost: Parameters<Budget["reserve"]>[0],
+  payers: Payers,
+): Promise<ReservedFee> {
+  const result = await budget.reserve(cost, payers);
+  if (typeof result !== "function") throw result;
+  return result;
 }
 /** How many of `count` collects of a caller are paid. */
 async function payMany(
@@ -108,9 +120,9 @@ describe("the fee budget", () => {
     const budget = createBudget();
     await payMany(budget, 100, "attacker");
     const payers = payersOf("attacker", "honest", "joiner");
-    const release = await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
-    expect([...payers.values()]).toEqual([
-      { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+    const release = await reserve(budget, { fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
+    expect([...payers.values()]).toMatchObject([
+      { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } },
       undefined,
       undefined,
     ]);
@@ -124,9 +136,9 @@ describe("the fee budget", () => {
     const budget = createBudget();
     for (const caller of ["a", "b", "c"]) await payMany(budget, 80, caller);
     const payers = payersOf("c", "newcomer");
-    await budget.reserve({ fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
-    expect([...payers.values()]).toEqual([
-      { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+    await reserve(budget, { fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
+    expect([...payers.values()]).toMatchObject([
+      { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } },
       undefined,
     ]);
   });
@@ -134,11 +146,11 @@ describe("the fee budget", () => {
   it("gets back the part of a reservation that was not spent, and charges what was spent besides", async () => {
     const budget = createBudget();
     const cost = { fee: toLamports(300_000), rent: NO_RENT, moved: toLamports(10 ** 9) };
-    const release = await budget.reserve(cost, payersOf("a"));
+    const release = await reserve(budget, cost, payersOf("a"));
     release(toLamports(200_000));
     release(toLamports(50_000));
     expect(await payMany(budget, 110, "a")).toBe(90);
-    const releaseOther = await budget.reserve(cost, payersOf("b"));
+    const releaseOther = await reserve(budget, cost, payersOf("b"));
     releaseOther(toLamports(-200_000));
     expect(await pay(budget, "b")).toBe("CALLER");
   });
@@ -160,10 +172,11 @@ describe("the fee budget", () => {
   });
 
   it("names no time to try again for a fee that it never allows", async () => {
-    const refusal = async (lamports: number, moved: Lamports) =>
-      createBudget({ lamports })
-        .reserve({ fee: FEE, rent: NO_RENT, moved }, payersOf("a"))
-        .catch((error: unknown) => (error as CollectError).failure);
+    const refusal = async (lamports: number, moved: Lamports) => {
+      const cost = { fee: FEE, rent: NO_RENT, moved };
+      const result = await createBudget({ lamports }).reserve(cost, payersOf("a"));
+      return (result as CollectError).failure;
+    };
     const never = { kind: "budget-spent", scope: "SERVICE" };
     expect(await refusal(9_999, LARGE)).toEqual({ ...never, isSmall: false });
     expect(await refusal(19_999, SMALL)).toEqual({ ...never, isSmall: true });
