@@ -1,9 +1,8 @@
 import { ApolloClient, ApolloLink, gql, HttpLink, InMemoryCache, Observable } from "@apollo/client";
 import { relayStylePagination } from "@apollo/client/utilities";
-import { Client, fetchExchange, type CombinedError } from "@urql/core";
 import { OperationTypeNode, print } from "graphql";
 import { createClient as createSseClient } from "graphql-sse";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it } from "vitest";
 import { from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -77,68 +76,6 @@ it("graphql-sse gets the error of an unknown handle at once, without trying agai
   ]);
   expect(connections).toBe(1);
   client.dispose();
-});
-
-it("urql gets the wallet and its changes, and an error when the stream breaks off, after which it can subscribe again", async () => {
-  setFees("artist002", 10n ** 9n);
-  const client = new Client({
-    url: `${world.url}/graphql`,
-    exchanges: [fetchExchange],
-    fetchSubscriptions: true,
-    fetchOptions: { headers: from("192.0.2.3") },
-  });
-  const seen: string[] = [];
-  const errors: CombinedError[] = [];
-  let stop: () => void;
-  const subscribe = () => {
-    ({ unsubscribe: stop } = client
-      .subscription(WATCH, { handle: "artist002" })
-      .subscribe(({ data, error }) => {
-        if (error) {
-          errors.push(error);
-          stop();
-          subscribe();
-        } else seen.push(data.wallet.balance.vault);
-      }));
-  };
-  subscribe();
-  await eventually(() => {
-    expect(seen).toContain("1.0000");
-  });
-  setFees("artist002", 2n * 10n ** 9n);
-  await eventually(() => {
-    expect(seen).toContain("2.0000");
-  });
-  await eventually(() => {
-    expect(errors[0]?.networkError).toBeDefined();
-  });
-  setFees("artist002", 3n * 10n ** 9n);
-  await eventually(() => {
-    expect(seen.at(-1)).toBe("3.0000");
-  });
-  stop!();
-});
-
-it("urql gets the code of a stream that is refused", async () => {
-  const limited = await startWorld({ STREAMS_PER_ADDRESS: 2 });
-  onTestFinished(() => limited.close());
-  const caller = { headers: from("192.0.2.4") };
-  const client = new Client({
-    url: `${limited.url}/graphql`,
-    exchanges: [fetchExchange],
-    fetchSubscriptions: true,
-    fetchOptions: caller,
-  });
-  const codes: unknown[] = [];
-  const open = ["artist003", "artist004", "artist005"].map((handle) =>
-    client.subscription(WATCH, { handle }).subscribe(({ error }) => {
-      if (error?.graphQLErrors[0]) codes.push(error.graphQLErrors[0].extensions.code);
-    }),
-  );
-  await eventually(() => {
-    expect(codes).toEqual(["RATE_LIMITED"]);
-  });
-  for (const { unsubscribe } of open) unsubscribe();
 });
 
 it("Apollo Client's own link gets an error that names the link to use", async () => {
