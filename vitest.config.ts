@@ -23,10 +23,19 @@ export default defineConfig({
     projects: [
       {
         extends: true,
-        test: { name: "fast", include: ["test/**/*.test.ts"], exclude: [SLOW, LONG, PLATFORM] },
+        test: {
+          name: "fast",
+          include: ["test/**/*.test.ts"],
+          exclude: [SLOW, LONG, PLATFORM],
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          expect: { poll: { timeout: 25_000 } },
+        },
       },
       { extends: true, test: { name: "slow", include: [SLOW] } },
       { extends: true, test: { name: "long", include: [LONG] } },
+      // `npm run bench:prices`: measures CPU time.
+      { extends: true, test: { name: "bench", include: ["bench/**/*.test.ts"] } },
       {
         extends: true,
         test: {
@@ -48,7 +57,8 @@ export default defineConfig({
     // modules again for each.
     isolate: false,
     setupFiles: ["test/support/exit-on-sigterm.ts"],
-    // No test depends on time. These only stop a test that hangs, so they allow for slow machines.
+    // No test depends on time. These only stop a test that hangs; those that start processes may
+    // take minutes on a busy machine.
     testTimeout: 300_000,
     hookTimeout: 300_000,
     expect: { poll: { timeout: 200_000 } },

@@ -7,7 +7,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { createClient, from, type Answer } from "../test/support/client.ts";
 import { startTestSandbox } from "../test/support/sandbox.ts";
-import { artist, createAttacks } from "../test/support/strangers.ts";
+import { artist, createAttacks } from "./stranger-attacks.ts";
 import { startReplica } from "./load/replica.ts";
 import { printHead, printRow } from "./measure.ts";
 

@@ -1,8 +1,8 @@
 import { spawnSync } from "node:child_process";
 
-// `npm run fuzz [-- cases]` runs the properties of test/fuzz with many cases.
+// `npm run fuzz [-- cases]` runs the properties of test/fuzz, and the one of prices, with many cases.
 const [cases = "100000"] = process.argv.slice(2);
-const { status } = spawnSync("vitest", ["run", "test/fuzz"], {
+const { status } = spawnSync("vitest", ["run", "test/fuzz", "bench/prices/fuzz-prices"], {
   stdio: "inherit",
   env: {
     FUZZ_SECONDS: "900",

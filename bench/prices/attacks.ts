@@ -357,5 +357,5 @@ const HTTP_ATTACKS: readonly Attack[] = [
   { name: "`/metrics`, without `ADMIN_PORT`", send: ({ send }) => send("/metrics") },
 ];
 
-/** All attacks on the CPU, in the order of PRICES in test/abuse/prices.slow.test.ts. */
+/** All attacks on the CPU, in the order of PRICES in prices.test.ts. */
 export const ATTACKS: readonly Attack[] = [...GRAPHQL_ATTACKS, ...CHAIN_ATTACKS, ...HTTP_ATTACKS];

@@ -5,7 +5,7 @@ import { callerOf, repeat } from "../measure.ts";
 
 /** A request that costs the gateway more than the caller. */
 export interface Attack {
-  /** The key of the attack's price in test/abuse/prices.slow.test.ts. */
+  /** The key of the attack's price in prices.test.ts. */
   readonly name: string;
   /** Called once, before the first request. */
   readonly prepare?: (target: Target) => unknown;

@@ -72,11 +72,6 @@ const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
   { name: "tokens", query: `{ ${"a ".repeat(5_999)} }`, message: tooManyInText(6_000, "tokens") },
   {
-    name: "tens of thousands of tokens",
-    query: `{ ${"a ".repeat(30_000)} }`,
-    message: tooManyInText(6_000, "tokens"),
-  },
-  {
     name: "tokens without an end",
     query: "query ".repeat(10_000),
     message: tooManyInText(6_000, "tokens"),
@@ -97,18 +92,8 @@ const REFUSED: readonly Refused[] = [
     message: tooManyInText(128, "characters in a name or a value"),
   },
   {
-    name: "digits of a number",
-    query: `{ walletById(socialId: "7") { history(first: ${"1".repeat(60_000)}) { nodes { kind } } } }`,
-    message: tooManyInText(128, "characters in a name or a value"),
-  },
-  {
     name: "characters of a literal",
     query: `{ wallet(handle: "${"a".repeat(257)}") { id } }`,
-    message: tooManyInText(256, "characters in a name or a value"),
-  },
-  {
-    name: "characters of a block string",
-    query: `{ wallet(handle: """${"a\n".repeat(150)}""") { id } }`,
     message: tooManyInText(256, "characters in a name or a value"),
   },
   {
@@ -123,28 +108,8 @@ const REFUSED: readonly Refused[] = [
     message: tooManyInText(20, "levels of brackets"),
   },
   {
-    name: "nested lists",
-    query: `{ wallet(handle: ${"[".repeat(60_000)}`,
-    message: tooManyInText(20, "levels of brackets"),
-  },
-  {
-    name: "nested types",
-    query: `query ($a: ${"[".repeat(60_000)}`,
-    message: tooManyInText(20, "levels of brackets"),
-  },
-  {
-    name: "nested fragments",
-    query: "{ ... ".repeat(10_000),
-    message: tooManyInText(20, "levels of brackets"),
-  },
-  {
     name: "directives",
     query: `{ __typename ${"@skip(if: false) ".repeat(201)} }`,
-    message: tooManyInText(200, "directives"),
-  },
-  {
-    name: "unknown directives",
-    query: `{ __typename ${"@a".repeat(201)} }`,
     message: tooManyInText(200, "directives"),
   },
   // Limits on the operation, checked before validation.
@@ -197,11 +162,6 @@ const REFUSED: readonly Refused[] = [
     message: TOO_MANY_MERGED,
   },
   {
-    name: "fields of a list",
-    query: `{ wallets(handles: [${times(100, () => '"creator"')}]) { ${"handle ".repeat(24)} } }`,
-    message: tooMany(MAX_FIELDS, "fields"),
-  },
-  {
     name: "aliases of one field",
     query: `{ wallet(handle: "creator") { ${times(201, (i) => `a${i}: handle`)} } }`,
     message: tooMany(200, "aliases"),
@@ -243,36 +203,11 @@ const REFUSED: readonly Refused[] = [
     query: `query Q { __typename } query Other { ${times(330, () => 'wallet(handle: "creator") { address }')} }`,
     message: TOO_MANY_MERGED,
   },
-  {
-    name: "fields in another operation",
-    operationName: "Q",
-    query: `query Q { __typename } query Other { wallet(handle: "creator") { ${"handle ".repeat(3_000)} } }`,
-    message: TOO_MANY_MERGED,
-  },
-  {
-    name: "small operations",
-    operationName: "Q0",
-    query: times(11, (i) => `query Q${i} { __typename }`),
-    message: tooManyInText(10, "operations"),
-  },
   // Limits that depend on the variables.
   {
     name: "wallets in a variable",
     query: LIST,
     variables: { handles: artists(101) },
-    message: tooMany(100, "wallets"),
-  },
-  {
-    name: "values that are not handles in a variable",
-    query: LIST,
-    variables: { handles: new Array(999).fill(5) },
-    message: tooMany(100, "wallets"),
-  },
-  {
-    name: "wallets in two lists",
-    query:
-      "query ($a: [String!]!, $b: [String!]!) { a: wallets(handles: $a) { address } b: wallets(handles: $b) { address } }",
-    variables: { a: artists(50), b: artists(51) },
     message: tooMany(100, "wallets"),
   },
   {
@@ -299,23 +234,10 @@ const REFUSED: readonly Refused[] = [
     variables: JSON.parse(`{"__proto__": ${JSON.stringify(artists(101))}}`),
     message: tooMany(100, "wallets"),
   },
-  // Limits on the variables, checked before parsing.
-  {
-    name: "members of an object in a variable",
-    query: MANY,
-    variables: { c: [membersOf(9_000)] },
-    message: TOO_MANY_MEMBERS,
-  },
   {
     name: "members of an object, one more than allowed",
     query: MANY,
     variables: { c: { socialId: "1", ...membersOf(5) } },
-    message: TOO_MANY_MEMBERS,
-  },
-  {
-    name: "members of nested objects",
-    query: MANY,
-    variables: { c: [{ a: [{ b: membersOf(9) }] }] },
     message: TOO_MANY_MEMBERS,
   },
   {
@@ -328,12 +250,6 @@ const REFUSED: readonly Refused[] = [
     name: "values in nested objects",
     query: MANY,
     variables: { c: nestedObjects(5) },
-    message: TOO_MANY_VALUES,
-  },
-  {
-    name: "values in a list",
-    query: LIST,
-    variables: { handles: new Array(20_000).fill(5) },
     message: TOO_MANY_VALUES,
   },
   {
@@ -375,18 +291,13 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     }
   });
 
-  it.each(
-    REFUSED.filter(
-      ({ query }) => typeof query === "string" && query.startsWith("{") && query.length < 5_000,
-    ),
-  )("$name, by GET", async ({ query, variables, message }) => {
-    const search = new URLSearchParams({
-      query: query as string,
-      variables: JSON.stringify(variables ?? {}).slice(0, 5_000),
-    });
+  it("an operation by GET", async () => {
+    const search = new URLSearchParams({ query: `{ ${times(101, (i) => `a${i}: __typename`)} }` });
     const { status, body } = await world.request(`/graphql?${search}`);
-    expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
-    if (!variables) expect(body.errors[0].message).toMatch(message);
+    expect([status, body.errors[0].message]).toEqual([
+      400,
+      expect.stringMatching(tooMany(100, "root fields")),
+    ]);
   });
 
   it("a body that is too large, with or without a Content-Length", async () => {

@@ -19,10 +19,6 @@ const post = (body: unknown, type = "application/json") =>
     headers: { "content-type": type },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
-const get = (query: string) =>
-  world.request(`/graphql?${new URLSearchParams({ query })}`, {
-    headers: { accept: "application/json" },
-  });
 
 /** Expects one BAD_REQUEST error with this status, and no upstream calls. */
 function expectRefused({ status, body }: Answer, expected: number, message?: string): void {
@@ -44,16 +40,6 @@ function expectRefused({ status, body }: Answer, expected: number, message?: str
 describe("graphql-cop's probe", () => {
   const cop = (query: string) => post({ query, operationName: "cop" });
 
-  it("alias overloading is refused", async () => {
-    const aliases = Array.from({ length: 101 }, (_, i) => `alias${i}:__typename`);
-    expectRefused(await cop(`query cop { ${aliases.join("\n")} }`), 400, "Too many root fields");
-  });
-
-  it("array-based query batching is refused", async () => {
-    const batch = Array.from({ length: 10 }, () => ({ query: "query cop { __typename }" }));
-    for (const body of [batch, batch.slice(0, 1), []]) expectRefused(await post(body), 400);
-  });
-
   it("directive overloading is refused with fewer errors than directives", async () => {
     const { body } = await cop(`query cop { __typename ${"@aa".repeat(10)} }`);
     expect(body.data).toBeUndefined();
@@ -68,37 +54,6 @@ describe("graphql-cop's probe", () => {
     );
     expect(body.data).toBeUndefined();
     expect(body.errors).toHaveLength(1);
-  });
-
-  it("field duplication is refused", async () => {
-    const query = `query cop { ${"__typename \n".repeat(500)} }`;
-    expectRefused(await cop(query), 400, "Too many merged fields");
-  });
-
-  it("field suggestions: finds one, because the schema is public", async () => {
-    const { body } = await cop("query cop { __schema { directive } }");
-    expect(body.errors[0].message).toBe(
-      'Cannot query field "directive" on type "__Schema". Did you mean "directives"?',
-    );
-  });
-
-  it("GET method query support: finds it, as the specification allows for queries", async () => {
-    expect(await get("query cop {__typename}")).toMatchObject({ status: 200 });
-  });
-
-  it("GraphQL IDE: finds GraphiQL, which is intended", async () => {
-    const { body } = await world.request("/graphql", { headers: { accept: "text/html" } });
-    expect(body).toContain("GraphiQL");
-  });
-
-  it("introspection: works, because the schema is public", async () => {
-    const { body } = await cop("query cop { __schema { types { name fields { name } } } }");
-    expect(body.data.__schema.types.length).toBeGreaterThan(5);
-  });
-
-  it("POST-based url-encoded query (CSRF) is refused", async () => {
-    const form = new URLSearchParams({ query: "query cop { __typename }" }).toString();
-    expectRefused(await post(form, "application/x-www-form-urlencoded"), 415, "application/json");
   });
 
   it("trace mode: finds none", async () => {

@@ -54,16 +54,3 @@ it("a page beyond the share of a block is refused, and others are still served",
   // What was read stays cached, so a later page goes on from there.
   expect(callsOf("getTransaction")).toBeGreaterThan(0);
 });
-
-it("pages beyond the plan wait, and their calls stay below it", async () => {
-  world = await startWorld({ RPC_CALLS_PER_SECOND: "55" });
-  const handles = Array.from({ length: 6 }, (_, i) => `artist00${i + 1}`);
-  for (const handle of handles) sendTo(handle, 20);
-  const startedAt = performance.now();
-  const pages = await Promise.all(handles.map((handle, i) => read(handle, 10, `192.0.${i}.1`)));
-  const seconds = (performance.now() - startedAt) / 1_000;
-  for (const { body } of pages) expect(body.errors).toBeUndefined();
-  // Ten transactions and a list for each page.
-  expect(callsOf("getTransaction") + callsOf("getSignaturesForAddress")).toBe(66);
-  expect(66 / (seconds + 1)).toBeLessThan(55);
-});

@@ -34,14 +34,6 @@ describe("the budget of reads of the network, in simulated time", () => {
     vi.useRealTimers();
   });
 
-  it("one unknown handle per second is served for a whole window of the network's rate limit", async () => {
-    const { newCaller, meter } = createSimulation();
-    const callers = Array.from({ length: 3 }, (_, i) => newCaller(`honest${i}`));
-    await repeat(15 * MINUTE, SECOND, (timeMs) => void callers[(timeMs / SECOND) % 3]!.request(1));
-    expect(callers.map(({ counts }) => counts)).toEqual(callers.map(() => ({ found: 300 })));
-    expect(meter.calls).toBeLessThanOrEqual(300);
-  });
-
   it("30 unknown handles per second are served as far as the network's limit allows", async () => {
     const { newCaller } = createSimulation({ socialReadsPerHour: 0 });
     const callers = Array.from({ length: 900 }, (_, i) => newCaller(`honest${i}`));
@@ -51,38 +43,6 @@ describe("the budget of reads of the network, in simulated time", () => {
     });
     const found = callers.reduce((sum, { counts }) => sum + (counts.found ?? 0), 0);
     expect(found).toBeGreaterThan(0.87 * requests);
-  });
-
-  it("lookups fail at once when the network allows no more calls", async () => {
-    const { newCaller, meter } = createSimulation({}, 1);
-    const caller = newCaller("honest");
-    for (let i = 0; i < 2; i++) {
-      void caller.request(1);
-      await sent();
-      await vi.advanceTimersByTimeAsync(config.socialTimeoutMs);
-    }
-    for (let i = 0; i < 5; i++) await caller.request(1);
-    expect([caller.counts, meter.calls]).toEqual([{ found: 1, "rate-limited": 6 }, 2]);
-  });
-
-  it("a caller that asks for unknown handles as fast as it can costs no more than a quarter of the budget", async () => {
-    const { newCaller, meter } = createSimulation();
-    const attacker = newCaller("attacker");
-    await repeat(60 * MINUTE, 3 * SECOND, () => void attacker.request(HANDLES_PER_REQUEST));
-    expect(meter.charged).toBeLessThanOrEqual(config.socialReadsPerHour / 4);
-    expect(meter.charged).toBeGreaterThan(0.23 * config.socialReadsPerHour);
-    expect(attacker.counts["budget-used"]).toBeGreaterThan(50_000);
-  });
-
-  it("nine callers that ask for unknown handles as fast as they can cost no more than the budget", async () => {
-    const { newCaller, meter } = createSimulation();
-    const attackers = Array.from({ length: 9 }, (_, i) => newCaller(`attacker${i}`));
-    await repeat(60 * MINUTE, 3 * SECOND, () => {
-      for (const attacker of attackers) void attacker.request(HANDLES_PER_REQUEST);
-    });
-    expect(meter.charged).toBeLessThanOrEqual(config.socialReadsPerHour);
-    // Half of what the budget holds is left to others.
-    expect(meter.charged).toBeGreaterThan(0.9 * config.socialReadsPerHour);
   });
 
   it.each([
@@ -98,12 +58,8 @@ describe("the budget of reads of the network, in simulated time", () => {
 
   describe("against four attackers at the rate limit, lookups of unknown handles succeed for 7.5 minutes", () => {
     it.each([
-      ["100 accounts, at an even pace", 3 * SECOND, HANDLES_PER_REQUEST, "handle"],
       ["100 accounts, all at once", 0, HANDLES_PER_REQUEST, "handle"],
-      ["100 handles that do not exist, at an even pace", 3 * SECOND, HANDLES_PER_REQUEST, "nobody"],
       ["100 handles that do not exist, all at once", 0, HANDLES_PER_REQUEST, "nobody"],
-      ["one account, at an even pace", 3 * SECOND, 1, "handle"],
-      ["one handle that does not exist, all at once", 0, 1, "nobody"],
     ])("each request for %s", async (_name, paceMs, handles, prefix) => {
       const { newCaller } = createSimulation();
       const honest = newCaller("honest");

@@ -36,14 +36,6 @@ const WALLET: TypedDocumentNode<any, { handle: string }> = gql`
     }
   }
 `;
-const WALLETS: TypedDocumentNode<any, { handles: string[] }> = gql`
-  query Wallets($handles: [String!]!) {
-    wallets(handles: $handles) {
-      id
-      handle
-    }
-  }
-`;
 const COLLECT: TypedDocumentNode<any, { socialId: string }> = gql`
   mutation Collect($socialId: String!) {
     collect(socialId: $socialId) {
@@ -115,32 +107,6 @@ describe("Apollo Client", () => {
     );
     // The member that no other client sends.
     expect(exchanges[0]!.sent.extensions).toHaveProperty("clientLibrary.name", "@apollo/client");
-  });
-
-  it("rejects with the code of an unknown handle", async () => {
-    const { client } = createClient();
-    const errors = await errorsOf(
-      client.query({ query: WALLET, variables: { handle: "nobodyatall" } }),
-    );
-    expect(errors).toMatchObject([{ path: ["wallet"], extensions: { code: "SOCIAL_NOT_FOUND" } }]);
-  });
-
-  it("keeps the other wallets when one fails, with errorPolicy all", async () => {
-    const { client } = createClient();
-    const handles = ["creator", "nobodyatall", "newcomer"];
-    const { data, error } = await client.query({
-      query: WALLETS,
-      variables: { handles },
-      errorPolicy: "all",
-    });
-    expect(data.wallets.map((wallet: any) => wallet?.handle)).toEqual([
-      "creator",
-      undefined,
-      "newcomer",
-    ]);
-    expect(CombinedGraphQLErrors.is(error) && error.errors).toMatchObject([
-      { path: ["wallets", 1], extensions: { code: "SOCIAL_NOT_FOUND", handle: "nobodyatall" } },
-    ]);
   });
 
   it("reads the errors of a request that the service refuses as a whole", async () => {

@@ -155,28 +155,6 @@ it("urql gets the wallet and its changes, and when the service ends the stream, 
   expect(new Set(seen)).toEqual(new Set(["1.0000", "2.0000", "3.0000"]));
 });
 
-it("urql gets the code of a stream that is refused", async () => {
-  const limited = await startWorld({ STREAMS_PER_ADDRESS: 2 });
-  onTestFinished(() => limited.close());
-  const caller = { headers: from("192.0.2.4") };
-  const client = new Client({
-    url: `${limited.url}/graphql`,
-    exchanges: [fetchExchange],
-    fetchSubscriptions: true,
-    fetchOptions: caller,
-  });
-  const codes: unknown[] = [];
-  const open = ["artist003", "artist004", "artist005"].map((handle) =>
-    client.subscription(WATCH, { handle }).subscribe(({ error }) => {
-      if (error?.graphQLErrors[0]) codes.push(error.graphQLErrors[0].extensions.code);
-    }),
-  );
-  await eventually(() => {
-    expect(codes).toEqual(["RATE_LIMITED"]);
-  });
-  for (const { unsubscribe } of open) unsubscribe();
-});
-
 it("Apollo Client's own link gets an error that names the link to use", async () => {
   const client = new ApolloClient({
     link: new HttpLink({ uri: `${world.url}/graphql`, headers: from("192.0.2.7") }),

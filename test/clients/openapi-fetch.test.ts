@@ -41,16 +41,6 @@ describe("openapi-fetch with the types of openapi-typescript", () => {
     });
   });
 
-  it("gets an error with its code and status", async () => {
-    const query = { handle: "nobodyatall" };
-    const { data, error, response } = await openClient().GET("/wallet/lookup", {
-      params: { query },
-    });
-    expectTypeOf(error).toEqualTypeOf<Schemas["ErrorBody"] | Schemas["LookupError"] | undefined>();
-    expect(data).toBeUndefined();
-    expect([response.status, error?.error]).toEqual([404, "SOCIAL_NOT_FOUND"]);
-  });
-
   it("gets a refusal with its code and seconds", async () => {
     const client = openClient();
     const query = { handle: "newcomer" };

@@ -54,41 +54,6 @@ function launchShared(bps: Record<string, number>, fees = 0n) {
 }
 
 describe("a transaction that lands without effect, because a receiver was emptied,", () => {
-  it("costs one fee: the coin backs off, if a shareholder was", async () => {
-    const holder = newAddress();
-    chain.setBalance(holder, SOL);
-    const { mint } = launchShared({ [account.address]: 9_999, [holder]: 1 }, SOL);
-    beforeLanding(() => {
-      chain.setBalance(holder, 0n);
-    });
-    const first = await collect(mint);
-    const [landed] = world.sandbox.landedCollects();
-    expect(landed?.err).toBeNull();
-    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
-    expect(first.message).toContain(`Transaction ${landed!.signature} landed, but moved nothing`);
-    for (let i = 0; i < 3; i++) {
-      chain.setBalance(holder, SOL);
-      const again = await collect(mint);
-      expect(again).toMatchObject({ error: "COLLECT_FAILED" });
-      expect(again.message).toMatch(/Try again in \d+ seconds/);
-    }
-    expect(landedCount()).toBe(1);
-  });
-
-  it("costs one fee: the account backs off, if its address was", async () => {
-    setVault(account, 500_000n);
-    beforeLanding(() => {
-      chain.setBalance(account.address, 0n);
-    });
-    const first = await collect();
-    const [landed] = world.sandbox.landedCollects();
-    expect(first).toMatchObject({ success: false, error: "COLLECT_FAILED" });
-    expect(first.message).toContain(`Transaction ${landed!.signature} landed, but moved nothing`);
-    chain.setBalance(account.address, SOL);
-    expect((await collect()).message).toMatch(/Try again in \d+ seconds/);
-    expect(landedCount()).toBe(1);
-  });
-
   it("fails no other account in it", async () => {
     const other = world.account("artist002");
     setVault(account, 500_000n);

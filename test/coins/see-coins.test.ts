@@ -1,13 +1,7 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { UNCOLLECTABLE } from "../../src/chain/launchpad/coin-fees.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
-import {
-  ata,
-  creatorVaultOf,
-  curveOf,
-  vaultAuthorityOf,
-  WSOL,
-} from "../support/launchpad-instructions.ts";
+import { curveOf, WSOL } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -39,13 +33,6 @@ function launch(
   world.sandbox.coins.launch({ mint, creator, ...coin });
   return mint;
 }
-/** An account without vaults, whose address nobody else uses in these tests. */
-const fresh = (handle: string) => {
-  const { address, creatorVault, ammVault } = world.account(handle);
-  world.sandbox.chain.setBalance(creatorVault, 0n);
-  world.sandbox.chain.setBalance(ammVault, 0n);
-  return address;
-};
 
 describe("a lookup that names a coin", () => {
   it("shows what waits on its curve, and counts it in the vault", async () => {
@@ -193,102 +180,6 @@ describe("a lookup that names a coin", () => {
     chain.setAccount(curveOf(mint), { ...curve, data: curve.data.with(0, 0) });
     expect((await see("artist001", [mint])).coins).toMatchObject([{ reason: "NO_SUCH_COIN" }]);
   });
-
-  it.each([49, 81, 115, 124, 125, 132, 151, 166, 256])(
-    "reads a curve of %i bytes, whose missing fields are zero",
-    async (curveBytes) => {
-      const { address } = world.account("artist002");
-      const before = (await world.lookup("artist002")).body.balance.vault;
-      const mint = launch(address, { curveBytes, fees: curveBytes < 133 ? 0n : SOL });
-      const { balance, coins } = await see("artist002", [mint]);
-      const [stage, amount, reason] =
-        curveBytes < 81
-          ? ["CURVE", "0", "OTHER_CREATOR"]
-          : curveBytes < 133
-            ? ["CURVE", "0", "NOTHING_WAITING"]
-            : ["CURVE", "1000000000", null];
-      expect(coins).toMatchObject([{ stage, amount, reason }]);
-      expect(Number(balance.vault)).toBeCloseTo(Number(before) + (reason ? 0 : 1), 4);
-    },
-  );
-
-  it.each([243, 271, 287, 300])(
-    "reads a pool of %i bytes, whose missing fields are zero",
-    async (poolBytes) => {
-      const { address } = world.account("artist003");
-      const mint = launch(address);
-      world.sandbox.coins.migrate(mint, { poolBytes, fees: poolBytes < 287 ? 0n : SOL });
-      expect((await see("artist003", [mint])).coins).toMatchObject([
-        poolBytes < 287
-          ? { stage: "POOL", amount: "0", reason: "NOTHING_WAITING" }
-          : { stage: "POOL", amount: "1000000000", reason: null },
-      ]);
-    },
-  );
-});
-
-describe("the rent of a sweep", () => {
-  const reasonOf = async (handle: string, mint: string) =>
-    (await see(handle, [mint])).coins.at(-1).reason;
-
-  it("may be at most 2% of what it moves from a curve that grows", async () => {
-    const { chain } = world.sandbox;
-    const { address, creatorVault } = world.account("artist004");
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
-    // 15 bytes more cost 76,200 lamports.
-    const [paying, dear] = [76_200n * 50n, 76_200n * 50n - 1n].map((fees) =>
-      launch(address, { curveBytes: 151, fees }),
-    );
-    expect(await reasonOf("artist004", paying!)).toBeNull();
-    expect(await reasonOf("artist004", dear!)).toBe("RENT_TOO_HIGH");
-    expect((await see("artist004", [paying!, dear!])).balance.vault).toBe("0.0038");
-  });
-
-  it("includes a missing vault, which the first sweep pays for, and then others need not", async () => {
-    const address = fresh("artist005");
-    const small = launch(address, { fees: 20_000_000n });
-    const large = launch(address, { fees: 32_512_000n });
-    const almost = launch(address, { fees: 32_511_999n });
-    expect(await reasonOf("artist005", small)).toBe("RENT_TOO_HIGH");
-    expect(await reasonOf("artist005", almost)).toBe("RENT_TOO_HIGH");
-    expect(await reasonOf("artist005", large)).toBeNull();
-    const { balance, coins } = await see("artist005", [small, almost, large]);
-    expect(coins.map(({ reason }: any) => reason)).toEqual([null, null, null]);
-    expect(balance.vault).toBe("0.0850");
-    expect(world.sandbox.chain.balance(creatorVaultOf(address))).toBe(0n);
-  });
-
-  it("includes a missing AMM vault", async () => {
-    const address = fresh("artist006");
-    const [dear, paying] = [74_421_999n, 74_422_000n].map((fees) => {
-      const mint = launch(address);
-      world.sandbox.coins.migrate(mint, { fees });
-      return mint;
-    });
-    expect(await reasonOf("artist006", dear!)).toBe("RENT_TOO_HIGH");
-    expect(await reasonOf("artist006", paying!)).toBeNull();
-    expect(world.sandbox.chain.account(ata(vaultAuthorityOf(address), WSOL))).toBeNull();
-    // The creator vault, which nobody paid for, keeps its rent-exempt minimum.
-    expect((await see("artist006", [paying!])).balance.vault).toBe("0.0737");
-  });
-
-  it("may be at most MAX_RENT_LAMPORTS", async () => {
-    const stingy = await startWorld({ MAX_RENT_LAMPORTS: 76_199n });
-    try {
-      const { coins } = stingy.sandbox;
-      const [free, growing] = [newMint(), newMint()];
-      const creator = stingy.account("creator").address;
-      coins.launch({ mint: free, creator, fees: SOL });
-      coins.launch({ mint: growing, creator, fees: SOL, curveBytes: 151 });
-      const { body } = await stingy.request(
-        `/wallet/lookup?handle=creator&mint=${free}&mint=${growing}`,
-      );
-      expect(body.balance.vault).toBe("4.1000");
-      expect(body.coins.map(({ reason }: any) => reason)).toEqual([null, "RENT_TOO_HIGH"]);
-    } finally {
-      await stingy.close();
-    }
-  });
 });
 
 it("fees in pools count unless they are dust", async () => {
@@ -305,20 +196,6 @@ it("fees in pools count unless they are dust", async () => {
   const enough = await see("graduate", [mint]);
   expect(enough.coins).toMatchObject([{ collectable: true, reason: null }]);
   expect(enough.balance.vault).toBe("1.0004");
-});
-
-it("a coin in another currency that has migrated has no amount: its pool is not read", async () => {
-  const { address } = world.account("artist001");
-  const mint = launch(address, { quoteMint: USDC, fees: 0n });
-  world.sandbox.coins.migrate(mint, { fees: 7_000_000n });
-  const pool = {
-    stage: "POOL",
-    quoteMint: USDC,
-    amount: null,
-    waiting: null,
-    reason: "OTHER_CURRENCY",
-  };
-  expect((await see("artist001", [mint])).coins).toMatchObject([pool]);
 });
 
 describe("the chain is read", () => {

@@ -4,7 +4,7 @@ import { behindBy, type LyingEndpoint } from "../support/doubles/lying-endpoint.
 import { openEventStream } from "../support/event-stream.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { startRedis } from "../support/redis-server.ts";
-import { isAccountsRead, isMethod } from "../support/sandbox.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
 import type { World } from "../support/world.ts";
 
@@ -26,20 +26,9 @@ async function start(count: 1 | 2, env: Record<string, string> = {}): Promise<vo
 const vaultOf = async (handle = "creator"): Promise<unknown> =>
   (await world.lookup(handle)).body.balance?.vault;
 const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
-/** How often each endpoint was asked for accounts. */
-const reads = () => endpoints.map(({ calls }) => calls.filter(isAccountsRead).length);
 function forgetCalls(): void {
   for (const { calls } of endpoints) calls.length = 0;
 }
-/** Resolves once a lookup reads the first endpoint, and no other. */
-const untilFirstIsRead = () =>
-  expect
-    .poll(async () => {
-      forgetCalls();
-      expect(await vaultOf()).toBe("3.1000");
-      return reads();
-    })
-    .toEqual([1, 0]);
 /** Adds a SOL to the account's fees. Returns what a node returns that does not know of it yet. */
 function addFees() {
   const { chain } = world.sandbox;
@@ -51,73 +40,6 @@ function addFees() {
       ? { ...account, lamports: Number(account.lamports) - Number(SOL) }
       : account;
 }
-
-describe("a preferred endpoint that is behind", () => {
-  it.each([
-    ["20 s, by its clock", 100],
-    ["1,200 slots", 1_200],
-  ])(
-    "is passed over while a fresher one answers, and used when that one dies: %s",
-    async (_, slots) => {
-      await start(2);
-      first.lie(behindBy(slots, () => null));
-      expect(await vaultOf()).toBe("3.1000");
-      expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-      forgetCalls();
-      expect(await vaultOf("artist001")).not.toBe("0.0000");
-      expect(reads()).toEqual([0, 1]);
-      second.faults.add({ then: "reset" });
-      expect(await vaultOf("artist002")).toBe("0.0000");
-    },
-  );
-
-  it("is used again once it has caught up", async () => {
-    await start(2);
-    const skip = createSkipTime();
-    first.lie(behindBy(200, () => null));
-    expect(await vaultOf()).toBe("3.1000");
-    first.stopLying();
-    // An endpoint that has been silent for 2 s is asked for its state.
-    skip(2_000);
-    await untilFirstIsRead();
-  });
-});
-
-describe("while this machine's clock is a minute wrong", () => {
-  it.each([-60_000, 60_000])(
-    "%i ms: nothing is passed over, and lookups make one call",
-    async (ms) => {
-      await start(2);
-      const now = Date.now.bind(Date);
-      vi.spyOn(Date, "now").mockImplementation(() => now() + ms);
-      onTestFinished(() => void vi.restoreAllMocks());
-      await vaultOf();
-      await untilFirstIsRead();
-      for (let i = 0; i < 5; i++) expect(await vaultOf()).toBe("3.1000");
-      expect(reads()).toEqual([6, 0]);
-      expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-    },
-  );
-});
-
-it.each([
-  [1, 200],
-  [2, 400],
-] as const)(
-  "with %i endpoints and slots of %i ms, a lookup after any pause makes one call",
-  async (count, slotMs) => {
-    await start(count);
-    const skip = createSkipTime();
-    await vaultOf();
-    for (const pauseMs of [1_000, 7_000, 30_000, 120_000]) {
-      skip(pauseMs);
-      world.sandbox.chain.advanceSlots(pauseMs / slotMs);
-      forgetCalls();
-      expect(await vaultOf()).toBe("3.1000");
-      expect(reads()).toEqual([1, 0].slice(0, count));
-    }
-  },
-);
 
 it.each([1, 2] as const)(
   "a machine that was suspended for 400 s collects at once: %i endpoints",

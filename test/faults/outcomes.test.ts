@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { behindBy, refuse, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { refuse, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
-import { hold, isLook, isMethod, NEVER_MS } from "../support/sandbox.ts";
+import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import type { World } from "../support/world.ts";
 
 const ALL_FEES = { success: true, collected: "3.1000", newBalance: "8.3000" };
@@ -69,29 +69,6 @@ describe("a transaction that one endpoint reports as landed", () => {
     expect(await collect()).toMatchObject(ALL_FEES);
   });
 
-  it.each<[string, (endpoint: LyingEndpoint) => void]>([
-    ["has failed", ({ faults }) => void faults.add({ when: isLook, then: "reset" })],
-    [
-      "says null",
-      ({ lie }) => {
-        lie(KNOWS_NOTHING);
-      },
-    ],
-  ])("is landed once the other one %s for some seconds", async (_, trouble) => {
-    for (const which of [0, 1]) {
-      await start();
-      trouble([first, second][which]!);
-      expect(await collect()).toMatchObject(ALL_FEES);
-      expect(signed().size).toBe(1);
-    }
-  });
-
-  it("is landed at once if the other one is behind", async () => {
-    await start({ aloneMs: NEVER_MS });
-    second.lie(behindBy(50));
-    expect(await collect()).toMatchObject(ALL_FEES);
-  });
-
   it.each<[string, (truth: any) => object]>([
     ["the time of its block", () => ({ blockTime: null })],
     ["inner instructions", ({ meta }) => ({ meta: { ...meta, innerInstructions: null } })],
@@ -129,21 +106,6 @@ describe("a transaction about which two endpoints contradict each other", () => 
   });
   it.each<[string, typeof KNOWS_NOTHING]>([
     ["landed, or absent", ABSENT],
-    [
-      "its slot",
-      {
-        ...changed(({ slot }) => ({ slot: Number(slot) - 1 })),
-        getSignatureStatuses(tellTruth) {
-          const { context, value } = tellTruth();
-          return {
-            context,
-            value: value.map((each: any) => each && { ...each, slot: Number(each.slot) - 1 }),
-          };
-        },
-      },
-    ],
-    ["its error", changed(({ meta }) => ({ meta: { ...meta, err: "AccountInUse" } }))],
-    ["its fee", changed(({ meta }) => ({ meta: { ...meta, fee: 9_000 } }))],
     ["its balances", changed(more)],
   ])(
     "is COLLECT_FAILED with its signature, both hosts are told, and nothing more is signed: %s",
@@ -172,17 +134,6 @@ describe("a transaction about which two endpoints contradict each other", () => 
       expect(await collect("artist001")).toMatchObject({ success: true });
     },
   );
-
-  it("is landed if the contradiction ends within some seconds", async () => {
-    await start({ aloneMs: NEVER_MS });
-    second.lie(ABSENT);
-    const answer = collect();
-    await expect
-      .poll(() => second.calls.filter(isMethod("isBlockhashValid")).length)
-      .toBeGreaterThan(2);
-    second.stopLying();
-    expect(await answer).toMatchObject(ALL_FEES);
-  });
 });
 
 describe("a transaction that never lands", () => {
@@ -199,10 +150,7 @@ describe("a transaction that never lands", () => {
 
   it.each<[string, () => void]>([
     ["both answer", () => undefined],
-    ["the preferred one is down", () => void first.faults.add({ then: "reset" })],
-    ["the spare is down", () => void second.faults.add({ then: "reset" })],
     ["the spare hangs", () => void second.faults.add({ then: "hang" })],
-    ["the spare answers 429", () => void second.faults.add({ then: { status: 429, body: "" } })],
   ])("is expired: nothing was moved, and the account is free: %s", async (_, trouble) => {
     await start({}, { RPC_TIMEOUT_MS: "5000" });
     const body = await collectInVain(trouble);
@@ -228,21 +176,6 @@ describe("a transaction that never lands", () => {
     expect(signed().size).toBe(1);
   });
 
-  it("is not given up while an endpoint that answers has not proved it: it is sent until it lands", async () => {
-    await start({ aloneMs: NEVER_MS });
-    first.lie({ ...ABSENT, sendTransaction: () => "dropped" });
-    const lift = second.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    const answer = collect();
-    await expect
-      .poll(() => first.calls.filter(isMethod("isBlockhashValid")).length)
-      .toBeGreaterThan(3);
-    lift();
-    await expect.poll(world.sandbox.landedCollects).toHaveLength(1);
-    first.stopLying();
-    expect(await answer).toMatchObject(ALL_FEES);
-    expect(signed().size).toBe(1);
-  });
-
   it("is unknown if nobody proves anything in time, and the account is free then", async () => {
     await start({ unknownAfterMs: 300 });
     drop(first);
@@ -252,34 +185,5 @@ describe("a transaction that never lands", () => {
     first.stopLying();
     second.stopLying();
     expect(await collect()).toMatchObject({ success: true });
-  });
-});
-
-describe("sends", () => {
-  it("go to all endpoints, with the same bytes again until it lands", async () => {
-    await start();
-    const lifts = [first, second].map(({ faults }) =>
-      faults.add({ when: isMethod("sendTransaction"), then: "reset" }),
-    );
-    const answer = collect();
-    for (const { calls } of [first, second])
-      await expect.poll(() => calls.filter(isMethod("sendTransaction")).length).toBeGreaterThan(2);
-    lifts[1]!();
-    expect(await answer).toMatchObject(ALL_FEES);
-    expect(signed().size).toBe(1);
-  });
-
-  it("the first look comes when the transaction should be final", async () => {
-    await start({ resendMs: NEVER_MS, finalityMs: 50 });
-    const releases = [first, second].map((each) => hold(each, isMethod("getTransaction")));
-    const answer = collect();
-    const { chain, landedCollects } = world.sandbox;
-    await expect
-      .poll(() => (landedCollects()[0]?.slot ?? Infinity) <= chain.slot("finalized"))
-      .toBe(true);
-    for (const release of releases) release();
-    expect(await answer).toMatchObject(ALL_FEES);
-    const looks = [first, second].flatMap(({ calls }) => calls.filter(isLook));
-    expect(looks.map(({ method }) => method)).toEqual(["getTransaction", "getTransaction"]);
   });
 });

@@ -83,14 +83,6 @@ describe.each<[string, readonly string[], (endpoint: LyingEndpoint) => void]>([
       lie({ getTransaction: () => refuse(-32011) });
     },
   ],
-  [
-    "that cannot return the transaction (-32015)",
-    WITH_STATUS,
-    ({ lie }) => {
-      lie({ getTransaction: () => refuse(-32015) });
-    },
-  ],
-  ["that is healthy", AT_HEALTHY, () => undefined],
 ])("beside a spare endpoint %s", (_, atSpare, trouble) => {
   it("a collect does not wait, and makes few more calls", async () => {
     await start(trouble);

@@ -45,22 +45,6 @@ it("an endpoint on another cluster is asked for nothing else, not even as the la
   expect(body.warnings.join()).toContain(`${hostOf(second)}: a chain endpoint is on another`);
 });
 
-it("the preferred endpoint's cluster is right, although the other one answers first", async () => {
-  await start();
-  second.lie({ ...OTHER_CLUSTER, getGenesisHash: () => "another" });
-  const lift = first.faults.add({ then: "reset" });
-  await world.gateway.start();
-  const skip = createSkipTime();
-  lift();
-  skip(30_000);
-  await expect.poll(() => vaultOf()).toBe("3.1000");
-  second.calls.length = 0;
-  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-  expect(isAsked(second)).toBe(false);
-  expect(errorsAbout(second)).toHaveLength(1);
-  expect(errorsAbout(first)).toEqual([]);
-});
-
 it("a start does not fail because the spare is on another public cluster while the preferred one is down", async () => {
   await start();
   second.lie(OTHER_CLUSTER);
@@ -73,61 +57,6 @@ it("a start does not fail because the spare is on another public cluster while t
   await expect.poll(() => vaultOf()).toBe("3.1000");
 });
 
-it("an endpoint on another cluster is asked for its cluster again each minute, and used once it is right", async () => {
-  await start();
-  second.lie(OTHER_CLUSTER);
-  await world.gateway.start();
-  const skip = createSkipTime();
-  second.calls.length = 0;
-  for (let seconds = 0; seconds < 50; seconds += 10) {
-    skip(10_000);
-    await vaultOf();
-  }
-  expect(second.calls).toEqual([]);
-  second.stopLying();
-  skip(11_000);
-  await vaultOf();
-  await expect.poll(() => checksOf(second)).toBe(1);
-  first.faults.add({ then: "reset" });
-  await expect.poll(() => vaultOf()).toBe("3.1000");
-});
-
-it("the only endpoint is never judged", async () => {
-  await start(1);
-  await world.gateway.start();
-  first.lie({ getGenesisHash: () => "another" });
-  world.sandbox.chain.advanceSlots(JUMP);
-  expect(await vaultOf()).toBe("3.1000");
-  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-});
-
-it("an endpoint that comes back on another cluster after an outage of a minute is not used", async () => {
-  await start();
-  await world.gateway.start();
-  const skip = createSkipTime();
-  const lift = first.faults.add({ then: "reset" });
-  for (let seconds = 0; seconds <= 90; seconds += 30) {
-    expect(await vaultOf()).toBe("3.1000");
-    await expect.poll(() => isAskedAgain()).toBe(true);
-    // The failure is known before the clock goes on: all servers run in this event loop.
-    for (let round = 0; round < 5; round++) await world.request("/livez");
-    skip(31_000);
-  }
-  first.lie(OTHER_CLUSTER);
-  lift();
-  await expect
-    .poll(async () => {
-      expect(await vaultOf()).toBe("3.1000");
-      return errorsAbout(first).length;
-    })
-    .toBe(1);
-  first.calls.length = 0;
-  expect(await vaultOf()).toBe("3.1000");
-  expect(isAsked(first)).toBe(false);
-});
-/** Whether the first endpoint has been called since the last time. */
-const isAskedAgain = () => first.calls.splice(0).length > 0;
-
 /** What an endpoint answers after it has moved to another cluster, which is ahead. */
 function moved(): Parameters<LyingEndpoint["lie"]>[0] {
   const { getMultipleAccounts, ...others } = OTHER_CLUSTER;
@@ -139,21 +68,6 @@ function moved(): Parameters<LyingEndpoint["lie"]>[0] {
     },
   };
 }
-
-it.each([
-  ["whose genesis hash is the same, is used", false],
-  ["whose genesis hash is another, is not", true],
-])("an answer whose slot jumps, of an endpoint %s", async (_, isOther) => {
-  await start();
-  await world.gateway.start();
-  expect(await vaultOf()).toBe("3.1000");
-  const before = checksOf(first);
-  if (isOther) first.lie(moved());
-  else world.sandbox.chain.advanceSlots(JUMP);
-  expect(await vaultOf()).toBe("3.1000");
-  expect(checksOf(first)).toBe(before + 1);
-  expect(errorsAbout(first)).toHaveLength(isOther ? 1 : 0);
-});
 
 it("concurrent lookups share one check of each endpoint", async () => {
   await start();

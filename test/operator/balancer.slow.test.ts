@@ -9,7 +9,6 @@ import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { runProduction, startProduction } from "../support/production.ts";
-import { sendRaw } from "../support/raw-request.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
@@ -197,24 +196,6 @@ describeWithCaddy(`the load balancer${title}`, () => {
         expect(program.output().match(/"the chain answers again"/g)).toHaveLength(1);
       });
       expect(program.output().match(/"no chain endpoint answers/g)).toHaveLength(1);
-    }
-  });
-
-  it("serves others while strangers send malformed requests", async () => {
-    const replicas = await Promise.all([runReplica(), runReplica()]);
-    const balancer = await startCaddy(replicas);
-    const close = "Host: x\r\nConnection: close\r\n";
-    const malformed = [
-      `POST /nothing HTTP/1.1\r\n${close}Transfer-Encoding: chunked\r\n\r\nZZ\r\n`,
-      `CONNECT x:80 HTTP/1.1\r\n${close}\r\n`,
-    ];
-    for (let i = 0; i < 6; i++) {
-      // Both replicas get each of them.
-      const answers = await Promise.all(
-        [...malformed, ...malformed].map((text) => sendRaw(balancer.url, text)),
-      );
-      for (const { statuses } of answers) expect(statuses).toEqual([expect.any(Number)]);
-      expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
     }
   });
 

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { Keypair } from "@solana/web3.js";
 import { expect, it, onTestFinished } from "vitest";
 import { loadEnvFile } from "../../src/commands/env-file.ts";
-import { runMain, startProgram } from "../support/program.ts";
+import { startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
 it("an empty variable is an absent one beside .env", async () => {
@@ -51,18 +51,4 @@ it("a byte-order mark is no part of a name", async () => {
   expect(program.output()).toContain(
     '- NODE_ENV: expected development, test or production, got "nonsense"',
   );
-});
-
-it("hints about misspelled variables stand in the list of problems, of the start and of the doctor", async () => {
-  for (const args of [[], ["doctor"]]) {
-    const program = runMain(
-      { NODE_ENV: "test", SOLANA_RPC_URLS: "http://127.0.0.1:1", SOCIAL_API_URL: "http://a" },
-      args,
-    );
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toMatch(/^ {2}- SOLANA_RPC_URL: missing/m);
-    expect(program.output()).toMatch(
-      /^ {2}- SOLANA_RPC_URLS is not a variable .* Did you mean SOLANA_RPC_URL\?$/m,
-    );
-  }
 });

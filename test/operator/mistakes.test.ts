@@ -40,7 +40,7 @@ describe("a sandbox", () => {
     expect(await program.address(GATEWAY)).toContain("http://0.0.0.0:");
   });
 
-  it.each(["localhost", "127.0.0.2", "::1"])("listens at %s without it", async (HOST) => {
+  it.each(["localhost", "::1"])("listens at %s without it", async (HOST) => {
     const program = runMain({ HOST, PORT: "0" });
     expect(await program.address(GATEWAY)).toContain(HOST);
   });
@@ -81,9 +81,6 @@ describe("a misspelled variable", () => {
     ["TRUST_PROXIES", "TRUST_PROXY"],
     ["REDIS_URI", "REDIS_URL"],
     ["TRUSTED_CALLER", "TRUSTED_CALLERS"],
-    ["RATELIMIT_MAX", "RATE_LIMIT_MAX"],
-    ["LOGLEVEL", "LOG_LEVEL"],
-    ["ADMINPORT", "ADMIN_PORT"],
     ["REDIS_PASSWORD", "REDIS_URL"],
     ["SOCAIL_API_URL", "SOCIAL_API_URL"],
     ["COLECT_TIMEOUT_MS", "COLLECT_TIMEOUT_MS"],
@@ -118,16 +115,7 @@ describe("ESCROW_PROGRAM_ID", () => {
     FEE_PAYER_KEYPAIR: JSON.stringify([...Keypair.generate().secretKey]),
   };
 
-  it.each([
-    "11111111111111111111111111111111",
-    "BPFLoaderUpgradeab1e11111111111111111111111",
-    "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
-    "TokenzQdBNbLqP5VEhdkAS6EPFLC1PHnBqCXEpPxuEb",
-    "ATokenGPvbdGVxr1b2hvZbsiqW5xWH25efTNsLJA8knL",
-    "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P",
-    "pAMMBay6oceH9fJKBRHGP5D4bD4sWpmSwMn52FMfXEA",
-    "pfeeUxB6jkeY1Hxd7CsFCAjcbHA9rWtchMGdZ6VojVZ",
-  ])(
+  it.each(["11111111111111111111111111111111", "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P"])(
     "is refused by start and doctor if nobody could withdraw from its addresses: %s",
     async (id) => {
       for (const args of [[], ["doctor"]]) {
@@ -175,14 +163,6 @@ describe("SANDBOX in production", () => {
 });
 
 describe("PLATFORM_PROGRAMS", () => {
-  it("is a warning where no sandbox starts", async () => {
-    const sandbox = await startTestSandbox();
-    onTestFinished(() => sandbox.close());
-    const program = runMain({ ...sandbox.env, PLATFORM_PROGRAMS: "/programs", PORT: "0" });
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toMatch(/"level":40.*PLATFORM_PROGRAMS has no effect: no sandbox/);
-  });
-
   it.each([[], ["sandbox"]])("stops a sandbox if it lacks a program: %j", async (...args) => {
     const folder = temporaryFolder();
     writeFileSync(join(folder, "pump.so"), "");

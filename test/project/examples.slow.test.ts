@@ -10,7 +10,6 @@ import {
   onTestFinished,
   type TestContext,
 } from "vitest";
-import { MAX_WALLETS } from "../../src/schema/field-costs.ts";
 import type { Env } from "../support/configure.ts";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -156,23 +155,6 @@ describe("the examples", () => {
     expect(sol).toBeGreaterThan(0);
     faults.clear();
     await expect.poll(() => output).toContain(`Collected so far: ${sol} SOL\n`);
-  });
-
-  it("have the arithmetic that the service's limits give", () => {
-    const readme = readFileSync(join(ROOT, "examples/README.md"), "utf8");
-    const limit = 10_000;
-    // A block's share, of which it gets a sixth at once.
-    const share = limit / 4;
-    expect(readme).toContain(`reads ${share.toLocaleString("en")} in the first hour`);
-    const minutes = Math.ceil(((5_000 - share / 6) / ((share * 5) / 6)) * 60);
-    expect(readme).toContain(`5,000 in ${minutes} minutes`);
-    const perMinute = 20;
-    const requests = 5_000 / MAX_WALLETS;
-    expect(readme).toContain(`${requests} requests, ${requests / perMinute} minutes a round`);
-    expect(readme).toContain(
-      `With 50 collects a round takes ${(requests + 50) / perMinute} minutes`,
-    );
-    expect(readme).toContain(`a round of 5,000 takes ${5_000 / perMinute} minutes`);
   });
 
   it.each(commands)("%s: collects the fees in a transaction on the chain", async (command) => {

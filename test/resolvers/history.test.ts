@@ -395,11 +395,6 @@ describe("a page of a history", () => {
     ],
     ["in a variable", QUERY, { id: "1", first: 101 }],
     [
-      "in a variable's default",
-      'query Q($n: Int = 101) { wallet(handle: "creator") { history(first: $n) { nodes { kind } } } }',
-      {},
-    ],
-    [
       "in aliases",
       '{ wallet(handle: "creator") { a: history(first: 60) { nodes { kind } } b: history(first: 41) { nodes { kind } } } }',
       {},
@@ -410,20 +405,9 @@ describe("a page of a history", () => {
       {},
     ],
     [
-      "in a list and a variable",
-      'query Q($n: Int) { wallets(handles: ["a", "b"]) { history(first: $n) { nodes { kind } } } }',
-      { n: 51 },
-    ],
-    [
       "in a list in a variable",
       "query Q($ids: [String!]!) { wallets(handles: $ids) { history(first: 51) { nodes { kind } } } }",
       { ids: ["a", "b"] },
-    ],
-    ["in two variables", LISTED, { ids: ["a", "b", "c"], n: 34 }],
-    [
-      "in a fragment that is spread twice",
-      '{ a: wallet(handle: "a") { ...F } b: wallet(handle: "b") { ...F } } fragment F on Wallet { history(first: 51) { nodes { kind } } }',
-      {},
     ],
   ])(
     "counts transfers %s: above 100 for one operation, nothing runs",

@@ -9,9 +9,8 @@ import {
   SystemProgram,
   Transaction,
 } from "@solana/web3.js";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { toTransaction } from "../../src/chain/units/message.ts";
-import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compileWithConfig, LOADED_DATA_LIMIT } from "../support/messages.ts";
 
@@ -199,47 +198,12 @@ describe("the sandbox's chain", () => {
     expect(await connection.getBalance(publicKey)).toBe(5 * LAMPORTS_PER_SOL);
   });
 
-  it("refuses transactions of version 1 with a fault", async () => {
-    const remove = sandbox.rpc.faults.add(REFUSES_VERSION_1);
-    const user = createUser();
-    const wire = toTransaction(compileWithConfig({}, user.publicKey), user.publicKey.toBase58());
-    const send = () => rpc("sendTransaction", [wire, { encoding: "base64", skipPreflight: true }]);
-    expect((await send()).error.code).toBe(-32602);
-    expect(await transfer(user, 10_000_000)).toBeDefined();
-    remove();
-    expect((await send()).error).toBeUndefined();
-  });
-
   it("skips slots now and then, so that they advance faster than blocks", () => {
     const { chain } = sandbox;
     const [slot, height] = [chain.slot("processed"), chain.blockHeight("processed")];
     chain.advanceSlots(95);
     expect(chain.blockHeight("processed")).toBe(height + 95);
     expect(chain.slot("processed")).toBe(slot + 100);
-  });
-
-  it("can stand still: no slot passes and no transaction lands; its time then makes up 200 ms a block", async () => {
-    const { chain } = sandbox;
-    const now = Date.now.bind(Date);
-    const user = createUser();
-    const slot = chain.slot("processed");
-    const goOn = standstill.standStill(chain);
-    const late = await transfer(user, 10_000_000);
-    chain.advanceSlots(200);
-    expect([chain.slot("processed"), await statusOf(late)]).toEqual([slot, null]);
-    const clock = vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
-    onTestFinished(() => {
-      clock.mockRestore();
-    });
-    goOn();
-    chain.advanceSlots(1);
-    const behind = () => Date.now() / 1_000 - chain.blockTime();
-    expect(behind()).toBeGreaterThan(58);
-    chain.advanceSlots(250);
-    expect(behind()).toBeLessThan(12);
-    chain.advanceSlots(60);
-    expect(behind()).toBeLessThan(2);
-    expect(await transfer(user, 20_000_000)).toBeDefined();
   });
 
   it("can follow the consensus before Alpenglow, and says which one it follows", async () => {
@@ -292,10 +256,6 @@ describe("the sandbox's chain", () => {
     expect(await list({ limit: 1 })).toEqual([2]);
     expect(await list({ limit: 1, before: sent[2]! })).toEqual([1]);
     expect(await list({ until: sent[0]! })).toEqual([2, 1]);
-  });
-
-  it("rejects unknown methods", async () => {
-    expect((await rpc("getEverything", [])).error.code).toBe(-32601);
   });
 });
 

@@ -57,31 +57,3 @@ describeWithRedis("a script", () => {
     expect(await redis.run(SHOW, { ...call, each: [] })).toEqual(["1", "2"]);
   });
 });
-
-it("a call of a script that misses a name, or has an unknown one, does not compile", () => {
-  const calls = (used: Redis) => [
-    () => used.run(MOVE, { source: "a", target: "b", amount: 1, note: "" }),
-    // @ts-expect-error: the key `target` is missing.
-    () => used.run(MOVE, { source: "a", amount: 1, note: "" }),
-    // @ts-expect-error: the argument `amount` is missing.
-    () => used.run(MOVE, { source: "a", target: "b", note: "" }),
-    // @ts-expect-error: the script has no name `other`.
-    () => used.run(MOVE, { source: "a", target: "b", amount: 1, note: "", other: 1 }),
-    // @ts-expect-error: a key is a text.
-    () => used.run(MOVE, { source: 1, target: "b", amount: 1, note: "" }),
-    // @ts-expect-error: an argument is a text or a number.
-    () => used.run(MOVE, { source: "a", target: "b", amount: undefined, note: "" }),
-    () => {
-      // @ts-expect-error: `runLater` checks the names too.
-      used.runLater(MOVE, { source: "a", target: "b", amount: 1 });
-    },
-    () => used.run(SHOW, { first: 1, second: 2, each: [{ key: "a", size: 1, label: "" }] }),
-    // @ts-expect-error: the argument `second` is missing.
-    () => used.run(SHOW, { first: 1, each: [] }),
-    // @ts-expect-error: the key's `label` is missing.
-    () => used.run(SHOW, { first: 1, second: 2, each: [{ key: "a", size: 1 }] }),
-    // @ts-expect-error: the keys are missing.
-    () => used.run(SHOW, { first: 1, second: 2 }),
-  ];
-  expect(calls).toBeTypeOf("function");
-});

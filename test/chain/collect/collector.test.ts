@@ -28,7 +28,6 @@ import { monotonicNow } from "../../../src/time/monotonic.ts";
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
 const BEHIND = rpcError({ code: -32005 });
-const UNKNOWN_SIGNATURE = rpcResult({ context: { slot: 1 }, value: [null] });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
 const ALL_FEES = {
   kind: "collected",
@@ -72,23 +71,8 @@ function onFirstCall(method: string, run: () => void): void {
 }
 
 describe("a transaction in flight", () => {
-  it("is resent with the same bytes until it lands", async () => {
-    rpc.faults.add({ when: isMethod("sendTransaction"), times: 2, then: BEHIND });
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(sends().length).toBeGreaterThanOrEqual(3);
-    expect(new Set(sends().map(({ params }) => params[0])).size).toBe(1);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
   it("counts as sent when the answer to sendTransaction is lost", async () => {
     rpc.faults.add({ when: isMethod("sendTransaction"), times: 1, then: "reset", after: true });
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
-  it("is confirmed after failed reads and a node that does not know it yet", async () => {
-    rpc.faults.add({ when: isLook, times: 2, then: "reset" });
-    rpc.faults.add({ when: isMethod("getTransaction"), times: 2, then: rpcResult(null) });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
@@ -105,51 +89,6 @@ describe("a transaction in flight", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(new Set(sends().map(({ params }) => params[0])).size).toBe(2);
     expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
-  it("is not reported expired when a node has not seen its blockhash expire", async () => {
-    const { secondRpc } = sandbox;
-    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
-    const isStatus = isMethod("getSignatureStatuses");
-    rpc.faults.add({ when: isLook, then: { status: 429, body: "" } });
-    secondRpc.faults.add({ when: isMethod("getTransaction"), then: rpcResult(null) });
-    secondRpc.faults.add({ when: isStatus, then: UNKNOWN_SIGNATURE });
-    const collect = collector.collect("creator");
-    await expect.poll(sandbox.landedCollects).toHaveLength(1);
-    chain.advanceSlots(250);
-    const searches = () =>
-      secondRpc.calls.filter(
-        (call) => isStatus(call) && (call.params[1] as any).searchTransactionHistory === true,
-      );
-    await expect.poll(searches).not.toEqual([]);
-    rpc.faults.clear();
-    secondRpc.faults.clear();
-    expect(await collect).toMatchObject(ALL_FEES);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
-  it("is reported as it landed when a node's status wrongly says that it failed", async () => {
-    const slot = chain.slot("finalized");
-    const status = {
-      slot,
-      err: "InsufficientFundsForFee",
-      confirmations: null,
-      confirmationStatus: "finalized",
-    };
-    rpc.faults.add({
-      when: isLook,
-      times: 1,
-      then: rpcResult({ context: { slot }, value: [status] }),
-    });
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-  });
-
-  it("is reported landed although the block height cannot be read", async () => {
-    rpc.faults.add({ when: isLook, times: 6, then: UNKNOWN_SIGNATURE });
-    onFirstCall("sendTransaction", () => {
-      rpc.faults.add({ when: isMethod("getEpochInfo"), then: "hang" });
-    });
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
   });
 
   it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {

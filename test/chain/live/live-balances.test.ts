@@ -105,8 +105,6 @@ const busiestMinute = (reads: readonly { readonly at: number }[]) =>
 describe("watching", () => {
   it.each([
     [1, 30],
-    [32, 30],
-    [100, 77],
     [1_000, 77],
   ])(
     "%i wallets makes at most the calls of its share in any minute, %i in most",
@@ -117,9 +115,9 @@ describe("watching", () => {
       expect(shown.every((vaults) => vaults.length === 1)).toBe(true);
       // The first reads are like those of a lookup.
       chain.reads.length = 0;
-      await vi.advanceTimersByTimeAsync(10 * MINUTE_MS);
+      await vi.advanceTimersByTimeAsync(3 * MINUTE_MS);
       expect(busiestMinute(chain.reads)).toBeLessThanOrEqual(MOST_PER_MINUTE);
-      const perMinute = chain.reads.length / 10;
+      const perMinute = chain.reads.length / 3;
       expect(Math.abs(perMinute - usual)).toBeLessThan(3);
       chain.vault = 7;
       const periodMs = Math.max(2_000, Math.ceil(count / 32) * 780);
@@ -131,7 +129,7 @@ describe("watching", () => {
 
   it("one wallet by many costs as much as by one", async () => {
     const chain = createChain();
-    const { shown, stop } = watchAll(chain, Array<string>(500).fill("same"));
+    const { shown, stop } = watchAll(chain, Array<string>(50).fill("same"));
     await vi.advanceTimersByTimeAsync(200);
     chain.reads.length = 0;
     chain.vault = 3;
@@ -309,7 +307,7 @@ describe("watching", () => {
           const coins = COINS.map(({ mint }) => coinAddressesOf(`${mint} ${attacker} ${i}`));
           watch(live, { account: changing, coins }, stop, `attacker ${attacker}`);
         }
-      for (let vault = 1; vault <= 50; vault++) {
+      for (let vault = 1; vault <= 10; vault++) {
         chain.vault = vault;
         chain.reads.length = 0;
         const bound = vault === 1 ? atFirst : most;

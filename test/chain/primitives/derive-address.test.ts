@@ -7,9 +7,9 @@ const PROGRAM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const program = new PublicKey(PROGRAM);
 const social = Buffer.from("social");
 
-it("an address and its bump are what web3.js derives, for hundreds of ids and of keys", () => {
+it("an address and its bump are what web3.js derives, for many ids and keys", () => {
   const bumps = new Set<number>();
-  for (let i = 0; i < 400; i++) {
+  for (let i = 0; i < 60; i++) {
     const key = hash("sha256", `key ${i}`, "buffer");
     const id = Buffer.from(key.readBigUInt64LE().toString());
     const owner = new PublicKey(hash("sha256", key, "buffer"));
@@ -24,7 +24,7 @@ it("an address and its bump are what web3.js derives, for hundreds of ids and of
     }
   }
   // A bump that is one lower is half as frequent.
-  for (let bump = 255; bump > 247; bump--) expect(bumps).toContain(bump);
+  for (let bump = 255; bump > 251; bump--) expect(bumps).toContain(bump);
 });
 
 it("seeds may be empty, absent, or up to 32 bytes long, as in web3.js", () => {

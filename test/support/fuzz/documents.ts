@@ -18,7 +18,7 @@ export interface Posted {
 }
 
 /** A text that graphql-jit, a compiler of documents, ran as code. */
-export const MAGIC_DATE =
+const MAGIC_DATE =
   "__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d0)&&(process.version+'!'";
 
 const HANDLES = [
@@ -347,49 +347,3 @@ export const shapedVariables: fc.Arbitrary<Posted> = fc
     ),
   })
   .filter((posted) => Buffer.byteLength(JSON.stringify(posted)) <= 100_000);
-
-const PIECES = [
-  "{",
-  "}",
-  "(",
-  ")",
-  "[",
-  "]",
-  ":",
-  "$",
-  "!",
-  "...",
-  "on",
-  "@",
-  '"',
-  '"""',
-  "#",
-  ",",
-  "null",
-  "query",
-  "\uFEFF",
-  "\0",
-  "\\u{110000}",
-  "a",
-  " ",
-];
-
-/** Operations with parts of their text doubled or replaced. */
-export function malformed(posted: fc.Arbitrary<Posted>): fc.Arbitrary<Posted> {
-  const change = fc.tuple(
-    fc.nat(),
-    fc.nat(12),
-    fc.oneof(fc.constantFrom(...PIECES), fc.string({ unit: "binary", maxLength: 4 })),
-    fc.boolean(),
-  );
-  return fc
-    .tuple(posted, fc.array(change, { minLength: 1, maxLength: 3 }))
-    .map(([one, changes]) => ({
-      ...one,
-      query: changes.reduce((text, [at, length, piece, isDoubled]) => {
-        const start = at % (text.length + 1);
-        const cut = text.slice(start, start + length);
-        return text.slice(0, start) + (isDoubled ? cut + cut : piece) + text.slice(start + length);
-      }, one.query),
-    }));
-}

@@ -1,9 +1,9 @@
 import { setTimeout } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { expect, it, onTestFinished } from "vitest";
-import { percentile } from "../../bench/measure.ts";
-import { startProduction } from "../support/production.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
+import { percentile } from "../measure.ts";
+import { startProduction } from "../../test/support/production.ts";
+import { startTestSandbox } from "../../test/support/sandbox.ts";
 
 /** The attackers' /64s, all of one /56. Each sends its 20 requests a minute. */
 const ATTACKERS = 256;

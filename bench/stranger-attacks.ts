@@ -1,6 +1,6 @@
-import { newMint } from "./new-mint.ts";
-import type { Answer, Client } from "./client.ts";
-import type { TestSandbox } from "./sandbox.ts";
+import { newMint } from "../test/support/new-mint.ts";
+import type { Answer, Client } from "../test/support/client.ts";
+import type { TestSandbox } from "../test/support/sandbox.ts";
 
 const SOL = 10n ** 9n;
 /** No transaction can write to it, so no simulation of a distribution to it succeeds. */

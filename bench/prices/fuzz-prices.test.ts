@@ -6,11 +6,11 @@ import {
   MAX_LOOKUPS_PER_REQUEST,
   warmUp,
   type Target,
-} from "../../bench/prices/price-of.ts";
-import { costlyRequests, type CostlyRequest } from "../support/fuzz/costly-documents.ts";
-import { fuzz } from "../support/fuzz/fuzz.ts";
-import { startProduction } from "../support/production.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
+} from "./price-of.ts";
+import { costlyRequests, type CostlyRequest } from "./costly-documents.ts";
+import { fuzz } from "../../test/support/fuzz/fuzz.ts";
+import { startProduction } from "../../test/support/production.ts";
+import { startTestSandbox } from "../../test/support/sandbox.ts";
 
 /**
  * Times vary with what else the machine does, so only `npm run fuzz` and `npm run bench:prices`

@@ -1,15 +1,10 @@
 import { readFileSync } from "node:fs";
 import { expect, it, onTestFinished } from "vitest";
-import { printHead, printRow } from "../../bench/measure.ts";
-import { ATTACKS } from "../../bench/prices/attacks.ts";
-import {
-  createTarget,
-  MAX_LOOKUPS_PER_REQUEST,
-  priceOf,
-  warmUp,
-} from "../../bench/prices/price-of.ts";
-import { startProduction } from "../support/production.ts";
-import { startTestSandbox } from "../support/sandbox.ts";
+import { printHead, printRow } from "../measure.ts";
+import { ATTACKS } from "./attacks.ts";
+import { createTarget, MAX_LOOKUPS_PER_REQUEST, priceOf, warmUp } from "./price-of.ts";
+import { startProduction } from "../../test/support/production.ts";
+import { startTestSandbox } from "../../test/support/sandbox.ts";
 
 /** CPU time varies with what else the machine does, though less than time does. */
 const TOLERANCE = 3;
