@@ -39,7 +39,7 @@ const MAY_IMPORT = {
     "observability/thrown.ts",
   ],
   checks: ["config.ts", ...DOMAIN],
-  commands: ["checks", "config.ts", "variables.ts", "services.ts", ...DOMAIN],
+  commands: ["checks", "config.ts", "variables.ts", "services.ts", "http/status.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
   "gateway.ts": ["services.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
   "start.js": ["main.ts"],

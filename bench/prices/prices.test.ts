@@ -54,24 +54,13 @@ const PRICES: Readonly<Record<string, number>> = {
   "`/metrics`, without `ADMIN_PORT`": 5,
 };
 
-it("SECURITY.md has the requests that cost most", () => {
+it("SECURITY.md says what a request costs at most", () => {
   const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
-  const [, table = ""] = page.split("\n|One request|Lookups|\n|---|--:|\n");
-  const stated = new Map<string, number>();
-  for (const [name, price] of Object.entries(PRICES)) {
-    if (price <= 10) continue;
-    const kind = name.replace(/^One-byte (\w+).*/, "A body in $1 of one byte");
-    stated.set(kind, Math.max(stated.get(kind) ?? 0, price));
-  }
-  const rows = table
-    .trimEnd()
-    .split("\n")
-    .map((row) => row.split("|").slice(1));
-  expect(new Map(rows.map(([name, price]) => [name, Number(price)]))).toEqual(stated);
+  expect(page).toContain(`at most the CPU time of ${MAX_LOOKUPS_PER_REQUEST} lookups`);
 });
 
 it(
-  "an attack's request costs the CPU time that SECURITY.md says",
+  "an attack's request costs its price in CPU time",
   async () => {
     expect(Object.keys(PRICES)).toEqual(ATTACKS.map(({ name }) => name));
     for (const [name, price] of Object.entries(PRICES)) {

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { printHead, printRow } from "../../bench/measure.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { config, createSimulation } from "../support/simulated-lookups.ts";
 
@@ -170,7 +171,8 @@ describe("SECURITY.md", () => {
     return { parts, charged };
   }
 
-  /** The numbers in the row that starts with this text. */
+  const percent = (part: number) => `${Math.floor(part * 100)}%`;
+  /** The numbers in the line that starts with this text. */
   const numbersIn = (start: string) =>
     page
       .split("\n")
@@ -178,36 +180,45 @@ describe("SECURITY.md", () => {
       ?.match(/\d[\d,]*%?/g);
 
   it("states who is still served beside attacking blocks: beside 50 nearly every person", async () => {
-    const results: Awaited<ReturnType<typeof simulate>>[] = [];
-    for (const attackers of COUNTS_OF_BLOCKS)
-      results.push(await simulate(attackers), await simulate(attackers, { isInBursts: true }));
-    const people = results.filter((_, i) => i % 2 === 0).map(({ parts }) => parts[0]);
+    printHead("Blocks", "A person: 3 names", "A bot: 200", "An indexer: 5,000");
+    const served = new Map<number, readonly string[]>();
+    const people: number[] = [];
+    for (const attackers of COUNTS_OF_BLOCKS) {
+      const always = await simulate(attackers);
+      const inBursts = await simulate(attackers, { isInBursts: true });
+      people.push(always.parts[0]);
+      for (const { charged } of [always, inBursts])
+        expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
+      served.set(attackers, always.parts.map(percent));
+      const cells = always.parts.map(
+        (part, i) => `${percent(part)} (${percent(inBursts.parts[i]!)})`,
+      );
+      printRow(attackers, ...cells);
+    }
     expect(people.map((part, i) => part >= [0.99, 0.99, 0.92, 0.85][i]!)).toEqual([
       true,
       true,
       true,
       true,
     ]);
-    for (const { charged } of results)
-      expect(charged).toBeLessThanOrEqual(config.socialReadsPerHour);
-    const percents = ({ parts }: { parts: readonly number[] }) =>
-      parts.map((part) => `${Math.floor(part * 100)}%`);
-    expect(numbersIn("|Blocks|")).toEqual(["3", "200", "5,000"]);
-    expect(COUNTS_OF_BLOCKS.map((attackers) => numbersIn(`|${attackers}|`))).toEqual(
-      COUNTS_OF_BLOCKS.map((attackers, i) => {
-        const [always, inBursts] = [percents(results[2 * i]!), percents(results[2 * i + 1]!)];
-        return [
-          String(attackers),
-          ...always.flatMap((percent, kind) => [percent, inBursts[kind]!]),
-        ];
-      }),
-    );
+    const [beside5, beside50, beside500] = [5, 50, 500].map((blocks) => served.get(blocks)!);
+    expect(numbersIn("- Beside 50 blocks")).toEqual([
+      "50",
+      beside50![0],
+      "3",
+      "500",
+      beside500![0],
+    ]);
+    expect(numbersIn("- A bot")).toEqual([
+      ...["200", beside5![1], "5", beside50![1], "50"],
+      ...["5,000", beside5![2], "5"],
+    ]);
   });
 
   it("states how many people in an attacker's IPv6 /32 are served", async () => {
     const parts = [];
     for (const attackers of [5, 50])
-      parts.push(`${Math.floor(100 * (await simulate(attackers, { isWide: true })).parts[0])}%`);
+      parts.push(percent((await simulate(attackers, { isWide: true })).parts[0]));
     expect(page.match(/If 5 of its \/48s attack, (\d+%).*if 50 do, (\d+%)/)?.slice(1)).toEqual(
       parts,
     );

@@ -31,7 +31,7 @@ async function shell(folder: string, command: string): Promise<void> {
   await promisify(execFile)("bash", ["-c", command], options);
 }
 
-describe("README.md's code, with the packages that a reader installs", () => {
+describe("docs/check-an-address.md's code, with the packages that a reader installs", () => {
   it("is for three of them", () => {
     expect(checks).toHaveLength(3);
   });

@@ -15,7 +15,7 @@ afterAll(() => world.close());
 /** The others are tested by `derivation.long.test.ts`. */
 const checks = addressChecks().filter(({ language }) => language === "js");
 
-describe("README.md's code, with this project's packages", () => {
+describe("docs/check-an-address.md's code, with this project's packages", () => {
   it("is for two of them", () => {
     expect(checks).toHaveLength(2);
   });

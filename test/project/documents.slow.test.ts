@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
-import { cpSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
-import { join } from "node:path";
+import { cpSync, existsSync, globSync, readFileSync, symlinkSync, writeFileSync } from "node:fs";
+import { dirname, join } from "node:path";
 import { describe, expect, it } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { VARIABLE_NAMES } from "../../src/config.ts";
@@ -84,4 +84,27 @@ function renderTables(): string {
 
 it("docs/faults.md has the tables of upstream faults", () => {
   expect(read("docs/faults.md")).toContain(renderTables());
+});
+
+const DOCUMENTS = globSync(["*.md", "docs/*.md", "examples/*.md", "changes/*.md"], { cwd: ROOT });
+
+/** The anchors of a document's headings, as GitHub makes them. */
+const anchorsOf = (path: string): string[] =>
+  [...read(path).matchAll(/^#+ (.+)$/gm)].map(([, heading]) =>
+    heading!
+      .toLowerCase()
+      .replaceAll(/[^\w\- ]/g, "")
+      .replaceAll(" ", "-"),
+  );
+
+it.each(DOCUMENTS)("the links of %s lead to files, and to headings in them", (path) => {
+  // Changes move to CHANGELOG.md.
+  const folder = path.startsWith("changes/") ? "" : dirname(path);
+  for (const [, target] of read(path).matchAll(/\]\((?!https?:|mailto:)([^)\s]+)\)/g)) {
+    const [file, anchor] = target!.split("#");
+    const linked = file!.startsWith("/") ? file!.slice(1) : join(folder, file!);
+    const inDocument = file === "" ? path : linked;
+    expect([target, existsSync(join(ROOT, inDocument))]).toEqual([target, true]);
+    if (anchor !== undefined) expect(anchorsOf(inDocument), target).toContain(anchor);
+  }
 });

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { createClient, from } from "../support/client.ts";
@@ -36,29 +35,6 @@ async function walletOf(handle: string, mints: string[] = []) {
   const { balance, coins } = body.data.wallet;
   return { waiting: BigInt(balance.vaultLamports), arrived: BigInt(balance.pdaLamports), coins };
 }
-
-it("the README's requests succeed, and its last one collects the fees that it adds to a coin", async () => {
-  const fresh = await startWorld();
-  const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
-  const results = [];
-  try {
-    for (const [command] of readme.matchAll(/^curl [^`]+/gm)) {
-      const path = /localhost:4000([^\s']+)/.exec(command)![1]!;
-      const body = /-d '([^']+)'/.exec(command)?.[1];
-      const answer = await fresh.request(
-        path,
-        body ? { method: "POST", headers: JSON_TYPE, body } : {},
-      );
-      expect([command, answer.status, answer.body.errors]).toEqual([command, 200, undefined]);
-      results.push(answer.body);
-    }
-  } finally {
-    await fresh.close();
-  }
-  const [added, collected] = results.slice(-2);
-  expect(added.mint).toEqual(expect.any(String));
-  expect(collected).toMatchObject({ success: true, remaining: "0.0000" });
-});
 
 describe("POST /sandbox/fees", () => {
   it.each(["newcomer", "artist001", "graduate", "launcher"])(

@@ -6,9 +6,9 @@ import { PublicKey } from "@solana/web3.js";
 import { expect } from "vitest";
 import type { World } from "./world.ts";
 
-const README = new URL("../../README.md", import.meta.url);
+const DOCUMENT = new URL("../../docs/check-an-address.md", import.meta.url);
 
-/** How README.md checks an address: a function `check(wallet, knownId)`. */
+/** How docs/check-an-address.md checks an address: a function `check(wallet, knownId)`. */
 export interface AddressCheck {
   /** Installs its package. */
   readonly install: string;
@@ -43,8 +43,8 @@ print(json.dumps(results))
 };
 
 export function addressChecks(): AddressCheck[] {
-  const readme = readFileSync(README, "utf8");
-  return [...readme.matchAll(/^With .+ \(`(.+)`\):\n\n```(js|py)\n([^]+?)^```/gm)].map(
+  const text = readFileSync(DOCUMENT, "utf8");
+  return [...text.matchAll(/^With .+ \(`(.+)`\):\n\n```(js|py)\n([^]+?)^```/gm)].map(
     ([, install, language, code]) => ({
       install: install!,
       language: language as "js" | "py",

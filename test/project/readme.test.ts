@@ -1,0 +1,54 @@
+import { execFile, spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
+import { promisify } from "node:util";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { startWorld, type World } from "../support/world.ts";
+
+const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
+/** The commands in order, each with the answer that follows it. */
+const COMMANDS = [...readme.matchAll(/^```sh\n([^]+?)\n```(?:\n\n```json\n([^]+?)```)?/gm)].map(
+  ([, command, answer]) => ({ command: command!, answer }),
+);
+const INSTALL_AND_START = "npm ci && npm start";
+const curls = COMMANDS.filter(({ command }) => command !== INSTALL_AND_START);
+
+const hasCurl = spawnSync("curl", ["--version"]).status === 0;
+
+/** Replaces what differs from run to run. */
+function toShape(text: string, command: string): unknown {
+  return JSON.parse(text, (key, value: unknown) => {
+    if (typeof value !== "string") return value;
+    if (/^[1-9A-HJ-NP-Za-km-z]{80,90}$/.test(value)) return "<signature>";
+    if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return "<time>";
+    const isRandom = key === "lamports" && command.includes("/sandbox/fees");
+    return isRandom && /^\d{9}$/.test(value) ? "<lamports>" : value;
+  });
+}
+
+it("`.ci/quick-start` runs README.md's other commands", () => {
+  expect(COMMANDS.map(({ command }) => command)).toContain(INSTALL_AND_START);
+  for (const { command } of curls) expect(command).toMatch(/^curl [^|;&]*http:\/\/localhost:4000/);
+  const script = readFileSync(new URL("../../.ci/quick-start", import.meta.url), "utf8");
+  expect(script).toMatch(/^\$npm ci$/m);
+  expect(script).toMatch(/^PORT=0 \$npm start /m);
+});
+
+/** Without curl, they are skipped, except in CI. */
+describe.skipIf(!hasCurl && !process.env.CI)("README.md's commands, on a new sandbox", () => {
+  let world: World;
+  beforeAll(async () => {
+    world = await startWorld();
+  });
+  afterAll(() => world.close());
+
+  // In order: a command may need what the ones before have done.
+  it("print the answers that README.md shows, and the others succeed", async () => {
+    expect(curls.filter(({ answer }) => answer !== undefined).length).toBeGreaterThan(3);
+    for (const { command, answer } of curls) {
+      const here = command.replace("http://localhost:4000", world.url);
+      const { stdout } = await promisify(execFile)("bash", ["-c", `${here} --silent --show-error`]);
+      if (answer === undefined) expect(JSON.parse(stdout)).toMatchObject({ success: true });
+      else expect([command, toShape(stdout, command)]).toEqual([command, toShape(answer, command)]);
+    }
+  });
+});
