@@ -16,7 +16,7 @@ export const LEASE_MS = 15_000;
  * A signed transaction is stored until its claim is settled, or for this long. Blockhashes do not
  * expire while the cluster is halted; the longest halt so far took most of a day.
  */
-export const SIGNED_MS = 7 * 24 * 3_600_000;
+const SIGNED_MS = 7 * 24 * 3_600_000;
 /**
  * How long a landed transaction and its slot stay readable: slow nodes may not have seen the
  * transaction yet.

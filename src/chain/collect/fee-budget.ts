@@ -12,7 +12,7 @@ import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 export type Payers = Map<string, CollectError | undefined>;
 
 /** What a transaction costs and moves for one of its accounts. */
-export interface Cost {
+interface Cost {
   readonly fee: Lamports;
   readonly rent: Lamports;
   /** What the transaction moves to the account's address. */

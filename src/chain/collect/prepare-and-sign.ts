@@ -27,7 +27,7 @@ import { POLL_MS } from "./send-and-confirm.ts";
 import type { Turn } from "./turns.ts";
 
 /** A unit that is ready for a transaction: its claim is held, and its fees are read. */
-export interface ReadyUnit {
+interface ReadyUnit {
   readonly unit: Unit;
   readonly claim: Claim;
   /** In which its fees were read. */
@@ -70,7 +70,7 @@ interface Sharer {
 /** After this many, nothing is signed. The last one has no coins. */
 const MAX_SIMULATIONS = 3;
 /** How long an account waits for others. */
-const GATHER_MS = 100;
+const GATHER_MS = 300;
 /** How long signed transactions share a blockhash, as a multiple of the time between two polls. */
 const BLOCKHASH_MAX_AGE = 3;
 /**

@@ -12,7 +12,7 @@ export const BASE_FEE_LAMPORTS = 5_000n;
  * The lowest price per compute unit: a collect of 10,000 units pays 10 lamports besides the base
  * fee.
  */
-export const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
+const PRIORITY_FEE_FLOOR_MICROLAMPORTS = 1_000n;
 /**
  * The chosen price was enough in 75% of recent slots: a collect waits for a few slots instead of
  * paying more.

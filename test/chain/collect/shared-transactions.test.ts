@@ -13,7 +13,7 @@ import {
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
+import { rpcError } from "../../support/rpc-answers.ts";
 import {
   hold,
   isMethod,
