@@ -8,16 +8,15 @@ import { FEE_SOURCES, MOST_LAMPORTS, type Trade } from "./trading.ts";
 const Body = z.object({
   socialId: z.unknown().optional(),
   source: z.enum(FEE_SOURCES),
-  lamports: z.unknown().optional(),
+  lamports: z
+    .union([z.int(), z.string().regex(/^\d{1,15}$/)])
+    .transform(BigInt)
+    .pipe(z.bigint().min(1n).max(MOST_LAMPORTS))
+    .optional(),
 });
-const Lamports = z
-  .union([z.int(), z.string().regex(/^\d{1,15}$/)])
-  .transform(BigInt)
-  .pipe(z.bigint().min(1n).max(BigInt(MOST_LAMPORTS)))
-  .optional();
 
 const MAX_BODY_BYTES = 1024;
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}. \`lamports\` is optional.`;
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}. \`lamports\`, which is optional, is a whole number from 1 to ${MOST_LAMPORTS}.`;
 
 /**
  * `POST /sandbox/fees`: makes trades that earn fees for an account, of `lamports` or a random
@@ -32,15 +31,9 @@ export function createFeesHandler(
     // No error code of the contract fits, and the contract does not know this route.
     if (!data) return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
     const { socialId, source, lamports } = data;
-    const amount = Lamports.safeParse(lamports);
-    if (!amount.success) {
-      const received = typeof lamports === "number" ? lamports : quote(lamports);
-      const message = `\`lamports\` must be a whole number from 1 to ${MOST_LAMPORTS}, or its digits as a string. Received ${received}.`;
-      return respondJson(400, { error: "BAD_REQUEST", message });
-    }
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
-    const earnings = trade(id, source, amount.data);
+    const earnings = trade(id, source, lamports);
     if (!earnings) {
       throw new ContractError("INVALID_SOCIAL_ID", {
         message: `The sandbox has no account with the id ${quote(id)}.`,

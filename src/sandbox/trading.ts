@@ -13,7 +13,7 @@ import { STRANGER } from "./chain/sharing.ts";
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
 /** The most that a caller may name: 100 SOL. The faucet has 5,000,000. */
-export const MOST_LAMPORTS = 100_000_000_000;
+export const MOST_LAMPORTS = 100_000_000_000n;
 
 /**
  * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with

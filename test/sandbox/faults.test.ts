@@ -26,7 +26,7 @@ async function send(body: unknown, headers: Record<string, string> = {}) {
     headers,
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
-  return { status: response.status, body: (await response.json()) as any };
+  return { status: response.status, body: await response.json() };
 }
 /** Ends faults, and waits until lookups succeed again. */
 async function recover() {
@@ -87,16 +87,19 @@ describe("POST /sandbox/faults", () => {
       ["", "Send JSON such as"],
       ["[]", "Send JSON such as"],
       [JSON.stringify({ ...good, padding: "x".repeat(1024) }), "Send JSON such as"],
-      [{}, "`seconds` is missing"],
-      [{ ...good, upstream: undefined }, "`upstream` is missing"],
-      [{ ...good, upstream: "redis" }, '`upstream` must be "chain" or "network". Received "redis"'],
-      [{ ...good, fault: undefined }, "`fault` is missing"],
-      [{ ...good, fault: "toString" }, '"throttle". Received "toString"'],
-      [{ ...good, seconds: "30" }, 'Received "30"'],
-      [{ ...good, seconds: -1 }, "Received -1"],
-      [{ ...good, seconds: 0.5 }, "Received 0.5"],
-      [{ ...good, seconds: 301 }, "to 300. Received 301"],
-      [{ upstream: "redis", seconds: 0 }, "Received"],
+      [{}, "`seconds`: "],
+      [{ ...good, upstream: undefined }, "is missing"],
+      [
+        { ...good, upstream: "redis" },
+        '`upstream`: Invalid option: expected one of "chain"|"network"',
+      ],
+      [{ ...good, fault: undefined }, "is missing"],
+      [{ ...good, fault: "toString" }, "`fault`: "],
+      [{ ...good, seconds: "30" }, "`seconds`: Invalid input: expected number, received string"],
+      [{ ...good, seconds: -1 }, "`seconds`: Too small: expected number to be >=0"],
+      [{ ...good, seconds: 0.5 }, "`seconds`: "],
+      [{ ...good, seconds: 301 }, "`seconds`: Too big: expected number to be <=300"],
+      [{ upstream: "redis", seconds: 0 }, "`upstream`: "],
     ] as const) {
       const answer = await send(body);
       expect([body, answer.status]).toEqual([body, 400]);
@@ -115,7 +118,7 @@ describe("POST /sandbox/faults", () => {
       { "x-forwarded-for": "127.0.0.1" },
       { origin: "https://example.com" },
     ]) {
-      const { status, body } = await send(fault, headers as Record<string, string>);
+      const { status, body } = await send(fault, headers);
       expect([status, body.error]).toEqual([403, "BAD_REQUEST"]);
     }
     expect((await world.lookup("creator")).status).toBe(200);
