@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import type { World } from "../support/world.ts";
