@@ -37,9 +37,6 @@ export interface StatusNeeds {
   readonly streams: Pick<Streams, "describe">;
 }
 
-/** The body of `/status`. */
-export type Status = Awaited<ReturnType<ReturnType<typeof createDescribe>>>;
-
 /**
  * Describes what this replica is doing. Has hosts, accounts' addresses and signatures, but no
  * secrets, and nothing of callers.
