@@ -1,10 +1,7 @@
 /** Writes the OpenAPI document to openapi.json: `npm run schema`. */
 import { writeFileSync } from "node:fs";
 import { handleFormat } from "../src/contract/handle.ts";
-import { rateLimited } from "../src/http/rate-limit/rate-limit.ts";
 import { createOpenApiDocument, withServer } from "../src/rest/openapi.ts";
-
-const rateLimit = { max: 20, windowSeconds: 60 };
 
 /** The document that a service with the default settings serves to this machine. */
 export const DEFAULT_DOCUMENT = withServer(
@@ -13,8 +10,7 @@ export const DEFAULT_DOCUMENT = withServer(
     isOpenToAllPages: true,
     collectTimeoutMs: 50_000,
     handleFormat: handleFormat(false),
-    rateLimit,
-    rateLimited: rateLimited(rateLimit, rateLimit.windowSeconds),
+    rateLimitMax: 20,
   }),
   "http://localhost:4000",
 );

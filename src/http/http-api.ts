@@ -20,7 +20,7 @@ import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
 import { wantsGraphiQL, type ExampleAccount } from "./pages/graphiql.ts";
 import { createOpenApiFile } from "./pages/openapi-file.ts";
 import { createPages } from "./pages/pages.ts";
-import { createRateLimit, rateLimited, WINDOW_SECONDS } from "./rate-limit/rate-limit.ts";
+import { createRateLimit, WINDOW_SECONDS } from "./rate-limit/rate-limit.ts";
 import type { RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, withRateLimit, type Handler, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
@@ -109,19 +109,13 @@ export function createHttpApi(needs: ApiNeeds) {
 
 function createRoutes(needs: ApiNeeds): Record<string, Route> {
   const { settings, handleFormat, useCases, health, sandbox } = needs;
-  const {
-    basePath,
-    publicUrl,
-    rateLimitMax: max,
-    rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS,
-  } = settings;
+  const { basePath, publicUrl } = settings;
   const openApi = createOpenApiDocument({
     basePath,
     isOpenToAllPages: settings.corsOrigins === undefined,
     collectTimeoutMs: settings.collectTimeoutMs,
     handleFormat,
-    rateLimit: { max, windowSeconds },
-    rateLimited: rateLimited({ max, windowSeconds }, windowSeconds),
+    rateLimitMax: settings.rateLimitMax,
   });
   const pages = createPages({
     basePath,

@@ -51,7 +51,7 @@ type CollectResult = Record<string, unknown> & {
 };
 
 /** A body with only the id has about 40 bytes; clients may send other members too. */
-export const MAX_BODY_BYTES = 16_384;
+const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
 
 /** The body of a failed collect. Errors that know nothing of what moved arise before the chain. */
@@ -95,7 +95,7 @@ export function createCollectHandler(
   };
 }
 
-export function bodyTooLarge(): ContractError {
+function bodyTooLarge(): ContractError {
   return new ContractError("INVALID_SOCIAL_ID", {
     status: 413,
     message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes, in ${MAX_BODY_PIECES} pieces. ${BODY_EXPECTED}.`,

@@ -28,7 +28,7 @@ const LEADING_PREFIX = new RegExp(`^${ID_PREFIX}`);
 type Entry = RestWallet | { error: ContractError; handle?: string; socialId?: string };
 
 /** The accounts that a query names must be few enough, and at least one. */
-export function wrongCount(count: number): ContractError {
+function wrongCount(count: number): ContractError {
   const message = `Name 1 to ${MAX_WALLETS} accounts, each by \`handle\` or \`socialId\`. Received ${count}.`;
   return new ContractError("BAD_REQUEST", { message });
 }
