@@ -39,9 +39,10 @@ const MAY_IMPORT = {
     "observability/thrown.ts",
   ],
   checks: ["config.ts", ...DOMAIN],
-  commands: ["checks", "config.ts", "variables.ts", "services.ts", "http/status.ts", ...DOMAIN],
+  commands: ["checks", "config.ts", "variables.ts", "services.ts", "status.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
-  "gateway.ts": ["services.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
+  "status.ts": ["services.ts", "http/streams.ts", ...DOMAIN],
+  "gateway.ts": ["services.ts", "status.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
   "start.js": ["main.ts"],
   "main.ts": [
     "commands",

@@ -7,10 +7,12 @@ import { handleFormat } from "./contract/handle.ts";
 import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createHealth } from "./http/health.ts";
 import { createHttpApi, type SandboxRoutes } from "./http/http-api.ts";
+import { createStreams } from "./http/streams.ts";
 import { createLogger, droppedLines, type Logger } from "./observability/log.ts";
 import { createWarnings } from "./observability/warnings.ts";
 import { createUseCases } from "./resolvers/use-cases.ts";
 import { createChainServices, createSocialServices, type Overrides } from "./services.ts";
+import { describeReplica } from "./status.ts";
 import { createRedis } from "./store/redis.ts";
 import { createCallUpstream } from "./upstream/http.ts";
 
@@ -60,14 +62,17 @@ export function createGateway(
     refreshWarnings: chain.metrics.refreshBalance,
     registry,
   });
-  const { api, admin, closeStreams } = createHttpApi({
-    settings: { ...config, ...overrides },
+  const settings = { ...config, ...overrides };
+  const streams = createStreams(settings, registry);
+  const { api, admin } = createHttpApi({
+    settings,
     handleFormat: format,
     useCases,
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
+    streams,
     health,
-    parts: { ...chain, network: social, accountLookup: social.accountLookup, redis, budgetMetrics },
+    describeReplica: () => describeReplica({ chain, social, budgetMetrics, redis, streams }),
     sandbox,
     redis,
     registry,
@@ -111,7 +116,7 @@ export function createGateway(
      */
     drain() {
       health.drain();
-      closeStreams();
+      streams.close();
     },
     /** Resolves when no transaction is in flight. */
     settled: chain.collector.settled,

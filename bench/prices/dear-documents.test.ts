@@ -28,7 +28,7 @@ it("an honest caller is served beside 256 networks of one owner that send the de
   const { client } = await startProduction(sandbox);
   await client.lookup("creator");
   const cpuSeconds = async () => {
-    const { body } = await client.request("/metrics");
+    const { body } = (await client.request("/metrics")) as { body: unknown };
     return Number(/^process_cpu_seconds_total (.*)$/m.exec(String(body))![1]);
   };
   let answered = 0;

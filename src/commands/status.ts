@@ -1,8 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
 import type { Environment } from "../config.ts";
-import type { Status } from "../http/status.ts";
 import { toError } from "../observability/thrown.ts";
+import type { Status } from "../status.ts";
 import { Settings } from "../variables.ts";
 
 const REFRESH_MS = 1_000;

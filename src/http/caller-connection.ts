@@ -1,5 +1,5 @@
 import type { ReadBody } from "../contract/http-messages.ts";
-import type { Client } from "./client-address.ts";
+import { UNKNOWN_CLIENT, type Client } from "./client-address.ts";
 
 /** What a request's handler needs of its connection, besides the request. */
 export interface CallerConnection {
@@ -14,3 +14,12 @@ export interface CallerConnection {
   readonly signal: AbortSignal;
   readonly disconnect: () => void;
 }
+
+/** A request that is refused before it has a connection asks for nothing. */
+export const NO_CONNECTION: CallerConnection = {
+  path: "/",
+  client: UNKNOWN_CLIENT,
+  readBody: () => Promise.resolve(Buffer.alloc(0)),
+  signal: new AbortController().signal,
+  disconnect: () => undefined,
+};

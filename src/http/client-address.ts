@@ -1,6 +1,7 @@
 import { isIPv4 } from "node:net";
 import ipaddr from "ipaddr.js";
 import { createIsWithin } from "../contract/address-ranges.ts";
+import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 
 /** The source of a request: the socket's address and the header `X-Forwarded-For`. */
 export interface Origin {
@@ -16,11 +17,13 @@ export interface Client {
    * Whether the operator trusts the caller, who then has no rate limit and no per-caller budget.
    */
   readonly isTrusted: boolean;
+  /** The IPv4 /24 or IPv6 /48 of `address`, or TRUSTED_BLOCK for a trusted caller. */
+  readonly addressBlock: string;
   /**
-   * The address of a trusted caller's visitor, if `X-Forwarded-For` has it. For other callers:
-   * `address`.
+   * The block of a trusted caller's visitor, if `X-Forwarded-For` has one. For other callers:
+   * `addressBlock`.
    */
-  readonly visitor: string | undefined;
+  readonly visitorBlock: string | undefined;
   /** Whether a trusted proxy has sent the request, and knows more of it than the socket. */
   readonly isForwarded: boolean;
 }
@@ -29,15 +32,17 @@ export interface Client {
 export const UNKNOWN_CLIENT: Client = {
   address: "unknown",
   isTrusted: false,
-  visitor: "unknown",
+  addressBlock: "unknown",
+  visitorBlock: "unknown",
   isForwarded: false,
 };
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
+
 /**
  * Identifies a caller by the socket's address or, behind a trusted proxy, by the right-most address
- * in `X-Forwarded-For` that is no trusted proxy. Calls `onForgottenProxy` once, when an unlisted
- * private address sends the header.
+ * in `X-Forwarded-For` that is no trusted proxy. Calls `onForgottenProxy` when an unlisted private
+ * address sends the header.
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
@@ -48,36 +53,25 @@ export function createIdentifyClient(
   const isTrustedCaller = createIsWithin(trustedCallers);
   const isKnown = (address: string) => isProxy(address) || isTrustedCaller(address);
 
-  let hasForgottenProxy = false;
-
-  function toClient(address: string, origin: Origin): Client | undefined {
-    const group = toGroup(address);
-    if (group === undefined) return undefined;
-    const isTrusted = isTrustedCaller(address);
-    const visitor = isTrusted ? toVisitor(origin) : group;
-    const isForwarded = isProxy(origin.remoteAddress ?? "");
-    return { address: group, isTrusted, visitor, isForwarded };
-  }
-
-  function toVisitor(origin: Origin): string | undefined {
-    const visitor = senderOf(origin, isKnown);
-    return isKnown(visitor) ? undefined : toGroup(visitor);
+  function toVisitorBlock(origin: Origin): string | undefined {
+    const sender = senderOf(origin, isKnown);
+    const visitor = isKnown(sender) ? undefined : toGroup(sender);
+    return visitor && toAddressBlock(visitor);
   }
 
   return (origin) => {
     const { remoteAddress = "", forwardedFor } = origin;
-    const sender = senderOf(origin, isProxy);
-    const isHeaderUnused = forwardedFor !== undefined && sender === remoteAddress;
-    if (
-      isHeaderUnused &&
-      !hasForgottenProxy &&
-      !isProxy(remoteAddress) &&
-      !isPublic(remoteAddress)
-    ) {
-      hasForgottenProxy = true;
-      onForgottenProxy();
+    const isForwarded = isProxy(remoteAddress);
+    if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
+    for (const sender of [senderOf(origin, isProxy), remoteAddress]) {
+      const address = toGroup(sender);
+      if (address === undefined) continue;
+      const isTrusted = isTrustedCaller(sender);
+      const addressBlock = isTrusted ? TRUSTED_BLOCK : toAddressBlock(address);
+      const visitorBlock = isTrusted ? toVisitorBlock(origin) : addressBlock;
+      return { address, isTrusted, addressBlock, visitorBlock, isForwarded };
     }
-    return toClient(sender, origin) ?? toClient(remoteAddress, origin) ?? UNKNOWN_CLIENT;
+    return UNKNOWN_CLIENT;
   };
 }
 
@@ -126,7 +120,6 @@ function withoutPort(text: string): string {
  * text.
  */
 function toGroup(text: string): string | undefined {
-  if (isIPv4(text)) return text;
   const withoutZone = text.replace(/%.*$/, "");
   if (!ipaddr.isValid(withoutZone)) return undefined;
   const address = ipaddr.process(withoutZone);

@@ -60,10 +60,3 @@ export function createCors(
     },
   };
 }
-
-/**
- * Removes the CORS headers, for routes that only operators need: no page may read their responses.
- */
-export function withoutHeaders(cors: Cors): Cors {
-  return { ...cors, headers: () => ({}) };
-}

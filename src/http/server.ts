@@ -233,8 +233,7 @@ export async function listen(
     const url = URL.parse(`http://${hosts[0]}`);
     if (hosts.length === 1 && url?.href === `${url?.origin}/`) return undefined;
     response.setHeader("connection", "close");
-    const fault = hosts.length === 0 ? "missing" : hosts.length > 1 ? "repeated" : "not valid";
-    const message = `The header \`Host\` is ${fault}.`;
+    const message = "A request needs one valid header `Host`.";
     return refuse(new ContractError("BAD_REQUEST", { message }));
   }
 

@@ -51,8 +51,12 @@ type CollectResult = Record<string, unknown> & {
 };
 
 /** A body with only the id has about 40 bytes; clients may send other members too. */
-export const MAX_BODY_BYTES = 16_384;
+const MAX_BODY_BYTES = 16_384;
 const BODY_EXPECTED = 'The body must be a JSON object such as {"socialId":"1523400000000000123"}';
+const BODY_TOO_LARGE = {
+  status: 413,
+  message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes, in ${MAX_BODY_PIECES} pieces. ${BODY_EXPECTED}.`,
+};
 
 /** The body of a failed collect. Errors that know nothing of what moved arise before the chain. */
 export function toCollectErrorBody(error: ContractError): object {
@@ -74,11 +78,12 @@ export function createCollectHandler(
 ): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare(COLLECT_OPERATION);
   return async (request, scope) => {
+    await scope.admit(1);
     const body = await scope.readBody(MAX_BODY_BYTES);
-    if (body === "too large") throw bodyTooLarge();
+    if (body === "too large") throw new ContractError("INVALID_SOCIAL_ID", BODY_TOO_LARGE);
     const members = readMembers(body, request.headers);
 
-    const { collect } = await run({ ...members }, scope)
+    const { collect } = await run(members, scope)
       .then(dataOf<{ collect: CollectResult }>)
       .catch((cause: unknown) => {
         if (cause instanceof ContractError) throw cause;
@@ -95,25 +100,11 @@ export function createCollectHandler(
   };
 }
 
-export function bodyTooLarge(): ContractError {
-  return new ContractError("INVALID_SOCIAL_ID", {
-    status: 413,
-    message: `The body is too large: the maximum is ${MAX_BODY_BYTES} bytes, in ${MAX_BODY_PIECES} pieces. ${BODY_EXPECTED}.`,
-  });
-}
-
-interface Members {
-  readonly socialId: string;
-  readonly mints: readonly string[];
-  readonly minimum: string | undefined;
-  readonly address: string | undefined;
-}
-
 /**
  * Reads the id, the mints, the minimum and the expected address. Refuses a JSON number as id or
  * minimum: a number above 2^53 has already lost digits, and so may a fraction.
  */
-function readMembers(body: Buffer, headers: Headers): Members {
+function readMembers(body: Buffer, headers: Headers) {
   const isInOther = isInOtherCharset(headers.get("content-type") ?? "");
   const value = isInOther ? undefined : parseJsonBody(body);
   if (!isObject(value)) {
@@ -122,24 +113,19 @@ function readMembers(body: Buffer, headers: Headers): Members {
       message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
     });
   }
-  const { socialId, mint, minimum, address } = value;
   assertMintNames(Object.keys(value), ["mints", "mint"]);
   const similarName = Object.keys(value).find((name) => /^minimum./i.test(name));
   if (similarName !== undefined) throw unknownMinimum(similarName);
+  const { socialId, mint = null, minimum = null, address = null } = value;
   const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
   if (!Array.isArray(mintList))
     throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   // Accept `mint` too, because a lookup uses this name.
   const namedMints: readonly unknown[] = mintList;
-  const mints: string[] = [];
-  for (const each of mint === undefined || mint === null ? namedMints : [mint, ...namedMints]) {
-    if (typeof each !== "string") throw invalidMint(each);
-    mints.push(each);
-  }
-  if (minimum !== undefined && minimum !== null && typeof minimum !== "string")
-    throw invalidMinimum(minimum);
-  if (address !== undefined && address !== null && typeof address !== "string")
-    throw wrongAddress(socialId, address);
-  return { socialId, mints, minimum: minimum ?? undefined, address: address ?? undefined };
+  const mints = mint === null ? namedMints : [mint, ...namedMints];
+  for (const each of mints) if (typeof each !== "string") throw invalidMint(each);
+  if (minimum !== null && typeof minimum !== "string") throw invalidMinimum(minimum);
+  if (address !== null && typeof address !== "string") throw wrongAddress(socialId, address);
+  return { socialId, mints, minimum, address };
 }

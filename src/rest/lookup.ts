@@ -39,6 +39,7 @@ export function createLookupHandler(
 ): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare(LOOKUP_OPERATION);
   return async ({ url }, scope) => {
+    await scope.admit(1);
     const variables = readQuery(new URL(url).searchParams, format, basePath);
     const data = dataOf<{ wallet: RestWallet & { coins: object } }>(await run(variables, scope));
     const { coins, ...wallet } = data.wallet;

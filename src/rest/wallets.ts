@@ -25,13 +25,12 @@ const CSV_TYPE = "text/csv; charset=utf-8";
 const ID_PREFIX = "id:";
 const LEADING_PREFIX = new RegExp(`^${ID_PREFIX}`);
 
-type Entry = RestWallet | { error: ContractError; handle?: string; socialId?: string };
+/** The field of the operation that looks up accounts by this query parameter. */
+const FIELDS = { handle: "wallets", socialId: "walletsById" } as const;
+type Name = keyof typeof FIELDS;
 
-/** The accounts that a query names must be few enough, and at least one. */
-export function wrongCount(count: number): ContractError {
-  const message = `Name 1 to ${MAX_WALLETS} accounts, each by \`handle\` or \`socialId\`. Received ${count}.`;
-  return new ContractError("BAD_REQUEST", { message });
-}
+/** An account's wallet, or its error with the name in the query. */
+type Entry = RestWallet | { error: ContractError; handle?: string; socialId?: string };
 
 /**
  * `GET /wallets?handle=&socialId=`: the wallets of many accounts in the order of the query, each as
@@ -39,7 +38,7 @@ export function wrongCount(count: number): ContractError {
  */
 export function createWalletsHandler(
   prepare: PrepareOperation,
-  format: "csv" | undefined,
+  format?: "csv",
 ): (request: Request, scope: RequestScope) => Promise<Response> {
   const run = prepare(WALLETS_OPERATION);
 
@@ -48,33 +47,27 @@ export function createWalletsHandler(
     const handles = query.getAll("handle");
     const socialIds = query.getAll("socialId").map((id) => id.replace(LEADING_PREFIX, ""));
     const count = handles.length + socialIds.length;
-    if (count < 1 || count > MAX_WALLETS) throw wrongCount(count);
+    if (count < 1 || count > MAX_WALLETS)
+      throw new ContractError("BAD_REQUEST", {
+        message: `Name 1 to ${MAX_WALLETS} accounts, each by \`handle\` or \`socialId\`. Received ${count}.`,
+      });
     const { data, errors = [] } = await run({ handles, socialIds }, scope);
     if (!data) return dataOf({ errors });
-    const errorAt = new Map(
-      errors.toReversed().map((error) => [error.path?.slice(0, 2).join(), error]),
-    );
-    const listOf = (list: "wallets" | "walletsById", names: object[]): Entry[] =>
-      (data[list] as RestWallet[]).map((wallet, i) => {
-        const error = errorAt.get(`${list},${i}`);
-        return error ? { ...names[i], error: scope.toCallerError(causeOf(error)) } : wallet;
+    const entriesOf = (name: Name, accounts: readonly string[]) =>
+      accounts.map((account, i): Entry => {
+        const error = errors.find(({ path }) => path?.[0] === FIELDS[name] && path[1] === i);
+        if (error) return { [name]: account, error: scope.toCallerError(causeOf(error)) };
+        return (data[FIELDS[name]] as readonly RestWallet[])[i]!;
       });
-    const byHandle = listOf(
-      "wallets",
-      handles.map((handle) => ({ handle })),
-    ).values();
-    const byId = listOf(
-      "walletsById",
-      socialIds.map((socialId) => ({ socialId })),
-    ).values();
-    return [...query.keys()].flatMap((name) => {
-      const { value } =
-        name === "handle" ? byHandle.next() : name === "socialId" ? byId.next() : {};
-      return value ?? [];
-    });
+    const entries = new Map<string, Entry[]>([
+      ["handle", entriesOf("handle", handles)],
+      ["socialId", entriesOf("socialId", socialIds)],
+    ]);
+    return [...query.keys()].flatMap((name) => entries.get(name)?.shift() ?? []);
   }
 
   return async ({ url, headers }, scope) => {
+    await scope.admit(1);
     const { searchParams } = new URL(url);
     assertMintNames(searchParams.keys(), []);
     const entries = await readEntries(searchParams, scope);

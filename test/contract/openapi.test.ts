@@ -428,14 +428,18 @@ describe("/openapi.json", () => {
     expect(compared).toEqual(MEMBERS);
   });
 
-  it("states the messages of the error table where it states none of its own", () => {
+  it("states the messages of the error table but for those that an operation words itself, and describes what its examples say", () => {
+    const own = /^(INVALID_|RATE_LIMITED|BAD_REQUEST)/;
+    const meaning = (message: string) => message.replace(/ Try again.*/, "");
     for (const { responses } of [...operations(), { responses: resolved.components.responses }])
-      for (const { content } of Object.values<any>(responses))
-        for (const { value } of Object.values<any>(content["application/json"].examples))
-          if (/^(ORIGIN|METHOD|NOT_FOUND)/.test(value.error))
-            expect(value.message.replace("/api/", "/")).toBe(
-              rowOf(value.error as ErrorCode).message,
-            );
+      for (const { description, content } of Object.values<any>(responses))
+        for (const { value } of Object.values<any>(content["application/json"].examples)) {
+          const { error, message } = value as { error?: ErrorCode; message: string };
+          if (error === undefined || error === "NOTHING_TO_COLLECT") continue;
+          expect(description).toContain(`\`${error}\`: ${message.replaceAll("<", "\\<")}`);
+          if (!own.test(error))
+            expect(meaning(message).replace("/api/", "/")).toBe(meaning(rowOf(error).message));
+        }
   });
 
   it("describes members as REST has them: none that is never null says when, and a lookup has no `mints`", () => {

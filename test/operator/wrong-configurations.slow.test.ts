@@ -204,7 +204,9 @@ describe("the doctor", () => {
     ),
   )("names %s and the cause: %s", async (name, _mistake, urlOf, code, remedy) => {
     const { output, blamed } = await examine({ [name]: await urlOf() });
-    expect(output).toMatch(new RegExp(`${name}: .* does not answer.* \\(${code}\\).*: .*${remedy}`));
+    expect(output).toMatch(
+      new RegExp(`${name}: .* does not answer.* \\(${code}\\).*: .*${remedy}`),
+    );
     expect(blamed).toEqual([name]);
   });
 

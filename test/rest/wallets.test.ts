@@ -32,6 +32,13 @@ describe("GET /wallets", () => {
     expect(body.wallets).toMatchObject([{ error: "INVALID_SOCIAL_ID" }]);
   });
 
+  it("ignores other parameters, also by the names of inherited properties", async () => {
+    const creator = await lookedUp("creator");
+    const query = "constructor=x&handle=creator&__proto__=x&toString=x";
+    const { status, body } = await world.request(`/wallets?${query}`);
+    expect([status, body]).toEqual([200, { wallets: [creator] }]);
+  });
+
   it("has the exact amounts, as a lookup does", async () => {
     const { balance } = await lookedUp("creator");
     expect(balance).toEqual({

@@ -1,32 +1,25 @@
 /**
- * The worker of {@link loadGraphiQL}: builds GraphiQL's script and style sheet from its package.
+ * The worker of {@link renderGraphiQL}. Yoga's page contains its style sheet and its script, of 1 and
+ * 8 MB. As files, browsers keep them, the page's policy needs no inline script, and the page can
+ * say that they were refused.
  */
-import { parentPort } from "node:worker_threads";
-import {
-  css,
-  editorWorkerService,
-  graphqlWorker,
-  js,
-  jsonWorker,
-} from "@graphql-yoga/render-graphiql/graphiql";
-import type { GraphiQLFiles } from "./graphiql.ts";
+import { parentPort, workerData } from "node:worker_threads";
+import { renderGraphiQL } from "@graphql-yoga/render-graphiql";
+import type { GraphiQLOptions } from "graphql-yoga";
+import type { GraphiQL } from "./graphiql.ts";
 
-const workers = { editorWorkerService, graphql: graphqlWorker, json: jsonWorker };
+const HEAD = `
+      <meta name="viewport" content="width=device-width, initial-scale=1" />
+      <script src="assets/refused.js" data-style="assets/page.css"></script>
+      <link rel="stylesheet" href="assets/graphiql-viewer.css" />
+      <link rel="stylesheet" href="assets/graphiql.css" />`;
 
-/**
- * Renders GraphiQL into `#root`. The editor's workers are in this script, so their URLs are blobs.
- */
-const START = `{
-  const workers = ${JSON.stringify(workers)};
-  const toUrl = (source) => URL.createObjectURL(new Blob([source], { type: "text/javascript" }));
-  self.MonacoEnvironment = { globalAPI: false, getWorkerUrl: (_, name) => toUrl(workers[name]) };
-  const root = document.getElementById("root");
-  YogaGraphiQL.renderYogaGraphiQL(root, JSON.parse(root.dataset.options));
-}`;
+const PARTS =
+  /^(?<start>.*?)<style>(?<css>.*?)<\/style>(?<middle>.*?)<script>(?<script>.*)<\/script>(?<end>.*)$/s;
 
-const files: GraphiQLFiles = { script: toBytes(`${js}\n${START}\n`), css: toBytes(css) };
-parentPort?.postMessage(files, [files.script.buffer, files.css.buffer]);
-
-function toBytes(text: string): Uint8Array<ArrayBuffer> {
-  return new TextEncoder().encode(text);
-}
+const { start, css, middle, script, end } = PARTS.exec(
+  renderGraphiQL(workerData as GraphiQLOptions),
+)!.groups as Record<"start" | "css" | "middle" | "script" | "end", string>;
+const head = start.replace(/<title>.*<\/title>/, "<title>GraphiQL · Tributary</title>") + HEAD;
+const html = `${head}${middle}<script src="assets/graphiql-viewer.js"></script>${end}`;
+parentPort?.postMessage({ html, css, script } satisfies GraphiQL);

@@ -1,5 +1,6 @@
 import { once } from "node:events";
 import { Worker } from "node:worker_threads";
+import type { GraphiQLOptions } from "graphql-yoga";
 import { acceptedTypes, RESULT_TYPES } from "../../graphql/media-types.ts";
 
 const HTML = "text/html; charset=utf-8";
@@ -23,28 +24,25 @@ export function wantsGraphiQL({ headers }: Request): boolean {
   return MAY_BE_HTML.test(accept) && acceptedTypes(accept, [...RESULT_TYPES, HTML])[0] === HTML;
 }
 
-/** GraphiQL's script, which renders into the page's `#root`, and its style sheet. */
-export interface GraphiQLFiles {
-  readonly script: Uint8Array<ArrayBuffer>;
-  readonly css: Uint8Array<ArrayBuffer>;
-}
+/** Yoga's page, and the style sheet and the script that it loads. */
+export type GraphiQL = Readonly<Record<"html" | "css" | "script", string>>;
 
-/** Builds GraphiQL's files in a worker, so that its package of 9 MB does not stay in memory. */
-export async function loadGraphiQL(): Promise<GraphiQLFiles> {
-  const worker = new Worker(new URL("./graphiql-worker.ts", import.meta.url));
-  const [files] = (await once(worker, "message")) as [GraphiQLFiles];
-  return files;
-}
-
-/** GraphiQL's options, as JSON. It opens with the example operations. */
-export function graphiqlOptions(accounts: readonly ExampleAccount[]): string {
-  return JSON.stringify({
+/**
+ * Renders GraphiQL, which opens with the example operations. A worker does so, because the package
+ * has 9 MB: it does not stay in memory, and loading it delays no caller.
+ */
+export async function renderGraphiQL(accounts: readonly ExampleAccount[]): Promise<GraphiQL> {
+  const workerData: GraphiQLOptions = {
     title: '<a href="./">Tributary</a> <a href="docs">REST</a>',
     logo: '<a href="./" aria-label="Tributary"><img src="assets/icon.svg" alt="" width="32" height="32" /></a>',
+    favicon: "assets/icon.svg",
     defaultEditorToolsVisibility: false,
     isHeadersEditorEnabled: false,
     defaultQuery: exampleOperations(accounts),
-  });
+  };
+  const worker = new Worker(new URL("./graphiql-worker.ts", import.meta.url), { workerData });
+  const [page] = (await once(worker, "message")) as [GraphiQL];
+  return page;
 }
 
 /**

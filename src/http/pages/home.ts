@@ -104,6 +104,6 @@ const ENTITIES: Readonly<Record<string, string>> = {
 };
 
 /** Escapes a text for HTML, and for attributes in double quotes. */
-export function escapeHtml(text: string): string {
+function escapeHtml(text: string): string {
   return text.replace(/[&<>"]/g, (character) => ENTITIES[character] ?? character);
 }

@@ -4,8 +4,8 @@ import { Response } from "@whatwg-node/fetch";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { printSdl } from "../../schema/print-sdl.ts";
 import { memoize } from "../../store/memoize.ts";
-import { graphiqlOptions, loadGraphiQL, type ExampleAccount } from "./graphiql.ts";
-import { createHomePage, escapeHtml } from "./home.ts";
+import { renderGraphiQL, type ExampleAccount } from "./graphiql.ts";
+import { createHomePage } from "./home.ts";
 import { createLlmsText, type ApiDescription } from "./llms-text.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
@@ -79,18 +79,6 @@ function readAsset(name: string): StaticFile {
   );
 }
 
-/**
- * GraphiQL's files, loaded when a browser first requests them. All gateways of the process share
- * them.
- */
-const graphiqlAssets = memoize(async () => {
-  const { script, css } = await loadGraphiQL();
-  return {
-    "graphiql-viewer.js": toFile("graphiql-viewer.js", Buffer.from(script.buffer)),
-    "graphiql-viewer.css": toFile("graphiql-viewer.css", Buffer.from(css.buffer)),
-  };
-}, Infinity);
-
 /** The home page shows this many sandbox accounts, and all further ones that have coins. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
@@ -103,22 +91,20 @@ export function createPages(
     sandboxAccounts: readonly ExampleAccount[];
   },
 ): { routes: Record<string, Route>; graphiql: Handler } {
-  const urlOf = (asset: string, { version } = ASSETS[asset]!) => `assets/${asset}?v=${version}`;
-
-  /** Reads a page, and adds the version to the URL of each asset. */
-  const readPage = (name: string, others: Readonly<Record<string, StaticFile>> = {}) =>
-    read(`./assets/${name}`)
-      .toString()
-      .replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"${urlOf(asset, others[asset])}"`);
+  /** GraphiQL's page and its large files, rendered when a browser first requests one. */
   const graphiql = memoize(async () => {
-    const html = readPage("graphiql.html", await graphiqlAssets());
-    const options = escapeHtml(graphiqlOptions(needs.sandboxAccounts));
-    return toFile(
-      "graphiql.html",
-      html.replace('id="root"', () => `id="root" data-options="${options}"`),
-      pageHeaders(GRAPHIQL_POLICY),
-    );
+    const { html, css, script } = await renderGraphiQL(needs.sandboxAccounts);
+    const files = {
+      "graphiql-viewer.css": toFile("graphiql-viewer.css", css),
+      "graphiql-viewer.js": toFile("graphiql-viewer.js", script),
+    };
+    const page = withVersions(html, { ...ASSETS, ...files });
+    return { ...files, page: toFile("graphiql.html", page, pageHeaders(GRAPHIQL_POLICY)) };
   }, Infinity);
+  const graphiqlFile =
+    (name: keyof Awaited<ReturnType<typeof graphiql>>): Handler =>
+    async (request, scope) =>
+      (await graphiql())[name].handle(request, scope);
 
   const isSandbox = needs.sandboxAccounts.length > 0;
   const home = createHomePage({
@@ -141,20 +127,13 @@ export function createPages(
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
-  const graphiqlAsset = (
-    name: "graphiql-viewer.js" | "graphiql-viewer.css",
-  ): Record<string, Route> => ({
-    [`/assets/${name}`]: {
-      GET: async (...request) => (await graphiqlAssets())[name].handle(...request),
-    },
-  });
   return {
     routes: {
       ...Object.fromEntries(
         Object.entries(files).map(([path, { handle }]) => [path, { GET: handle }]),
       ),
-      ...graphiqlAsset("graphiql-viewer.js"),
-      ...graphiqlAsset("graphiql-viewer.css"),
+      "/assets/graphiql-viewer.css": { GET: graphiqlFile("graphiql-viewer.css") },
+      "/assets/graphiql-viewer.js": { GET: graphiqlFile("graphiql-viewer.js") },
       "/": { GET: home },
       "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
@@ -165,8 +144,19 @@ export function createPages(
         },
       },
     },
-    graphiql: async (...request) => (await graphiql()).handle(...request),
+    graphiql: graphiqlFile("page"),
   };
+}
+
+const readPage = (name: string) => withVersions(read(`./assets/${name}`).toString());
+
+function urlOf(asset: string, files: Readonly<Record<string, StaticFile>> = ASSETS): string {
+  return `assets/${asset}?v=${files[asset]!.version}`;
+}
+
+/** Adds the version to the URL of each asset in a page. */
+function withVersions(html: string, files = ASSETS): string {
+  return html.replace(/"assets\/([^"]+)"/g, (_, asset: string) => `"${urlOf(asset, files)}"`);
 }
 
 function pageHeaders(policy: Record<string, string>): Record<string, string> {

@@ -2,12 +2,12 @@ import { createHash } from "node:crypto";
 import { promisify } from "node:util";
 import { gzip, gzipSync } from "node:zlib";
 import { Response } from "@whatwg-node/fetch";
-import type { Handler } from "../router.ts";
+import type { RequestScope } from "../../resolvers/request-scope.ts";
 
 export interface StaticFile {
   /** A hash of the content. The response at a URL with `?v=<version>` never changes. */
   readonly version: string;
-  readonly handle: Handler;
+  readonly handle: (request: Request, scope: RequestScope) => Promise<Response>;
 }
 
 /** Compressing a larger file takes longer than passing it to another thread. */

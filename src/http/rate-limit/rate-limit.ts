@@ -10,7 +10,7 @@ import { createMemoryWindow, createRedisWindow, type Reservation } from "./slidi
 /** The contract's limit is per minute. */
 export const WINDOW_SECONDS = 60;
 
-export interface RateLimitConfig {
+interface RateLimitConfig {
   readonly max: number;
   /** The most requests that one request may count as. Default: `max`. */
   readonly maxCost?: number | undefined;
@@ -46,7 +46,7 @@ const REQUEST = {
   info: { fieldName: "request" } as GraphQLResolveInfo,
 };
 
-export function rateLimited(
+function rateLimited(
   { max, windowSeconds }: RateLimitConfig,
   retryAfterSeconds: number,
 ): ContractError {
