@@ -177,7 +177,7 @@ describe("SECURITY.md", () => {
     page
       .split("\n")
       .find((line) => line.startsWith(start))
-      ?.match(/\d[\d,]*%?/g);
+      ?.match(/\d+(,\d{3})*%?/g);
 
   it("states who is still served beside attacking blocks: beside 50 nearly every person", async () => {
     printHead("Blocks", "A person: 3 names", "A bot: 200", "An indexer: 5,000");
@@ -219,7 +219,7 @@ describe("SECURITY.md", () => {
     const parts = [];
     for (const attackers of [5, 50])
       parts.push(percent((await simulate(attackers, { isWide: true })).parts[0]));
-    expect(page.match(/If 5 of its \/48s attack, (\d+%).*if 50 do, (\d+%)/)?.slice(1)).toEqual(
+    expect(page.match(/if 5 of its \/48s attack, (\d+%).*if 50 do, (\d+%)/)?.slice(1)).toEqual(
       parts,
     );
   });
