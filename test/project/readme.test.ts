@@ -20,6 +20,7 @@ function toShape(text: string, command: string): unknown {
     if (typeof value !== "string") return value;
     if (/^[1-9A-HJ-NP-Za-km-z]{80,90}$/.test(value)) return "<signature>";
     if (/^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value)) return "<time>";
+    if (/^http:\/\/127\.0\.0\.1:\d+\//.test(value)) return new URL(value).pathname;
     const isRandom = key === "lamports" && command.includes("/sandbox/fees");
     return isRandom && /^\d{9}$/.test(value) ? "<lamports>" : value;
   });
