@@ -6,11 +6,10 @@ import type { World } from "../support/world.ts";
 
 let world: World;
 let first: LyingEndpoint;
-let second: LyingEndpoint;
 async function start(count: 1 | 2, env: Record<string, string> = {}): Promise<void> {
   const started = await startWithLyingEndpoints(count, env);
   world = started.world;
-  [first, second] = started.endpoints;
+  [first] = started.endpoints;
   await world.gateway.start();
 }
 const vaultOf = async (handle = "creator"): Promise<unknown> =>

@@ -18,8 +18,7 @@ export interface Posted {
 }
 
 /** A text that graphql-jit, a compiler of documents, ran as code. */
-const MAGIC_DATE =
-  "__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d0)&&(process.version+'!'";
+const MAGIC_DATE = "__MAGIC_DATE__33a9e76d_02e0_4128_8e92_3530ad3da74d0)&&(process.version+'!'";
 
 const HANDLES = [
   "creator",
