@@ -28,8 +28,8 @@ it("an honest caller is served beside 256 networks of one owner that send the de
   const { client } = await startProduction(sandbox);
   await client.lookup("creator");
   const cpuSeconds = async () => {
-    const { body } = (await client.request("/metrics")) as { body: unknown };
-    return Number(/^process_cpu_seconds_total (.*)$/m.exec(String(body))![1]);
+    const metrics = String((await client.request("/metrics")).body);
+    return Number(/^process_cpu_seconds_total (.*)$/m.exec(metrics)![1]);
   };
   let answered = 0;
   const latencies: number[] = [];

@@ -25,27 +25,32 @@ describeWithRedis("when Redis is emptied while two replicas collect", () => {
     const one = sandbox.account("artist001");
     const other = sandbox.account("artist002");
     sandbox.rpc.calls.length = 0;
-    // The accounts are read together, and so share a transaction.
-    const releaseReads = hold(sandbox.rpc, isMethod("getMultipleAccounts"));
-    let isHeld = false;
-    const sign = hold(sandbox.rpc, (call) => isSimulation(call) && !isHeld && (isHeld = true));
+    const holdNextSimulation = () => {
+      let isHeld = false;
+      return hold(sandbox.rpc, (call) => isSimulation(call) && !isHeld && (isHeld = true));
+    };
+    // While another collect runs, accounts share a transaction.
+    const releaseFirst = holdNextSimulation();
+    const collectFirst = replicas.at(0).collect(sandbox.account("artist003").id);
+    await expect.poll(simulations).toBe(1);
+    const sign = holdNextSimulation();
     const collectOne = replicas.at(0).collect(one.id);
     const collectOther = replicas.at(0).collect(other.id);
-    await replicas.takeUp();
-    releaseReads();
-    await expect.poll(simulations).toBe(1);
+    await expect.poll(simulations).toBe(2);
 
     await redis.command("FLUSHALL");
     const releaseSecond = hold(sandbox.rpc, isSimulation);
     const collectAgain = replicas.at(1).collect(one.id);
-    await expect.poll(simulations).toBe(2);
+    await expect.poll(simulations).toBe(3);
     sign();
     const [{ body }, { body: otherBody }] = await Promise.all([collectOne, collectOther]);
     const { signature } = sandbox.landedCollectsOf(one.handle)[0]!;
     expect([body.success, body.txSignature]).toEqual([true, signature]);
     expect([otherBody.success, otherBody.txSignature]).toEqual([true, signature]);
 
+    releaseFirst();
     releaseSecond();
+    expect((await collectFirst).body.success).toBe(true);
     expect((await collectAgain).body).toMatchObject({
       error: "NOTHING_TO_COLLECT",
       lastCollect: { txSignature: signature },

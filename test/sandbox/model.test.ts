@@ -68,6 +68,6 @@ it("the stand-ins refuse an instruction with another account in any place", () =
 it.each([5_080, 2_575])(
   "the stand-ins do what the model says at a rent of %i lamports per byte",
   (rate) => {
-    compareWithModel(sandbox, rate, 250);
+    compareWithModel(sandbox, rate, 150);
   },
 );
