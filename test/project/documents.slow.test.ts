@@ -97,6 +97,11 @@ const anchorsOf = (path: string): string[] =>
       .replaceAll(" ", "-"),
   );
 
+it.each(DOCUMENTS)("the files of code that %s names exist", (path) => {
+  for (const [, file] of read(path).matchAll(/`((?:src|test|bench|scripts)\/[\w./-]+\.\w+)`/g))
+    expect([file, existsSync(join(ROOT, file!))]).toEqual([file, true]);
+});
+
 it.each(DOCUMENTS)("the links of %s lead to files, and to headings in them", (path) => {
   // Changes move to CHANGELOG.md.
   const folder = path.startsWith("changes/") ? "" : dirname(path);
