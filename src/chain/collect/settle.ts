@@ -13,7 +13,7 @@ import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import type { Floors } from "../balances/floors.ts";
-import { accountsBlamedBy, messageOf } from "../units/message.ts";
+import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
 import { blamedIn, creatorOf } from "../units/part.ts";
 import { failureKey, type MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
@@ -239,11 +239,16 @@ export function createSettleTransaction(needs: {
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
     const { signature } = transaction;
-    if (!landedTransaction) throw new CollectError({ kind: "landed-unreadable", signature });
     const { address } = account;
-    // A request may name a coin in which its account has no share. Anyone may collect directly on
-    // the chain, and may have moved the fees first.
-    const { before = 0n, after = 0n } = landedTransaction.balances.get(address) ?? {};
+    // A request may name a coin in which its account has no share.
+    const isPaid = accountKeysOf(transaction.base64)?.includes(address) ?? true;
+    if (landedTransaction && !isPaid) return undefined;
+    const balance = landedTransaction?.balances.get(address);
+    // Too large to be read exactly.
+    if (!landedTransaction || !balance)
+      throw new CollectError({ kind: "landed-unreadable", signature });
+    const { before, after } = balance;
+    // Anyone may collect directly on the chain, and may have moved the fees first.
     if (after <= before) return undefined;
     const member = turn?.members.find(({ request }) => request.account.address === address);
     const unwithdrawable =
@@ -253,7 +258,7 @@ export function createSettleTransaction(needs: {
       }));
     return {
       collected: toLamports(after - before),
-      newBalance: saturatingSubtract(toLamports(after), unwithdrawable),
+      newBalance: saturatingSubtract(after, unwithdrawable),
       signature,
       at: toDate(landedTransaction.blockTime) ?? (signed && new Date()),
     };

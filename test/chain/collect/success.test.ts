@@ -129,6 +129,30 @@ describe("a caller who joins a collect after its transaction has landed", () => 
   });
 });
 
+describe("a collect whose address holds too much for JSON's numbers", () => {
+  it("has landed, but has no amounts", async () => {
+    const { address } = sandbox.account("creator");
+    const endpoint = await startLyingEndpoint(sandbox);
+    endpoint.lie({
+      getTransaction(tellTruth) {
+        const answer = tellTruth();
+        if (!answer) return answer;
+        const { transaction, meta } = answer;
+        meta.postBalances[transaction.message.accountKeys.indexOf(address)] = 2 ** 53;
+        return answer;
+      },
+    });
+    const collector = createSandboxCollector(sandbox, { rpcs: [endpoint] });
+    const answer = await collector.collect("creator");
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    expect(answer).toMatchObject({
+      kind: "landed-unreadable",
+      signature: sandbox.landedCollects()[0]!.signature,
+    });
+    await endpoint.close();
+  });
+});
+
 describe("a unit's next transaction", () => {
   it("differs from its last one while an endpoint goes on returning the same blockhash", async () => {
     const { chain } = sandbox;
