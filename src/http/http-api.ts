@@ -31,10 +31,10 @@ const FORGOTTEN_PROXY =
 /** As in a client's address. */
 const LOOPBACK = /^(127\.|::\/)/;
 
-type SandboxHandler = (
-  request: Request,
-  caller: { readonly readBody: ReadBody; readonly isLocal: boolean },
-) => Promise<Response>;
+type SandboxHandler = (request: {
+  readonly readBody: ReadBody;
+  readonly isLocal: boolean;
+}) => Promise<Response>;
 
 /** What the sandbox adds to the API. */
 export interface SandboxRoutes {
@@ -165,7 +165,7 @@ const inSandbox =
   (handle: SandboxHandler): Handler =>
   async (request, { admit, readBody }, { client }) => {
     await admit(1);
-    return handle(request, { readBody, isLocal: isLocal(request, client.address) });
+    return handle({ readBody, isLocal: isLocal(request, client.address) });
   };
 
 /** Whether a request comes from this machine, and neither through a proxy nor of a page. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
-import { respondJson, type ReadBody } from "../contract/http-messages.ts";
-import { parseJsonBody } from "../contract/parse-json.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import type { Fault, Faults, LoopbackAnswer } from "./loopback-server.ts";
+import { readJson, refuse, type SandboxRequest } from "./request.ts";
 
 const MAX_SECONDS = 300;
 /** Less than the gateway's deadlines: the answer is late, but correct. */
@@ -20,7 +20,6 @@ const Body = z.object({
 });
 type FaultName = NonNullable<z.output<typeof Body>["fault"]>;
 
-const MAX_BODY_BYTES = 1024;
 const EXPECTED =
   'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}; {"seconds":0} ends all faults.';
 
@@ -41,11 +40,6 @@ function throttle(): LoopbackAnswer {
   return { status: 429, headers, body: "The sandbox throttles, as it was asked to." };
 }
 
-function refuse(status: number, message: string): Response {
-  // No error code of the contract fits, and the contract does not know this route.
-  return respondJson(status, { error: "BAD_REQUEST", message });
-}
-
 /**
  * `POST /sandbox/faults`: makes an upstream fail for a time, so that a client's error handling can
  * be tried. Only a gateway with a sandbox has this route, and only callers on its machine may use
@@ -53,10 +47,7 @@ function refuse(status: number, message: string): Response {
  */
 export function createFaultsHandler(
   faults: Readonly<Record<Upstream, Faults<never>>>,
-): (
-  request: Request,
-  scope: { readonly readBody: ReadBody; readonly isLocal: boolean },
-) => Promise<Response> {
+): (request: SandboxRequest) => Promise<Response> {
   const endings = new Map<Upstream, () => void>();
 
   function start(upstream: Upstream, fault: FaultName, seconds: number): void {
@@ -68,10 +59,9 @@ export function createFaultsHandler(
     });
   }
 
-  return async (_request, scope) => {
-    if (!scope.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
-    const bytes = await scope.readBody(MAX_BODY_BYTES);
-    const parsed = Body.safeParse(bytes === "too large" ? undefined : parseJsonBody(bytes));
+  return async (request) => {
+    if (!request.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
+    const parsed = Body.safeParse(await readJson(request));
     const [issue] = parsed.error?.issues ?? [];
     if (issue?.path[0] !== undefined)
       return refuse(400, `\`${String(issue.path[0])}\`: ${issue.message}. ${EXPECTED}`);

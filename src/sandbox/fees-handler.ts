@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { ContractError, quote } from "../contract/contract-error.ts";
-import { respondJson, type ReadBody } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
-import { parseJsonBody } from "../contract/parse-json.ts";
+import { readJson, refuse, type SandboxRequest } from "./request.ts";
 import { FEE_SOURCES, MOST_LAMPORTS, type Trade } from "./trading.ts";
 
 const Body = z.object({
@@ -15,7 +15,6 @@ const Body = z.object({
     .optional(),
 });
 
-const MAX_BODY_BYTES = 1024;
 const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${FEE_SOURCES.join(", ")}. \`lamports\`, which is optional, is a whole number from 1 to ${MOST_LAMPORTS}.`;
 
 /**
@@ -24,12 +23,10 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
  */
 export function createFeesHandler(
   trade: Trade,
-): (request: Request, scope: { readonly readBody: ReadBody }) => Promise<Response> {
-  return async (_request, scope) => {
-    const body = await scope.readBody(MAX_BODY_BYTES);
-    const { data } = Body.safeParse(body === "too large" ? undefined : parseJsonBody(body));
-    // No error code of the contract fits, and the contract does not know this route.
-    if (!data) return respondJson(400, { error: "BAD_REQUEST", message: EXPECTED });
+): (request: Pick<SandboxRequest, "readBody">) => Promise<Response> {
+  return async (request) => {
+    const { data } = Body.safeParse(await readJson(request));
+    if (!data) return refuse(400, EXPECTED);
     const { socialId, source, lamports } = data;
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
     if (id === undefined) throw invalidSocialId(socialId);
