@@ -166,6 +166,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
       pending: STORED_TRANSACTION.safeParse(parseJson(answer?.pending ?? "")).data,
       async store(signedTransaction) {
+        clearInterval(renewal);
         hasTransaction = true;
         const text = JSON.stringify(signedTransaction);
         const call = { ...keys, token, transaction: text };
