@@ -250,7 +250,8 @@ describe.concurrent("a transaction that lands", () => {
   );
 
   it("is landed by one endpoint at once while the other one is more than a second behind", async (context) => {
-    const { confirm, land, endpoints, chain } = await start(context, { aloneMs: NEVER_MS });
+    const waits = { aloneMs: NEVER_MS, resendMs: NEVER_MS };
+    const { confirm, land, endpoints, chain } = await start(context, waits);
     land(0, 1);
     const slot = chain.slot("finalized");
     forget(endpoints[1]!);
