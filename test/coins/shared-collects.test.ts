@@ -1,9 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { atOnce } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { monotonicNow } from "../../src/time/monotonic.ts";
 
@@ -97,15 +96,9 @@ describe("within one process", () => {
 });
 
 describeWithRedis("two replicas", () => {
-  let redis: RedisServer;
   let replicas: Replicas;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url);
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
+  withReplicas((started) => {
+    replicas = started;
   });
 
   it("collect the coins of a caller who followed the transaction of the other replica", async () => {

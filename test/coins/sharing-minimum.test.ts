@@ -1,12 +1,12 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { Client } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import type { TestSandbox } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -80,13 +80,9 @@ describe("BELOW_SHARING_MINIMUM", () => {
 describeWithRedis("what one replica learns of a coin", () => {
   let redis: RedisServer;
   let replicas: Replicas;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url);
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
+  withReplicas((started, server) => {
+    replicas = started;
+    redis = server;
   });
   const shownAt = (i: number, handle: string, mint: string) => shown(replicas.at(i), handle, mint);
 

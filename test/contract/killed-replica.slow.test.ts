@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { messageOf } from "../../src/chain/units/message.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 let redis: RedisServer;
@@ -27,15 +27,14 @@ const sent = () =>
   sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("a replica that is killed", () => {
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, { asProcesses: true });
-    sandbox = replicas.sandbox;
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
+  withReplicas(
+    (started, server) => {
+      replicas = started;
+      sandbox = started.sandbox;
+      redis = server;
+    },
+    { asProcesses: true },
+  );
 
   /** Starts a collect, kills its replica after this RPC call, and restarts the replica. */
   async function killAt(method: string, id: string): Promise<void> {

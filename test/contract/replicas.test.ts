@@ -1,11 +1,9 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { atOnce } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
-let redis: RedisServer;
 let replicas: Replicas;
 let sandbox: TestSandbox;
 
@@ -16,14 +14,9 @@ const sent = () =>
   sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
 describeWithRedis("two replicas", () => {
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url);
-    sandbox = replicas.sandbox;
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
+  withReplicas((started) => {
+    replicas = started;
+    sandbox = started.sandbox;
   });
 
   it("share looked-up accounts, so that each is requested once", async () => {

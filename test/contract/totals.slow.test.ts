@@ -1,13 +1,12 @@
 /** Callers that know only the documents: README.md, docs/errors.md, docs/clients.md, openapi.json. */
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { createRandom } from "../support/random.ts";
 import { createLedger, type Collected } from "../../examples/ledger.ts";
 import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { startWorld } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
@@ -22,19 +21,16 @@ const COLLECT_MANY = `mutation ($collects: [CollectInput!]!) {
 type Result = Collected & { readonly lastCollects: readonly Collected[] };
 
 describeWithRedis(`a bot for 250 accounts (seed ${SEED})`, () => {
-  let redis: RedisServer;
   let replicas: Replicas;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, {
+  withReplicas(
+    (started) => {
+      replicas = started;
+    },
+    {
       asProcesses: true,
       env: { RATE_LIMIT_MAX: "1000000", FEE_BUDGET_LAMPORTS_PER_HOUR: String(SOL) },
-    });
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
+    },
+  );
 
   it("has the chain's total, although replicas are killed at random", async () => {
     const { chain, env } = replicas.sandbox;

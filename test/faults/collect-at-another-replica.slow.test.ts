@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { isMethod, type TestSandbox } from "../support/sandbox.ts";
 
@@ -12,15 +12,14 @@ describeWithRedis("after a collect at one replica, the other", () => {
   let redis: RedisServer;
   let replicas: Replicas;
   let sandbox: TestSandbox;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, { asProcesses: true });
-    sandbox = replicas.sandbox;
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
+  withReplicas(
+    (started, server) => {
+      replicas = started;
+      sandbox = started.sandbox;
+      redis = server;
+    },
+    { asProcesses: true },
+  );
 
   const landedSlot = (handle: string) => sandbox.landedCollectsOf(handle)[0]!.slot;
   const slotRequiredBy = ({ params }: Call): number => params[1].minContextSlot ?? 0;

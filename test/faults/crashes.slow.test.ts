@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
@@ -12,19 +11,16 @@ const SOL = 1_000_000_000n;
 describeWithRedis(
   "a caller whose replica died after it had sent, and who comes back at another,",
   () => {
-    let redis: RedisServer;
     let replicas: Replicas;
     let sandbox: TestSandbox;
     let used = 0;
-    beforeAll(async () => {
-      redis = await startRedis();
-      replicas = await startReplicas(redis.url, { asProcesses: true });
-      sandbox = replicas.sandbox;
-    });
-    afterAll(async () => {
-      await replicas.close();
-      await redis.stop();
-    });
+    withReplicas(
+      (started) => {
+        replicas = started;
+        sandbox = started.sandbox;
+      },
+      { asProcesses: true },
+    );
 
     /** An account that no other test uses, with these fees in its vault. */
     function newAccount(fees: bigint): SandboxAccount {

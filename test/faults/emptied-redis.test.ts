@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
 
 describeWithRedis("when Redis is emptied while two replicas collect", () => {
   let redis: RedisServer;
   let replicas: Replicas;
   let sandbox: TestSandbox;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url);
-    sandbox = replicas.sandbox;
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
+  withReplicas((started, server) => {
+    replicas = started;
+    sandbox = started.sandbox;
+    redis = server;
   });
 
   const isSimulation = isMethod("simulateTransaction");

@@ -1,10 +1,9 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 type Call = TestSandbox["rpc"]["calls"][number] & { readonly params: readonly any[] };
@@ -14,18 +13,15 @@ const SOL = 1_000_000_000n;
 describeWithRedis(
   "a transaction that landed when its replica had died, once another finds it,",
   () => {
-    let redis: RedisServer;
     let replicas: Replicas;
     let sandbox: TestSandbox;
-    beforeAll(async () => {
-      redis = await startRedis();
-      replicas = await startReplicas(redis.url, { asProcesses: true });
-      sandbox = replicas.sandbox;
-    });
-    afterAll(async () => {
-      await replicas.close();
-      await redis.stop();
-    });
+    withReplicas(
+      (started) => {
+        replicas = started;
+        sandbox = started.sandbox;
+      },
+      { asProcesses: true },
+    );
 
     const readsBalanceOf = (address: string) => (call: Call) =>
       isMethod("getMultipleAccounts")(call) && call.params[0].includes(address);

@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { atOnce, from, type Answer } from "../support/client.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 import { hold, isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
@@ -15,15 +15,14 @@ describeWithRedis("a Redis outage", () => {
   let redis: RedisServer;
   let replicas: Replicas;
   let sandbox: TestSandbox;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, { redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS });
-    sandbox = replicas.sandbox;
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
+  withReplicas(
+    (started, server) => {
+      replicas = started;
+      sandbox = started.sandbox;
+      redis = server;
+    },
+    { redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS },
+  );
 
   let accounts = 0;
   /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
+import type { RedisServer } from "../support/redis-server.ts";
+import { withReplicas, type Replicas } from "../support/replicas.ts";
 
 const VAULT = 3_100_000_000n;
 
 describeWithRedis("during an upgrade, replicas", () => {
   let redis: RedisServer;
   let replicas: Replicas;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url);
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
+  withReplicas((started, server) => {
+    replicas = started;
+    redis = server;
   });
 
   it("neither use nor change keys of other versions", async () => {

@@ -1,7 +1,8 @@
-import { expect } from "vitest";
+import { afterAll, beforeAll, expect } from "vitest";
 import { createClient } from "./client.ts";
 import { eventually } from "./eventually.ts";
 import { spawnNode } from "./program.ts";
+import { startRedis, type RedisServer } from "./redis-server.ts";
 import { runReplica } from "./replica.ts";
 import { startTestSandbox } from "./sandbox.ts";
 import { AMPLE_DEADLINES } from "./world.ts";
@@ -12,17 +13,37 @@ type Env = Record<string, string>;
 
 export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
+interface ReplicaOptions {
+  readonly env?: Env;
+  readonly redisAnswerTimeoutMs?: number;
+  readonly asProcesses?: boolean;
+}
+
+/** Gives the tests of a block two replicas and their Redis, started once. */
+export function withReplicas(
+  use: (replicas: Replicas, redis: RedisServer) => void,
+  options?: ReplicaOptions,
+): void {
+  let redis: RedisServer;
+  let replicas: Replicas;
+  beforeAll(async () => {
+    redis = await startRedis();
+    replicas = await startReplicas(redis.url, options);
+    use(replicas, redis);
+  });
+  afterAll(async () => {
+    await replicas.close();
+    await redis.stop();
+  });
+}
+
 /**
  * Starts a sandbox and two gateways that use it and share only the Redis at `redisUrl`. They run in
  * this process, or with `asProcesses` in one each, which a test may kill.
  */
 export async function startReplicas(
   redisUrl: string,
-  {
-    env = {},
-    redisAnswerTimeoutMs = 600_000,
-    asProcesses = false,
-  }: { env?: Env; redisAnswerTimeoutMs?: number; asProcesses?: boolean } = {},
+  { env = {}, redisAnswerTimeoutMs = 600_000, asProcesses = false }: ReplicaOptions = {},
 ) {
   const sandbox = await startTestSandbox();
   const run = asProcesses ? startProcess : runInThisProcess;
