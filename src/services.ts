@@ -228,6 +228,7 @@ export function createChainServices(needs: ServiceNeeds) {
     collectTimeoutMs,
   });
   const collector = createCollector({
+    rpc,
     flights,
     readUnits,
     claims,

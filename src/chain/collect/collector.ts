@@ -5,6 +5,7 @@ import { LONG_AGO, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import type { CollectedWallet } from "../balances/balances.ts";
@@ -98,6 +99,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
 export function createCollector(needs: {
+  rpc: Pick<Rpc, "readSlots">;
   flights: Flights;
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
@@ -108,7 +110,7 @@ export function createCollector(needs: {
   collectTimeoutMs: number;
   log: Logger;
 }) {
-  const { flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
+  const { rpc, flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
 
   /** Collects, and records the progress. Throws why it has failed. */
   async function run(
@@ -189,17 +191,31 @@ export function createCollector(needs: {
       return next?.kind === "collected" ? next : undefined;
     }
 
+    /**
+     * Finds the flight of a unit whose transaction is open. Of a signed one, the newest slot tells
+     * whether it had landed before: the request's own read may come from a node that is behind.
+     */
+    async function findOpen(key: string, mayJoin: boolean) {
+      const flight = await flights.findOpen(key, request, mayJoin);
+      const newestSlot = flight?.signature === undefined ? 0 : await rpc.readSlots();
+      return { flight, newestSlot };
+    }
+
     /** Reads the account, and finds the flights whose transactions are open. */
     async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
       progress.waitsFor = keys;
       // Once: nobody can keep it from its own turn by requests that are refused.
       const mayJoin = coins.length === 0 && !progress.read;
-      const [read, ...flightsOfKeys] = await Promise.all([
+      const [read, ...found] = await Promise.all([
         readUnits(request, caller.visitorBlock).catch(toError),
-        ...keys.map((key) => flights.findOpen(key, request, mayJoin)),
+        ...keys.map((key) => findOpen(key, mayJoin)),
       ]);
-      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
-      if (!(read instanceof Error)) return { read: (progress.read = read), open };
+      const open = found.flatMap(({ flight }) => flight ?? []);
+      if (!(read instanceof Error)) {
+        const slots = found.map((each) => each.newestSlot);
+        progress.read = { ...read, newestSlot: Math.max(read.newestSlot, ...slots) };
+        return { read: progress.read, open };
+      }
       // What is open may have moved something, whether or not the account can be read.
       if (open.length === 0) throw read;
       return { read: undefined, open };

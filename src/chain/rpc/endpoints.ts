@@ -344,6 +344,18 @@ export function createEndpoints(needs: {
       }
     },
 
+    /**
+     * Asks each of several endpoints for its slot, also those that fail. Returns the newest slot that
+     * any has shown.
+     */
+    async readSlots(): Promise<number> {
+      const asked = all.filter(
+        (state) => !isOnly && !isForeign(state) && msUntil(state.records.reads.notBefore) <= 0,
+      );
+      await Promise.all(asked.map(readState));
+      return shownSlot;
+    },
+
     /** Reads each endpoint's cluster and state, before the first calls. In order of preference. */
     readClusters: () =>
       Promise.all(

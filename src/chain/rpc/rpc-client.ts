@@ -35,7 +35,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, readClusters, genesisHash, newestSlot, problems, describe } = endpoints;
+  const { callEndpoint, readClusters, genesisHash, newestSlot, readSlots } = endpoints;
   const takeTurn = chainCallPlan?.turn;
   const failover = createFailover({ ...needs, endpoints, takeTurn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
@@ -52,8 +52,9 @@ export function createRpc(
     readClusters,
     genesisHash,
     newestSlot,
-    problems,
-    describe,
+    readSlots,
+    problems: endpoints.problems,
+    describe: endpoints.describe,
     readAccounts,
 
     /** The transaction as the first endpoint returns it that has it; undefined if none has. */

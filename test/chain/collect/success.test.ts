@@ -114,6 +114,33 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     await behind.close();
   });
 
+  it("gets no success either if only the endpoint that is behind was asked since", async () => {
+    const { chain, rpc } = sandbox;
+    const { address, creatorVault } = sandbox.account("creator");
+    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
+    const behind = await startLyingEndpoint(sandbox);
+    behind.lie(
+      behindBy(20, (account, key) =>
+        old.has(key) ? { ...account, lamports: old.get(key) } : account,
+      ),
+    );
+    const collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
+    const release = hold(rpc, isLook);
+    const first = collector.collect("creator");
+    await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
+    const lift = rpc.faults.add({ when: isReadOf(creatorVault), then: "reset" });
+    chain.advanceSlots(5);
+    await isConfirmed();
+    const second = collector.collect("creator");
+    await expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
+    lift();
+    release();
+    expect(await first).toMatchObject({ kind: "collected", ...ALL_FEES });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: ALL_FEES });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+    await behind.close();
+  });
+
   it("gets what has arrived since", async () => {
     const collector = createSandboxCollector(sandbox);
     const release = hold(sandbox.rpc, isMethod("getTransaction"));
