@@ -10,7 +10,10 @@ const GROUPS_OF_FILES: Readonly<Record<string, readonly Group[]>> = {
   "docs/operating.md": ["listening", "callers", "network", "chain"],
 };
 
-/** A Markdown table of the variables of `groups`, with a heading for each group if there are many. */
+/**
+ * A Markdown table of the variables of `groups`, the required ones first, with a heading for each
+ * group if there are many.
+ */
 function variableTable(groups: readonly Group[]): string {
   const variables = Object.entries({ ...Secrets.shape, ...Settings.shape });
   const sections = groups.map((group) => {
@@ -20,9 +23,11 @@ function variableTable(groups: readonly Group[]): string {
       .map(([name, variable]) => {
         const { success, data } = variable.safeParse(undefined);
         const byDefault = success ? toText(data) : "required";
-        return `|\`${name}\`|${byDefault}|${variable.meta()!.meaning as string}|\n`;
-      });
-    return heading + rows.join("");
+        const row = `|\`${name}\`|${byDefault}|${variable.meta()!.meaning as string}|\n`;
+        return { row, isOptional: success };
+      })
+      .toSorted((a, b) => Number(a.isOptional) - Number(b.isOptional));
+    return heading + rows.map(({ row }) => row).join("");
   });
   return HEAD + sections.join("");
 }

@@ -34,6 +34,13 @@ it("`.ci/quick-start` runs README.md's other commands", () => {
   expect(script).toMatch(/^PORT=0 \$npm start /m);
 });
 
+it("every code block of README.md is a command, or the answer to one", () => {
+  const answers = COMMANDS.filter(({ answer }) => answer !== undefined);
+  const blocks = [...readme.matchAll(/^```(\w+)$/gm)].map(([, language]) => language);
+  const languages = ["mermaid", ...COMMANDS.map(() => "sh"), ...answers.map(() => "json")];
+  expect(blocks.toSorted()).toEqual(languages.toSorted());
+});
+
 /** Without curl, they are skipped, except in CI. */
 describe.skipIf(!hasCurl && !process.env.CI)("README.md's commands, on a new sandbox", () => {
   let world: World;
