@@ -20,7 +20,6 @@ import { createFloors } from "./chain/balances/floors.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports, type Lamports } from "./chain/primitives/lamports.ts";
-import { createLandedSlots } from "./chain/balances/landed-slots.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import type { FailoverWaits } from "./chain/rpc/failover.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
@@ -140,7 +139,7 @@ export function createChainServices(needs: ServiceNeeds) {
     log,
     ...overrides,
   });
-  const floors = createFloors();
+  const floors = createFloors({ feePayer, redis });
   const failures = createFailures({ feePayer, redis });
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const balances = createBalances({
@@ -151,7 +150,6 @@ export function createChainServices(needs: ServiceNeeds) {
     minCollectLamports,
     maxRentLamports,
   });
-  const landedSlots = createLandedSlots({ feePayer, redis, floors });
 
   const budget = createFeeBudget({
     feePayer,
@@ -208,7 +206,6 @@ export function createChainServices(needs: ServiceNeeds) {
     claims,
     failures,
     floors,
-    announceLanded: landedSlots.announce,
     readLanded: confirmation.readLanded,
     feePayer,
     minCollectLamports,

@@ -147,9 +147,8 @@ export function createFlights(needs: {
   /** Claims the unit, and signs, sends and confirms its transaction. */
   async function fly(flight: Flight, turn: Turn, isLater: boolean): Promise<End> {
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
-    for (let isFirst = true; ; isFirst = false) {
-      const isStale = isLater || !isFirst;
-      const end = await signAndSend(flight, turn, endsAt, { isStale, isFirst });
+    for (let isStale = isLater; ; isStale = true) {
+      const end = await signAndSend(flight, turn, endsAt, isStale);
       if (end.kind !== "again") return end;
     }
   }
@@ -159,7 +158,7 @@ export function createFlights(needs: {
     flight: Flight,
     turn: Turn,
     endsAt: MonotonicTime,
-    { isStale, isFirst }: { isStale: boolean; isFirst: boolean },
+    isStale: boolean,
   ): Promise<End> {
     const { unit, read, request } = turn.leader;
     const { key, sweeps } = unit;
@@ -173,18 +172,18 @@ export function createFlights(needs: {
     const { openTransaction } = claim;
     if (openTransaction) return conclude(flight, { ...sent, transaction: openTransaction });
 
-    const sign = (current: Unit, slot: number) =>
-      transactions.prepare(
-        { unit: current, claim, slot, turn, endsAt },
-        // A lone collect does not wait for others. After a failure, each account goes alone.
-        { mayShare: isFirst && sweeps.length === 0 && queues.size > 1 },
-      );
     async function prepare(): Promise<Prepared> {
-      if (!isStale && claim.landedSlot <= read.fees.slot) return sign(unit, read.fees.slot);
+      const isFresh = !isStale && claim.landedSlot <= read.fees.slot;
       const coins = [...new Set(sweeps.map(({ coin }) => coin))];
-      const { units, fees, error } = await readUnits({ account, coins }, caller.visitorBlock);
+      const { units, fees, error } = isFresh
+        ? read
+        : await readUnits({ account, coins }, caller.visitorBlock);
       const currentUnit = units.find((each) => each.key === key);
-      return currentUnit ? sign(currentUnit, fees.slot) : { kind: "nothing", error };
+      if (!currentUnit) return { kind: "nothing", error };
+      // A lone collect does not wait for others. After a failure, each account goes alone.
+      const mayShare = !isStale && sweeps.length === 0 && queues.size > 1;
+      const ready = { unit: currentUnit, claim, slot: fees.slot, turn, endsAt };
+      return transactions.prepare(ready, mayShare);
     }
     const preparation = await prepare().catch((error: unknown) => {
       claim.settle();
@@ -215,16 +214,12 @@ export function createFlights(needs: {
   }
 
   /** Sends its own transaction, or follows another's, until the outcome, and settles it. */
-  async function conclude(
-    flight: Flight,
-    inFlight: Omit<SentTransaction, "sentAt">,
-  ): Promise<TransactionEnd> {
+  async function conclude(flight: Flight, inFlight: SentTransaction): Promise<TransactionEnd> {
     const { transaction, signed } = inFlight;
     flight.signature = transaction.signature;
-    const sentAt = monotonicNow();
     const outcome = await confirm(transaction, { maybeSent: !signed });
     flight.hasLanded = outcome.kind === "landed" && outcome.err === null;
-    return settleTransaction({ ...inFlight, sentAt }, outcome);
+    return settleTransaction(inFlight, outcome);
   }
 
   return {
