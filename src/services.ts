@@ -13,7 +13,7 @@ import { createComposer } from "./chain/units/composer.ts";
 import { createFlights } from "./chain/collect/flights.ts";
 import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createSettleTransaction } from "./chain/collect/settle.ts";
-import { createTransactions } from "./chain/collect/prepare-and-sign.ts";
+import { createPrepare } from "./chain/collect/prepare-and-sign.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
 import { createFloors } from "./chain/balances/floors.ts";
@@ -188,7 +188,7 @@ export function createChainServices(needs: ServiceNeeds) {
     maxRentLamports,
   });
   const readUnits = createReadUnits({ rpc, balances, composer, failures });
-  const transactions = createTransactions({
+  const prepare = createPrepare({
     rpc,
     composer,
     simulations,
@@ -215,7 +215,7 @@ export function createChainServices(needs: ServiceNeeds) {
   });
   const flights = createFlights({
     readUnits,
-    transactions,
+    prepare,
     claims,
     floors,
     confirm: confirmation.confirm,

@@ -179,7 +179,7 @@ return 1
 /** Returns the last collect and the newest ones, each or "". */
 const READ_COLLECTS = script({
   keys: ["known"],
-  answer: z.tuple([z.string(), z.string()]),
+  answer: z.array(z.string().transform(parseJson)).transform((values) => values.flat()),
   text: `
 local collect, collects = unpack(redis.call('HMGET', known, 'collect', 'collects'))
 return {collect or '', collects or ''}
@@ -265,29 +265,6 @@ const LAST_COLLECT = z.object({
 /** What the last successful collect of an account moved. */
 export type LastCollect = Readonly<z.output<typeof LAST_COLLECT>>;
 
-/** What {@link Claims.look} and {@link Claims.take} find. */
-export interface Claim {
-  /** The slot in which the address's last transaction landed; 0 if unknown. */
-  readonly landedSlot: number;
-  /** How many transactions the unit has had; random while Redis is down. The next one's differs. */
-  readonly count: number;
-  /**
-   * A distribution that was signed for this account and has no outcome, because its replica died.
-   */
-  readonly pending: StoredTransaction | undefined;
-  /** Set if another collect has signed: follow this transaction, and settle the claim. */
-  readonly openTransaction: StoredTransaction | undefined;
-  /**
-   * Call before sending. Returns false if another replica has taken the claim: do not send then.
-   */
-  store(transaction: StoredTransaction): Promise<boolean>;
-  /**
-   * Frees the claim. Call when nothing was signed, or after any outcome, also `unknown`. `slot`: of
-   * the landing, 0 if unknown.
-   */
-  settle(landing?: { readonly slot: number }): void;
-}
-
 /** The claim survives one failed renewal. */
 const RENEW_MS = LEASE_MS / 3;
 /** Two replicas that sign while Redis is down hardly count alike. */
@@ -317,6 +294,7 @@ function newestOf(collects: readonly (LastCollect | undefined)[]): LastCollect[]
 }
 
 export type Claims = ReturnType<typeof createClaims>;
+export type Claim = Awaited<ReturnType<Claims["look"]>>;
 
 /**
  * Lets one collect at a time sign a transaction for a unit. A unit's address is an account's, or a
@@ -350,7 +328,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
    * `token`: of the collect that takes the claim; "" to look only. `answer`: undefined without
    * Redis.
    */
-  function toClaim(address: string, token: string, answer: Taken | undefined): Claim {
+  function toClaim(address: string, token: string, answer: Taken | undefined) {
     const keys = keysOf(address);
     const holder = answer?.token ?? token;
     const transaction = answer?.transaction ?? "";
@@ -360,7 +338,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     const renewal = isHolder ? setInterval(renew, RENEW_MS).unref() : undefined;
     let hasTransaction = !isHolder;
 
-    function settle({ slot }: { readonly slot: number } = { slot: NOT_LANDED }): void {
+    function settle(slot = NOT_LANDED): void {
       clearInterval(renewal);
       // Without a transaction, the script is needed only until the claim expires.
       redis?.runLater(
@@ -375,11 +353,24 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       throw new CollectError({ kind: "stored-transaction-unreadable" }, open.error);
     }
     return {
+      /** Set if another collect has signed: follow this transaction, and settle the claim. */
       openTransaction: open.data,
+      /** The slot in which the address's last transaction landed; 0 if unknown. */
       landedSlot: answer?.slot ?? 0,
+      /**
+       * How many transactions the unit has had; random while Redis is down. The next one's differs.
+       */
       count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
+      /**
+       * A distribution that was signed for this account and has no outcome, because its replica
+       * died.
+       */
       pending: readTransaction(answer?.pending ?? "").data,
-      async store(signedTransaction) {
+      /**
+       * Call before sending. Returns false if another replica has taken the claim: do not send
+       * then.
+       */
+      async store(signedTransaction: StoredTransaction) {
         clearInterval(renewal);
         hasTransaction = true;
         const text = JSON.stringify(signedTransaction);
@@ -390,6 +381,10 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
         if (result === undefined) redis?.runLater(STORE, call);
         return result !== 0;
       },
+      /**
+       * Frees the claim. Call when nothing was signed, or after any outcome, also `unknown`. The
+       * slot: if the transaction landed; 0 if unknown.
+       */
       settle,
     };
   }
@@ -402,19 +397,14 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      * Returns what is known about an address, and the transaction in flight, without taking the
      * claim. Throws {@link CollectError} `stored-transaction-unreadable`.
      */
-    look: async (address: string): Promise<Claim> =>
-      toClaim(address, "", await askRedis(address, "", "")),
+    look: async (address: string) => toClaim(address, "", await askRedis(address, "", "")),
 
     /**
      * Takes the claim of this address for `newToken`; also returned with another collect's
      * transaction. If another replica must sign first, returns its token: the next try awaits it.
      * Throws {@link CollectError} `stored-transaction-unreadable`.
      */
-    async take(
-      address: string,
-      newToken: string,
-      awaitedToken = "",
-    ): Promise<Claim | { readonly holder: string }> {
+    async take(address: string, newToken: string, awaitedToken = "") {
       const answer = await askRedis(address, newToken, awaitedToken);
       const { token: holder, transaction } = answer ?? { token: newToken, transaction: "" };
       const isFree = holder === newToken || transaction !== "";
@@ -433,8 +423,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     /** Returns the account's newest collects of the last hour, the newest first. */
     async readCollects(address: string): Promise<readonly LastCollect[]> {
       const { known: knownKey } = keysOf(address);
-      const texts = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [];
-      const kept = texts.flatMap(parseJson);
+      const kept = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [];
       return newestOf([
         ...(collects.get(address) ?? []),
         ...kept.flatMap((each) => LAST_COLLECT.safeParse(each).data ?? []),

@@ -84,17 +84,17 @@ const BLOCKHASH_MAX_AGE = 3;
  */
 const MAX_COUNTED_UNITS = 1_000;
 
-export type Transactions = ReturnType<typeof createTransactions>;
+export type Prepare = ReturnType<typeof createPrepare>;
 
 /**
- * Prepares the transactions of units: simulates them, leaves out what fails, chooses the price,
+ * Returns a function that prepares the transactions of units: simulates them, leaves out what fails, chooses the price,
  * signs, and stores the transactions in the claims.
  *
  * Accounts without coins that are ready at about the same moment share a transaction. A transaction
  * is all or nothing, so no account may fail the others: one that fails the simulation, or moves too
  * little, gets its own transaction.
  */
-export function createTransactions(needs: {
+export function createPrepare(needs: {
   rpc: Rpc;
   composer: Composer;
   simulations: Simulations;
@@ -299,15 +299,13 @@ export function createTransactions(needs: {
     });
   }
 
-  return {
-    /**
-     * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
-     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
-     */
-    async prepare(ready: ReadyUnit, mayShare: boolean): Promise<Prepared> {
-      const shared = mayShare ? await gather(ready) : undefined;
-      return shared ?? prepareAlone(ready);
-    },
+  /**
+   * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
+   * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+   */
+  return async (ready: ReadyUnit, mayShare: boolean): Promise<Prepared> => {
+    const shared = mayShare ? await gather(ready) : undefined;
+    return shared ?? prepareAlone(ready);
   };
 }
 

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { joinInFlight } from "../../store/memoize.ts";
 import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import type { OutcomeWaits, TrackedTransaction, TransactionOutcome } from "../rpc/outcome.ts";
-import type { LandedTransaction } from "../rpc/read-transaction.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
 import type { StoredTransaction } from "./claims.ts";
@@ -116,10 +115,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
      * `timeoutMs`. Retries, because a node may return a transaction only some time after it is
      * final.
      */
-    async readLanded(
-      transaction: StoredTransaction,
-      timeoutMs: number,
-    ): Promise<LandedTransaction | undefined> {
+    async readLanded(transaction: StoredTransaction, timeoutMs: number) {
       const { signature, accountKeys = [] } = toTracked(transaction);
       const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
       const giveUpAt = addMs(monotonicNow(), timeoutMs);

@@ -142,7 +142,7 @@ export function createSettleTransaction(needs: {
     if (err !== null) {
       log.warn({ signature, address, error: err }, "a collect's transaction failed");
       accounts.forEach(forget);
-      claim.settle({ slot });
+      claim.settle(slot);
       if (isFeePayerShort(err)) {
         const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
         return fail({ kind: "fee-payer-short", detail, signature });
@@ -171,7 +171,7 @@ export function createSettleTransaction(needs: {
     );
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
-    claim.settle({ slot });
+    claim.settle(slot);
     if (signed && isVain && isRefused(signed, landedTransaction)) {
       failures.failedOnChain(keysAtFault(inFlight, signed));
       return fail({ kind: "nothing-received", signature });
@@ -203,21 +203,21 @@ export function createSettleTransaction(needs: {
     landedTransaction: LandedTransaction | undefined,
     log: Logger,
   ): void {
-    const { err, balances, fee: paidFee = fee } = landedTransaction ?? {};
+    const { balances, fee: paidFee = fee } = landedTransaction ?? {};
     // A failed transaction also costs its fee, unless the fee payer could not pay.
     metrics.paid(paidFee < fee ? paidFee : fee);
-    const { before, after } = balances?.get(feePayer) ?? {};
-    if (after !== undefined) metrics.setBalance(after);
+    const payer = balances?.get(feePayer);
+    if (payer) metrics.setBalance(payer.after);
     // Accounts share only transactions without rent.
-    if (isShared || !balances || before === undefined || after === undefined) {
+    if (isShared || !balances || !payer) {
       close(0n);
       return;
     }
-    const rent = saturatingSubtract(before, toLamports(after + fee));
+    const rent = saturatingSubtract(payer.before, toLamports(payer.after + fee));
     // A program may have taken more than it did in the simulation.
     close(signedRent - rent);
     metrics.paid(rent);
-    const differences = err === null ? findDifferences(part, balances, rent - signedRent) : [];
+    const differences = findDifferences(part, balances, rent - signedRent);
     if (differences.length === 0) return;
     metrics.differed();
     log.warn(
