@@ -119,9 +119,9 @@ export function createGateway(
       streams.close();
     },
     /** Resolves when no transaction is in flight. */
-    settled: chain.collector.settled,
+    settled: chain.flights.settled,
     /** The signatures of the transactions in flight. */
-    openSignatures: chain.collector.openSignatures,
+    openSignatures: chain.flights.openSignatures,
     /** Resolves when Redis has the outcomes of all collects, or after five seconds. */
     outcomesWritten: async () => redis?.flush(WRITE_OUTCOMES_MS),
     /** The number of collects whose outcome Redis does not have yet. */

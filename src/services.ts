@@ -13,14 +13,13 @@ import { createComposer } from "./chain/units/composer.ts";
 import { createFlights } from "./chain/collect/flights.ts";
 import { createConfirmation, type ConfirmationWaits } from "./chain/collect/send-and-confirm.ts";
 import { createSettleTransaction } from "./chain/collect/settle.ts";
-import { createTransactions } from "./chain/collect/prepare-and-sign.ts";
+import { createPrepare } from "./chain/collect/prepare-and-sign.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
 import { createFloors } from "./chain/balances/floors.ts";
 import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports, type Lamports } from "./chain/primitives/lamports.ts";
-import { createLandedSlots } from "./chain/balances/landed-slots.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
 import type { FailoverWaits } from "./chain/rpc/failover.ts";
 import { createRpc } from "./chain/rpc/rpc-client.ts";
@@ -140,7 +139,7 @@ export function createChainServices(needs: ServiceNeeds) {
     log,
     ...overrides,
   });
-  const floors = createFloors();
+  const floors = createFloors({ feePayer, redis });
   const failures = createFailures({ feePayer, redis });
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const balances = createBalances({
@@ -151,7 +150,6 @@ export function createChainServices(needs: ServiceNeeds) {
     minCollectLamports,
     maxRentLamports,
   });
-  const landedSlots = createLandedSlots({ feePayer, redis, floors });
 
   const budget = createFeeBudget({
     feePayer,
@@ -190,7 +188,7 @@ export function createChainServices(needs: ServiceNeeds) {
     maxRentLamports,
   });
   const readUnits = createReadUnits({ rpc, balances, composer, failures });
-  const transactions = createTransactions({
+  const prepare = createPrepare({
     rpc,
     composer,
     simulations,
@@ -208,7 +206,6 @@ export function createChainServices(needs: ServiceNeeds) {
     claims,
     failures,
     floors,
-    announceLanded: landedSlots.announce,
     readLanded: confirmation.readLanded,
     feePayer,
     minCollectLamports,
@@ -218,7 +215,7 @@ export function createChainServices(needs: ServiceNeeds) {
   });
   const flights = createFlights({
     readUnits,
-    transactions,
+    prepare,
     claims,
     floors,
     confirm: confirmation.confirm,

@@ -1,7 +1,7 @@
 import { GraphQLError } from "graphql";
 import type { AddressesOf, DerivedAddresses } from "../chain/launchpad/account-addresses.ts";
 import type { Balance } from "../chain/balances/balances.ts";
-import type { CollectAnswer, Collector, FailedCollect } from "../chain/collect/collector.ts";
+import type { CollectAnswer, Collector, Failed } from "../chain/collect/collector.ts";
 import type { LeftFees } from "../chain/units/units.ts";
 import type { LastCollect } from "../chain/collect/claims.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
@@ -43,6 +43,7 @@ interface CollectEntry {
 }
 
 export type CollectResult = CollectAnswer & {
+  readonly left: readonly LeftFees[];
   readonly wallet: Wallet;
   readonly named: readonly CoinAddresses[];
 };
@@ -127,7 +128,7 @@ export function createUseCases(needs: {
         log,
       );
       if (outcome.kind === "failed") throw toContractError(outcome);
-      return { ...outcome, wallet, named: coins };
+      return { ...outcome, left: outcome.left ?? [], wallet, named: coins };
     } finally {
       loaders.clear();
       live.refresh(wallet.addresses);
@@ -242,7 +243,7 @@ export function createUseCases(needs: {
 }
 
 /** Says what was left, unless a transaction may have moved it, and the account's last collects. */
-function toContractError({ error, left, lastCollects }: FailedCollect): ContractError {
+function toContractError({ error, left, lastCollects }: CollectAnswer<Failed>): ContractError {
   const failure = toCollectContractError(error);
   return failure.with({
     ...(left && failure.extensions?.moved === "no" && { left: left.map(toLeftJson) }),

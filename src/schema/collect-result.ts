@@ -1,5 +1,4 @@
-import { MAX_LISTED } from "../chain/collect/claim-scripts.ts";
-import type { LastCollect } from "../chain/collect/claims.ts";
+import { MAX_LISTED, type LastCollect } from "../chain/collect/claims.ts";
 import {
   formatExactSol,
   formatSol,

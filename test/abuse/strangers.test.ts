@@ -52,7 +52,7 @@ function createSimulation() {
   const { callUpstream } = chain;
   const urls = [new URL("http://chain")];
   const rpc = createRpc({ urls, rpcTimeoutMs: 5_000, callUpstream, chainCallPlan, log });
-  const floors = createFloors();
+  const floors = createFloors({ feePayer: "payer", redis: undefined });
   const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
   const { readPage } = createHistory({ rpc, floors, ownCalls: chainCallPlan.own });
   const toCaller = (addressBlock: string) => ({

@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { createFeeBudget } from "../../src/chain/collect/fee-budget.ts";
-import { createLandedSlots } from "../../src/chain/balances/landed-slots.ts";
+import { createFloors } from "../../src/chain/balances/floors.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { toLamports } from "../../src/chain/primitives/lamports.ts";
 import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
@@ -118,20 +118,13 @@ describeWithRedis("on a Redis Cluster, two replicas", () => {
   });
 
   it("tell each other the slots in which transactions landed", async () => {
-    const slots = replicas.map((redis) => {
-      const received: string[] = [];
-      const floors = {
-        require: (address: string, slot: number) => received.push(`${slot} ${address}`),
-        requireOfAll: () => undefined,
-      };
-      return { received, ...createLandedSlots({ feePayer: "payer", redis, floors }) };
-    });
+    const floors = replicas.map((redis) => createFloors({ feePayer: "payer", redis }));
     await expect
       .poll(() => {
         // The other may not have subscribed yet.
-        slots[0]!.announce("address", 42);
-        return slots[1]!.received;
+        floors[0]!.announce("address", 42);
+        return floors[1]!.landedSlotOf("address");
       })
-      .toContain("42 address");
+      .toBe(42);
   });
 });

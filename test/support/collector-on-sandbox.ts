@@ -59,7 +59,6 @@ export function createSandboxCollector(
     overrides: { ...SHORT_WAITS, ...constants, ...waits },
   });
   const collector = {
-    ...chain.collector,
     /** A caller who is not behind a trusted one may be given as its block. */
     async collect(
       wallet: WalletWithCoins,
@@ -72,7 +71,7 @@ export function createSandboxCollector(
         startedAt,
       );
       if (outcome.kind === "failed") throw outcome.error;
-      const others = outcome.left.filter(({ reason }) => reason === "NO_ROOM");
+      const others = (outcome.left ?? []).filter(({ reason }) => reason === "NO_ROOM");
       const remaining =
         outcome.kind === "collected"
           ? others.map(({ mint, amount }) => ({ mint, amount }))
@@ -89,8 +88,9 @@ export function createSandboxCollector(
   };
 
   return {
-    ...collector,
     collector,
+    settled: chain.flights.settled,
+    openSignatures: chain.flights.openSignatures,
     balances: chain.balances,
     feePayer: config.secrets.feePayerKeypair.publicKey.toBase58(),
     logLines,

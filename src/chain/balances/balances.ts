@@ -152,29 +152,27 @@ export function createBalances(needs: {
 
   async function readWallet(wallet: WalletWithCoins): Promise<WalletState> {
     const [state] = await readWallets([wallet]);
-    if (!state || state instanceof Error) throw state ?? new Error("a wallet is missing");
-    return state;
-  }
-
-  function toUncollected(account: AccountAddresses, state: WalletState): UncollectedFees {
-    const fees = toFees(account, state);
-    const sweeps = new Set(fees.flatMap(({ sweep }) => sweep ?? []));
-    return {
-      vaults: state.vaults,
-      coins: judge(fees, state.vaults).coins,
-      // Only this account's share can justify the cost of a collect.
-      sweeps: [...sweeps].filter(
-        ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
-      ),
-      unwithdrawable: unwithdrawableIn(state),
-      missingRent: missingRentOf(state),
-      slot: state.slot,
-    };
+    if (state instanceof Error) throw state;
+    return state!;
   }
 
   return {
     async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
-      return toUncollected(wallet.account, await readWallet(wallet));
+      const state = await readWallet(wallet);
+      const { vaults, slot } = state;
+      const fees = toFees(wallet.account, state);
+      const sweeps = new Set(fees.flatMap(({ sweep }) => sweep ?? []));
+      return {
+        vaults,
+        coins: judge(fees, vaults).coins,
+        // Only this account's share can justify the cost of a collect.
+        sweeps: [...sweeps].filter(
+          ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
+        ),
+        unwithdrawable: unwithdrawableIn(state),
+        missingRent: missingRentOf(state),
+        slot,
+      };
     },
 
     /**
@@ -186,10 +184,9 @@ export function createBalances(needs: {
       caller?: Caller,
     ): Promise<(BalanceWith | Error)[]> {
       const states = await readWallets(wallets, caller);
-      return wallets.map((wallet, i) => {
-        const state = states[i] ?? new Error("a wallet is missing");
-        return state instanceof Error ? state : toBalanceWith(wallet, state);
-      });
+      return states.map((state, i) =>
+        state instanceof Error ? state : toBalanceWith(wallets[i]!, state),
+      );
     },
 
     /** The lamports that an account's owner cannot withdraw from its address. */

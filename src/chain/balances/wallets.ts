@@ -187,20 +187,18 @@ function accountsOfCoin(accounts: Accounts, index: number): Accounts {
  * each coin's curve.
  */
 function toAmounts({ account, coins }: WalletWithCoins, accounts: Accounts): Amounts {
-  const [creatorVault, ammVault, address] = accounts;
-  const own = [creatorVault?.lamports, ammVault?.lamports, address?.lamports];
+  const own = accounts.slice(0, ACCOUNTS_PER_WALLET).map((each) => String(each?.lamports));
   return [
-    [account.address, own],
-    ...coins.map(({ curve }, i) => [curve, toAmountsOfCoin(accountsOfCoin(accounts, i))] as const),
+    [account.address, own.join()],
+    ...coins.map(({ curve }, i) => [curve, digestOf(accountsOfCoin(accounts, i))] as const),
   ];
 }
 
-/** Empty for a coin that does not exist. */
-function toAmountsOfCoin(accounts: Accounts): string[] {
-  if (accounts.every((account) => !account)) return [];
+/** Empty for a coin that does not exist. A digest is small: floors keep it for many coins. */
+function digestOf(accounts: Accounts): string {
+  if (accounts.every((account) => !account)) return "";
   const ofAccounts = accounts.map((account) =>
     account ? `${account.lamports} ${account.data.toString("base64")}` : "",
   );
-  // Return a small digest, because `createFloors` keeps it for many coins.
-  return [hash("sha256", ofAccounts.join(), "base64")];
+  return hash("sha256", ofAccounts.join(), "base64");
 }

@@ -9,8 +9,7 @@ import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
 import type { CollectedWallet } from "../balances/balances.ts";
-import { MAX_LISTED } from "./claim-scripts.ts";
-import type { Claims, LastCollect } from "./claims.ts";
+import { MAX_LISTED, type Claims, type LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights } from "./flights.ts";
 import type { CollectCaller, Request } from "./turns.ts";
@@ -24,46 +23,37 @@ import {
   type Unit,
 } from "../units/units.ts";
 
-/** What every answer says of the account. */
-interface AccountHistory {
+/** An outcome, with what every answer says of the account. */
+export type CollectAnswer<Outcome = CollectOutcome> = Outcome & {
   /** The newest other collects of the last hour, the newest first. */
   readonly lastCollects: readonly LastCollect[];
-}
-
-export type CollectAnswer = CollectOutcome &
-  AccountHistory & {
-    /** What the request's own read saw, and the collect left behind. */
-    readonly left: readonly LeftFees[];
-  };
-
-/**
- * Why a collect has no result. `left`: undefined if nothing was read. Holds if nothing was moved.
- */
-export type FailedCollect = AccountHistory & {
-  readonly kind: "failed";
-  readonly error: unknown;
+  /**
+   * What the request's own read saw, and the collect left behind; undefined if nothing was read. Of
+   * a failed collect, it holds if nothing was moved.
+   */
   readonly left: readonly LeftFees[] | undefined;
 };
+
+/** Why a collect has no result. */
+export interface Failed {
+  readonly kind: "failed";
+  readonly error: unknown;
+}
 
 /** What the request's own reads and tries have shown so far. */
 interface Progress {
   read: ReadUnits | undefined;
   transaction: Attempt["transaction"];
   readonly reasons: Map<string, LeftReason | null>;
-  /** The keys of the units whose flights it waits for. */
-  waitsFor: readonly string[];
+  /** The keys of the units for whose flights it may wait. */
+  readonly keys: string[];
 }
 
-/** The result of a collect: the fees that a landed transaction moved, or nothing to collect. */
+/** What a landed transaction moved for the request. */
+type Success = Omit<LastCollect, "at"> & { readonly kind: "collected" };
+
 export type CollectOutcome =
-  | {
-      readonly kind: "collected";
-      /** The lamports that the transaction moved to the address. */
-      readonly collected: Lamports;
-      /** The withdrawable lamports at the address right after the transaction. */
-      readonly newBalance: Lamports;
-      readonly signature: string;
-    }
+  | Success
   | {
       readonly kind: "nothing";
       /** What a transaction would move, if that is less than the caller's minimum. */
@@ -72,14 +62,11 @@ export type CollectOutcome =
       readonly missing?: Lamports | undefined;
     };
 
-type Success = CollectOutcome & { readonly kind: "collected" };
-
-const isOfKind = (error: unknown, ...kinds: CollectError["failure"]["kind"][]): boolean =>
-  error instanceof CollectError && kinds.includes(error.failure.kind);
+const kindOf = (error: unknown) => (error instanceof CollectError ? error.failure.kind : undefined);
 
 /** Why a collect that failed left its fees. */
 const reasonOf = (error: unknown): LeftReason =>
-  isOfKind(error, "backing-off", "coins-backing-off") ? "BACKING_OFF" : "FAILED";
+  kindOf(error)?.endsWith("backing-off") ? "BACKING_OFF" : "FAILED";
 
 /** How many units may fail before they have a transaction. */
 const MAX_FAILED_UNITS = 2;
@@ -99,7 +86,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
 export function createCollector(needs: {
-  rpc: Pick<Rpc, "readSlots">;
+  rpc: Pick<Rpc, "readNewestSlot">;
   flights: Flights;
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
@@ -119,7 +106,7 @@ export function createCollector(needs: {
     progress: Progress,
   ): Promise<CollectOutcome> {
     const { account, coins, caller, askedAt } = request;
-    const keys = [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)];
+    const { keys } = progress;
     /**
      * Counts if nothing else is collected: the result of a transaction without the named coins, or
      * the error of one that may have paid the account.
@@ -166,16 +153,12 @@ export function createCollector(needs: {
           return undefined;
         }
         case "nothing":
-          return { kind: "next", error: end.error };
-        case "refused":
-          return { kind: "next", error: end.payers.get(caller.addressBlock) };
+          return { kind: "next", error: end.payers?.get(caller.addressBlock) ?? end.error };
         case "again":
           return undefined;
         case "failed": {
           const { error } = end;
-          // If the calls of this request's block are used up too, its next read says so.
-          const isOfOthers = error instanceof NoRoomError && error.shortage.scope === "CALLER";
-          if (isMember && !end.isFollowed && !isOfOthers) throw error;
+          if (isMember && !end.isFollowed) throw error;
           if (!mayHaveMoved(error)) return undefined;
           if (error.failure.kind !== "unknown") throw error;
           fallback = error;
@@ -186,7 +169,6 @@ export function createCollector(needs: {
 
     /** Waits for a flight whose transaction is open. Returns undefined to look again. */
     async function waitFor({ key, end }: Flight, read?: ReadUnits): Promise<Success | undefined> {
-      progress.waitsFor = [key];
       const next = await judge(key, await untilAborted(end, signal), false, read);
       return next?.kind === "collected" ? next : undefined;
     }
@@ -197,28 +179,8 @@ export function createCollector(needs: {
      */
     async function findOpen(key: string, mayJoin: boolean) {
       const flight = await flights.findOpen(key, request, mayJoin);
-      const newestSlot = flight?.signature === undefined ? 0 : await rpc.readSlots();
+      const newestSlot = flight?.signature === undefined ? 0 : await rpc.readNewestSlot();
       return { flight, newestSlot };
-    }
-
-    /** Reads the account, and finds the flights whose transactions are open. */
-    async function look(): Promise<{ read: ReadUnits | undefined; open: readonly Flight[] }> {
-      progress.waitsFor = keys;
-      // Once: nobody can keep it from its own turn by requests that are refused.
-      const mayJoin = coins.length === 0 && !progress.read;
-      const [read, ...found] = await Promise.all([
-        readUnits(request, caller.visitorBlock).catch(toError),
-        ...keys.map((key) => findOpen(key, mayJoin)),
-      ]);
-      const open = found.flatMap(({ flight }) => flight ?? []);
-      if (!(read instanceof Error)) {
-        const slots = found.map((each) => each.newestSlot);
-        progress.read = { ...read, newestSlot: Math.max(read.newestSlot, ...slots) };
-        return { read: progress.read, open };
-      }
-      // What is open may have moved something, whether or not the account can be read.
-      if (open.length === 0) throw read;
-      return { read: undefined, open };
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
@@ -228,15 +190,14 @@ export function createCollector(needs: {
       const { fees } = read;
       const missing = fees.missingRent - collectableWith(fees.sweeps, fees.vaults);
       const small = read.units.filter(({ gain }) => gain < request.minimum);
-      const triesOf = ({ key }: Unit) => vainUnits.filter((each) => each === key).length;
+      const wasVain = ({ key }: Unit) => Number(vainUnits.includes(key));
       const units = read.units
         .filter((unit) => !small.includes(unit))
-        .toSorted((a, b) => triesOf(a) - triesOf(b));
+        .toSorted((a, b) => wasVain(a) - wasVain(b));
       if (units.length > 0 && vainUnits.length >= MAX_VAIN_TRANSACTIONS)
         throw new CollectError({ kind: "others-first" });
       for (const unit of units) {
         if (errors.length >= MAX_FAILED_UNITS) break;
-        progress.waitsFor = [unit.key];
         const { end, isMember } = await flights.run(unit, read, request, signal);
         const next = await judge(unit.key, end, isMember, read);
         if (next?.kind !== "next") return next;
@@ -257,6 +218,7 @@ export function createCollector(needs: {
       if (pending && !hasFollowedPending) {
         hasFollowedPending = true;
         const flight = flights.followPending(pending, request);
+        if (flight) keys.push(flight.key);
         return flight && waitFor(flight, read);
       }
       return {
@@ -269,29 +231,44 @@ export function createCollector(needs: {
 
     /** Follows what is open, or works through the units. Returns undefined to look again. */
     async function lookAndCollect(): Promise<CollectOutcome | undefined> {
-      const { open, read } = await untilAborted(look(), signal);
+      // Once: nobody can keep it from its own turn by requests that are refused.
+      const mayJoin = coins.length === 0 && !progress.read;
+      const looking = Promise.all([
+        readUnits(request, caller.visitorBlock).catch(toError),
+        ...keys.map((key) => findOpen(key, mayJoin)),
+      ]);
+      const [found, ...founds] = await untilAborted(looking, signal);
+      const open = founds.flatMap(({ flight }) => flight ?? []);
+      const slots = founds.map(({ newestSlot }) => newestSlot);
+      const read =
+        found instanceof Error
+          ? undefined
+          : { ...found, newestSlot: Math.max(found.newestSlot, ...slots) };
+      progress.read = read ?? progress.read;
       for (const flight of open) {
         const success = await waitFor(flight, read);
         if (success) return success;
       }
-      return read && open.length === 0 ? workThrough(read) : undefined;
+      // What is open may have moved something, whether or not the account can be read.
+      if (open.length > 0) return undefined;
+      if (!read) throw found as Error;
+      return workThrough(read);
     }
 
-    for (;;) {
-      const outcome = await lookAndCollect().catch((error: unknown) => {
-        if (!fallback || mayHaveMoved(error)) throw error;
-        return { kind: "nothing" } as const;
-      });
-      if (!outcome) continue;
+    try {
+      let outcome: CollectOutcome | undefined;
+      while (!outcome) outcome = await lookAndCollect();
       if (outcome.kind === "collected" || !fallback) return outcome;
-      if (fallback instanceof CollectError) throw fallback;
-      return fallback;
+    } catch (error) {
+      if (!fallback || mayHaveMoved(error)) throw error;
     }
+    if (fallback instanceof CollectError) throw fallback;
+    return fallback;
   }
 
   /** `kind`: if no transaction is open. */
-  function lateError({ waitsFor }: Progress, kind: "not-started" | "still-running") {
-    const { signature, hasLanded } = flights.openOf(waitsFor) ?? {};
+  function lateError({ keys }: Progress, kind: "not-started" | "still-running") {
+    const { signature, hasLanded } = flights.openOf(keys) ?? {};
     if (signature === undefined) return new CollectError({ kind, signature });
     return new CollectError({ kind: hasLanded ? "landed-unreadable" : "still-running", signature });
   }
@@ -314,7 +291,7 @@ export function createCollector(needs: {
       } catch (error) {
         // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
-        if (isOfKind(error, "others-first")) metrics.ended("COLLECT_FAILED");
+        if (kindOf(error) === "others-first") metrics.ended("COLLECT_FAILED");
         throw signal.aborted ? lateError(progress, "still-running") : error;
       }
     });
@@ -335,14 +312,14 @@ export function createCollector(needs: {
       caller: CollectCaller,
       startedAt: MonotonicTime,
       log = needs.log,
-    ): Promise<CollectAnswer | FailedCollect> {
+    ): Promise<CollectAnswer<CollectOutcome | Failed>> {
       const request = { account, coins, minimum, caller, askedAt: startedAt, log };
       const progress: Progress = {
         ...{ read: undefined, transaction: undefined, reasons: new Map() },
-        waitsFor: [account.address],
+        keys: [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)],
       };
-      const outcome = await runUntilLate(request, progress).catch((error: unknown) => ({
-        kind: "failed" as const,
+      const outcome = await runUntilLate(request, progress).catch((error: unknown): Failed => ({
+        kind: "failed",
         error,
       }));
       const { read, reasons, transaction } = progress;
@@ -351,13 +328,7 @@ export function createCollector(needs: {
       const own = outcome.kind === "collected" ? outcome.signature : undefined;
       const collects = await claims.readCollects(account.address);
       const others = collects.filter(({ signature }) => signature !== own);
-      const lastCollects = others.slice(0, MAX_LISTED);
-      return outcome.kind === "failed"
-        ? { ...outcome, left, lastCollects }
-        : { ...outcome, left: left ?? [], lastCollects };
+      return { ...outcome, left, lastCollects: others.slice(0, MAX_LISTED) };
     },
-
-    settled: flights.settled,
-    openSignatures: flights.openSignatures,
   };
 }

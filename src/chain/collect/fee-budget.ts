@@ -19,12 +19,6 @@ interface Cost {
   readonly moved: Lamports;
 }
 
-/**
- * Gives `unused` lamports, which were certainly not spent, back to the budget. A negative amount
- * charges more.
- */
-export type ReservedFee = (unused: Lamports) => void;
-
 export type FeeBudget = ReturnType<typeof createFeeBudget>;
 
 /**
@@ -79,10 +73,11 @@ export function createFeeBudget(needs: {
   return {
     /**
      * Charges a collect's cost to the first payer whose share of the budget is enough: a block that
-     * has used its share must not fail the collect for the others. Returns the last one's
+     * has used its share must not fail the collect for the others. Returns a function that gives
+     * back what was certainly not spent, and charges more for a negative amount; or the last one's
      * {@link CollectError} `budget-spent` if none has enough.
      */
-    async reserve({ fee, rent, moved }: Cost, payers: Payers): Promise<ReservedFee | CollectError> {
+    async reserve({ fee, rent, moved }: Cost, payers: Payers) {
       const isSmall = moved < FEES_MOVED * fee;
       let error: CollectError | undefined;
       for (const block of payers.keys()) {
@@ -91,7 +86,7 @@ export function createFeeBudget(needs: {
         });
         const { shortage } = share;
         if (!shortage) {
-          return (unusedAmount) => {
+          return (unusedAmount: Lamports) => {
             share.giveBack(Number(unusedAmount));
           };
         }

@@ -12,7 +12,7 @@ import type { Claim, Claims, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { Confirmation } from "./send-and-confirm.ts";
 import type { SentTransaction, SettleTransaction, TransactionEnd } from "./settle.ts";
-import type { Prepared, Transactions } from "./prepare-and-sign.ts";
+import type { Prepare, Prepared } from "./prepare-and-sign.ts";
 import { accountsOf, hasCoins, nextTurn, type Request, type Turn, type Waiter } from "./turns.ts";
 
 /** How a unit's transaction, or the attempt to sign one, ended. */
@@ -67,7 +67,7 @@ export type Flights = ReturnType<typeof createFlights>;
  */
 export function createFlights(needs: {
   readUnits: ReadUnitsOf;
-  transactions: Transactions;
+  prepare: Prepare;
   claims: Claims;
   floors: Floors;
   confirm: Confirmation["confirm"];
@@ -78,9 +78,11 @@ export function createFlights(needs: {
   /** Limits how long a flight may take until it signs. */
   collectTimeoutMs: number;
 }) {
-  const { readUnits, transactions, claims, floors, confirm, settleTransaction } = needs;
+  const { readUnits, prepare, claims, floors, confirm, settleTransaction } = needs;
   const { metrics, ownCalls, collectTimeoutMs } = needs;
   const queues = new Map<string, Queue>();
+
+  const running = () => [...queues.values()].flatMap(({ flight }) => flight ?? []);
 
   function queueOf(key: string): Queue {
     const queue = queues.get(key) ?? {
@@ -147,9 +149,8 @@ export function createFlights(needs: {
   /** Claims the unit, and signs, sends and confirms its transaction. */
   async function fly(flight: Flight, turn: Turn, isLater: boolean): Promise<End> {
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
-    for (let isFirst = true; ; isFirst = false) {
-      const isStale = isLater || !isFirst;
-      const end = await signAndSend(flight, turn, endsAt, { isStale, isFirst });
+    for (let isStale = isLater; ; isStale = true) {
+      const end = await signAndSend(flight, turn, endsAt, isStale);
       if (end.kind !== "again") return end;
     }
   }
@@ -159,7 +160,7 @@ export function createFlights(needs: {
     flight: Flight,
     turn: Turn,
     endsAt: MonotonicTime,
-    { isStale, isFirst }: { isStale: boolean; isFirst: boolean },
+    isStale: boolean,
   ): Promise<End> {
     const { unit, read, request } = turn.leader;
     const { key, sweeps } = unit;
@@ -173,20 +174,20 @@ export function createFlights(needs: {
     const { openTransaction } = claim;
     if (openTransaction) return conclude(flight, { ...sent, transaction: openTransaction });
 
-    const sign = (current: Unit, slot: number) =>
-      transactions.prepare(
-        { unit: current, claim, slot, turn, endsAt },
-        // A lone collect does not wait for others. After a failure, each account goes alone.
-        { mayShare: isFirst && sweeps.length === 0 && queues.size > 1 },
-      );
-    async function prepare(): Promise<Prepared> {
-      if (!isStale && claim.landedSlot <= read.fees.slot) return sign(unit, read.fees.slot);
+    async function readAndPrepare(): Promise<Prepared> {
+      const isFresh = !isStale && claim.landedSlot <= read.fees.slot;
       const coins = [...new Set(sweeps.map(({ coin }) => coin))];
-      const { units, fees, error } = await readUnits({ account, coins }, caller.visitorBlock);
+      const { units, fees, error } = isFresh
+        ? read
+        : await readUnits({ account, coins }, caller.visitorBlock);
       const currentUnit = units.find((each) => each.key === key);
-      return currentUnit ? sign(currentUnit, fees.slot) : { kind: "nothing", error };
+      if (!currentUnit) return { kind: "nothing", error };
+      // A lone collect does not wait for others. After a failure, each account goes alone.
+      const mayShare = !isStale && sweeps.length === 0 && queues.size > 1;
+      const ready = { unit: currentUnit, claim, slot: fees.slot, turn, endsAt };
+      return prepare(ready, mayShare);
     }
-    const preparation = await prepare().catch((error: unknown) => {
+    const preparation = await readAndPrepare().catch((error: unknown) => {
       claim.settle();
       throw error;
     });
@@ -215,16 +216,12 @@ export function createFlights(needs: {
   }
 
   /** Sends its own transaction, or follows another's, until the outcome, and settles it. */
-  async function conclude(
-    flight: Flight,
-    inFlight: Omit<SentTransaction, "sentAt">,
-  ): Promise<TransactionEnd> {
+  async function conclude(flight: Flight, inFlight: SentTransaction): Promise<TransactionEnd> {
     const { transaction, signed } = inFlight;
     flight.signature = transaction.signature;
-    const sentAt = monotonicNow();
     const outcome = await confirm(transaction, { maybeSent: !signed });
     flight.hasLanded = outcome.kind === "landed" && outcome.err === null;
-    return settleTransaction({ ...inFlight, sentAt }, outcome);
+    return settleTransaction(inFlight, outcome);
   }
 
   return {
@@ -269,11 +266,7 @@ export function createFlights(needs: {
 
     /** Resolves when no transaction is in flight, and none is being prepared. */
     async settled(): Promise<void> {
-      for (;;) {
-        const ends = [...queues.values()].flatMap(({ flight }) => flight?.end ?? []);
-        if (ends.length === 0) return;
-        await Promise.all(ends);
-      }
+      while (running().length > 0) await Promise.all(running().map(({ end }) => end));
     },
 
     /** For the operator: what is being collected now. Lists `most` units at most. */
@@ -292,9 +285,7 @@ export function createFlights(needs: {
       }),
     }),
 
-    openSignatures: () => [
-      ...new Set([...queues.values()].flatMap(({ flight }) => flight?.signature ?? [])),
-    ],
+    openSignatures: () => [...new Set(running().flatMap(({ signature }) => signature ?? []))],
   };
 }
 

@@ -23,7 +23,7 @@ import { failureKey, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
 import type { Payers } from "./fee-budget.ts";
 import type { AccountCost, FeePayer } from "./fee-payer.ts";
-import { POLL_MS } from "./send-and-confirm.ts";
+import { WAITS } from "./send-and-confirm.ts";
 import type { Turn } from "./turns.ts";
 
 /** A unit that is ready for a transaction: its claim is held, and its fees are read. */
@@ -52,10 +52,15 @@ export interface Signed extends AccountCost {
 /** What became of an attempt to sign. Only `signed` is sent. */
 export type Prepared =
   | { readonly kind: "signed"; readonly signed: Signed }
-  /** Too little would move, or with `error`, all simulations failed. */
-  | { readonly kind: "nothing"; readonly error?: CollectError | undefined }
-  /** The fee budget refuses all that may pay, each for its own reason. */
-  | { readonly kind: "refused"; readonly error: CollectError; readonly payers: Payers }
+  /**
+   * Too little would move, or with `error`, all simulations failed. With `payers`, the fee budget
+   * refuses all that may pay, each for its own reason.
+   */
+  | {
+      readonly kind: "nothing";
+      readonly error?: CollectError | undefined;
+      readonly payers?: Payers;
+    }
   /** Another replica has taken the claim. */
   | { readonly kind: "again" };
 
@@ -79,17 +84,17 @@ const BLOCKHASH_MAX_AGE = 3;
  */
 const MAX_COUNTED_UNITS = 1_000;
 
-export type Transactions = ReturnType<typeof createTransactions>;
+export type Prepare = ReturnType<typeof createPrepare>;
 
 /**
- * Prepares the transactions of units: simulates them, leaves out what fails, chooses the price,
+ * Returns a function that prepares the transactions of units: simulates them, leaves out what fails, chooses the price,
  * signs, and stores the transactions in the claims.
  *
  * Accounts without coins that are ready at about the same moment share a transaction. A transaction
  * is all or nothing, so no account may fail the others: one that fails the simulation, or moves too
  * little, gets its own transaction.
  */
-export function createTransactions(needs: {
+export function createPrepare(needs: {
   rpc: Rpc;
   composer: Composer;
   simulations: Simulations;
@@ -104,7 +109,7 @@ export function createTransactions(needs: {
   log: Logger;
 }) {
   const { rpc, composer, feePayer, failures, log } = needs;
-  const { minCollectLamports, maxPriorityFeeLamports, ownCalls, pollMs = POLL_MS } = needs;
+  const { minCollectLamports, maxPriorityFeeLamports, ownCalls, pollMs = WAITS.pollMs } = needs;
   const { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   let gathered: Sharer[] = [];
@@ -134,47 +139,51 @@ export function createTransactions(needs: {
 
   /** Signs for accounts together, and lets those go alone that would fail the others. */
   async function share(together: readonly Sharer[], simulations = 0): Promise<void> {
+    if (together.length < 2 || simulations === MAX_SIMULATIONS) {
+      leave(together, together);
+      return;
+    }
     const payers = together.flatMap(({ ready }) => [...ready.turn.payers.keys()]);
-    const results =
-      together.length > 1 && simulations < MAX_SIMULATIONS
-        ? await ownCalls({ use: "collects", parts: equalParts(payers) }, () => trySharing(together))
-        : goAlone(together);
-    for (const [{ result }, preparation] of results) result.resolve(preparation);
-    const others = together.filter((sharer) => !results.has(sharer));
-    if (others.length > 0) await share(others, simulations + 1);
+    const others = await ownCalls({ use: "collects", parts: equalParts(payers) }, () =>
+      trySharing(together),
+    );
+    await share(others, simulations + 1);
   }
 
-  /** Returns the results of those that leave the others: of all, if the transaction is signed. */
-  async function trySharing(together: readonly Sharer[]): Promise<Results> {
+  /** Returns the accounts that go on together: none, once the transaction is signed. */
+  async function trySharing(together: readonly Sharer[]): Promise<readonly Sharer[]> {
     const units = together.map(({ ready }) => ready);
     const parts = together.map(({ part }) => part);
-    const simulation = await simulateParts(parts, units);
+    const [simulation, ...terms] = await simulateParts(parts, units);
     if ("err" in simulation) {
       const culprit = together.find(({ part }) => blamedIn(part, simulation.blamed).part);
-      return goAlone(culprit ? [culprit] : together);
+      return leave(together, culprit ? [culprit] : together);
     }
     const movedAmounts = parts.map((part) => movedBy(part, simulation));
-    const terms = await readTerms(parts);
-    const unfit = together.filter(
-      ({ ready }, i) => isTooLittle(ready, movedAmounts[i]!) || isLate(ready),
-    );
-    if (unfit.length > 0) return goAlone(unfit);
+    const unfit = together.filter(({ ready }, i) => isTooLittle(ready, movedAmounts[i]!));
+    if (unfit.length > 0) return leave(together, unfit);
     const results = await sign(units, parts, movedAmounts, simulation, terms);
-    return new Map(together.flatMap((each, i) => (results[i] ? [[each, results[i]]] : [])));
+    return together.filter(({ result }, i) => {
+      if (results[i]) result.resolve(results[i]);
+      return !results[i];
+    });
   }
 
-  /** Simulates the parts on a state at least as new as the one that was read. */
+  /**
+   * Simulates the parts on a state at least as new as the one that was read, and reads what else a
+   * transaction needs.
+   */
   const simulateParts = (parts: readonly PlannedPart[], units: readonly ReadyUnit[]) =>
-    simulate(parts, Math.max(...units.map(({ slot }) => slot)));
+    Promise.all([
+      simulate(parts, Math.max(...units.map(({ slot }) => slot))),
+      readPrice(rpc, parts.flatMap(writableOf)),
+      getBlockhash(),
+    ]);
 
   /** Whether a transaction that moves so much is worth it for no member. */
   const isTooLittle = ({ turn }: ReadyUnit, movedAmount: Lamports) =>
     movedAmount < minCollectLamports ||
     turn.members.every(({ request }) => movedAmount < request.minimum);
-
-  /** Reads what a transaction needs besides its simulation. */
-  const readTerms = (parts: readonly CollectPart[]) =>
-    Promise.all([readPrice(rpc, parts.flatMap(writableOf)), getBlockhash()]);
 
   /**
    * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}, the last one without
@@ -190,11 +199,7 @@ export function createTransactions(needs: {
       if (count === MAX_SIMULATIONS && unit.kind === "own") sweeps = [];
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
-      // Other coins have other prices, and what a simulation leaves out needs none.
-      const [simulation, terms] = await Promise.all([
-        simulateParts([part], [ready]),
-        part.sweeps.length === 0 ? readTerms([part]) : undefined,
-      ]);
+      const [simulation, ...terms] = await simulateParts([part], [ready]);
       if ("err" in simulation) {
         ({ error } = simulation);
         const blame = blamedIn(part, simulation.blamed);
@@ -213,8 +218,7 @@ export function createTransactions(needs: {
         if (isAmm) {
           failures.simulationFailed(account.ammVault, error);
           [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
-        }
-        if (!isAmm && part.sweeps.length === 0) {
+        } else if (part.sweeps.length === 0) {
           if (unit.sweeps.length === 0) failures.simulationFailed(unit.key, error);
           break;
         }
@@ -230,9 +234,7 @@ export function createTransactions(needs: {
       for (const distribution of distributionsOf(part.sweeps))
         await recordMinimum(distribution, simulation).catch(() => undefined);
       if (isTooLittle(ready, movedAmount)) return { kind: "nothing" };
-      const latestTerms = terms ?? (await readTerms([part]));
-      if (isLate(ready)) throw new CollectError({ kind: "timed-out" });
-      const [result] = await sign([ready], [part], [movedAmount], simulation, latestTerms);
+      const [result] = await sign([ready], [part], [movedAmount], simulation, terms);
       return result!;
     }
     return { kind: "nothing", error };
@@ -242,15 +244,17 @@ export function createTransactions(needs: {
    * Signs one transaction for all units, and stores it in their claims. It is sent if one claim is
    * not lost. All then wait for it, also those whose claims are lost: it moves their fees too, and
    * the new holder does not know it. If the budget refuses some, nothing is signed: only these have
-   * a result. Throws the errors of `feePayer.sign`.
+   * a result. Throws {@link CollectError} `timed-out`, and the errors of `feePayer.sign`.
    */
   async function sign(
     units: readonly ReadyUnit[],
     parts: readonly CollectPart[],
     movedAmounts: readonly Lamports[],
     simulation: Simulated,
-    [recentPrice, latest]: Awaited<ReturnType<typeof readTerms>>,
+    [recentPrice, latest]: readonly [bigint, Awaited<ReturnType<typeof getBlockhash>>],
   ): Promise<(Prepared | undefined)[]> {
+    if (units.some(({ endsAt }) => monotonicNow() > endsAt))
+      throw new CollectError({ kind: "timed-out" });
     const { rentMinimum } = parts[0]!.vaults;
     const least = unitLimitOf(parts, simulation.unitsConsumed);
     const count = Math.max(...units.map(({ claim }) => claim.count));
@@ -265,16 +269,15 @@ export function createTransactions(needs: {
       some.map(({ coin: { mint }, stage }) => ({ address, mint, stage })),
     );
     const expectedRent = rentOf(parts.flatMap((part) => part.sweeps));
-    const isDearer = sweeps.length > 0 && simulation.rent > expectedRent;
     const signature = await feePayer.sign(composer.compose(parts, terms, latest.blockhash), {
       spendable,
-      rent: isDearer ? simulation.rent : expectedRent,
+      rent: simulation.rent > expectedRent ? simulation.rent : expectedRent,
       sweeps,
       accounts: units.map(({ turn: { payers } }, i) => ({ moved: movedAmounts[i]!, payers })),
     });
     if (signature.kind === "refused")
       return signature.errors.map(
-        (error, i) => error && { kind: "refused", error, payers: units[i]!.turn.payers },
+        (error, i) => error && { kind: "nothing", error, payers: units[i]!.turn.payers },
       );
     const signedAt = monotonicNow();
     const transaction: StoredTransaction = {
@@ -296,28 +299,24 @@ export function createTransactions(needs: {
     });
   }
 
-  return {
-    /**
-     * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
-     * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
-     */
-    async prepare(ready: ReadyUnit, { mayShare }: { mayShare: boolean }): Promise<Prepared> {
-      const shared = mayShare ? await gather(ready) : undefined;
-      return shared ?? prepareAlone(ready);
-    },
+  /**
+   * Simulates, signs and stores the transaction of a unit, alone or together with other accounts.
+   * Throws {@link CollectError}, {@link RpcError}, or an error that marks a bug.
+   */
+  return async (ready: ReadyUnit, mayShare: boolean): Promise<Prepared> => {
+    const shared = mayShare ? await gather(ready) : undefined;
+    return shared ?? prepareAlone(ready);
   };
 }
 
-/** Of accounts that leave others; undefined for one that goes on alone. */
-type Results = ReadonlyMap<Sharer, Prepared | undefined>;
-
-const goAlone = (some: readonly Sharer[]): Results =>
-  new Map(some.map((each) => [each, undefined]));
+/** Lets some go on alone. Returns the others. */
+function leave(together: readonly Sharer[], some: readonly Sharer[]): Sharer[] {
+  for (const { result } of some) result.resolve(undefined);
+  return together.filter((each) => !some.includes(each));
+}
 
 function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
   return sweeps.filter(
     ({ coin, stage }) => !some.some((each) => each.coin.mint === coin.mint && each.stage === stage),
   );
 }
-
-const isLate = ({ endsAt }: ReadyUnit): boolean => monotonicNow() > endsAt;

@@ -1,38 +1,30 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinInFlight } from "../../store/memoize.ts";
 import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
-import type {
-  Landed,
-  OutcomeWaits,
-  TrackedTransaction,
-  TransactionOutcome,
-} from "../rpc/outcome.ts";
-import type { LandedTransaction } from "../rpc/read-transaction.ts";
+import type { OutcomeWaits, TrackedTransaction, TransactionOutcome } from "../rpc/outcome.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
 import type { StoredTransaction } from "./claims.ts";
 
-/** Tests pass shorter waits. The defaults are for production. */
-export interface ConfirmationWaits extends OutcomeWaits {
-  /** The time from a transaction's first send until it should be final. */
-  readonly finalityMs?: number | undefined;
-  /** The shortest wait between two reads of the statuses of all open transactions. */
-  readonly pollMs?: number | undefined;
-  /** The wait between two sends of the same bytes. */
-  readonly resendMs?: number | undefined;
-  /** The wait between two attempts to read a landed transaction. */
-  readonly rereadMs?: number | undefined;
-}
-
 /** The limit of `getSignatureStatuses`. */
 const MAX_SIGNATURES_PER_CALL = 256;
-/** With slots of 200 ms, and blocks that are final 150 ms later, most transactions are by then. */
-const FINALITY_MS = 320;
-export const POLL_MS = 100;
 /** The wait between two reads of statuses, as a part of the time since the last send. */
 const POLL_GROWTH = 1 / 4;
-const RESEND_MS = 2_000;
-const REREAD_MS = 400;
+export const WAITS = {
+  /**
+   * From a transaction's first send until it should be final. With slots of 200 ms, and blocks that
+   * are final 150 ms later, most transactions are by then.
+   */
+  finalityMs: 320,
+  /** The shortest wait between two reads of the statuses of all open transactions. */
+  pollMs: 100,
+  /** The wait between two sends of the same bytes. */
+  resendMs: 2_000,
+  /** The wait between two attempts to read a landed transaction. */
+  rereadMs: 400,
+};
+/** Tests pass shorter waits. */
+export type ConfirmationWaits = OutcomeWaits & Readonly<Partial<typeof WAITS>>;
 
 export type Confirmation = ReturnType<typeof createConfirmation>;
 
@@ -46,8 +38,7 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
-  const { finalityMs = FINALITY_MS, pollMs = POLL_MS } = needs;
-  const { resendMs = RESEND_MS, rereadMs = REREAD_MS } = needs;
+  const { finalityMs, pollMs, resendMs, rereadMs } = { ...WAITS, ...needs };
   /** When each transaction was sent that was not final at its first look, by signature. */
   const open = new Map<string, MonotonicTime>();
   let polling: Promise<ReadonlySet<string>> | undefined;
@@ -124,20 +115,13 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
      * `timeoutMs`. Retries, because a node may return a transaction only some time after it is
      * final.
      */
-    async readLanded(
-      transaction: StoredTransaction,
-      { slot, err }: Landed,
-      timeoutMs: number,
-    ): Promise<LandedTransaction | undefined> {
-      const { signature, accountKeys } = toTracked(transaction);
-      const isRight = (keys: readonly string[]) =>
-        accountKeys?.every((key, i) => keys[i] === key) ?? false;
+    async readLanded(transaction: StoredTransaction, timeoutMs: number) {
+      const { signature, accountKeys = [] } = toTracked(transaction);
+      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
       const giveUpAt = addMs(monotonicNow(), timeoutMs);
       for (;;) {
-        const answer = await orUndefined(rpc.readTransaction(signature, isRight));
-        const isSame = answer?.slot === slot && JSON.stringify(answer.err) === JSON.stringify(err);
-        if (answer && isSame) return answer;
-        if (monotonicNow() > giveUpAt || !accountKeys) return undefined;
+        const landed = await orUndefined(rpc.readTransaction(signature, isRight));
+        if (landed || monotonicNow() > giveUpAt) return landed;
         await sleep(rereadMs);
       }
     },

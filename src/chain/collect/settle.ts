@@ -54,8 +54,6 @@ export interface SentTransaction {
   readonly account: AccountAddresses;
   readonly claim: Pick<Claim, "settle">;
   readonly transaction: StoredTransaction;
-  /** When it was sent, at the latest. */
-  readonly sentAt: MonotonicTime;
   /** If this flight signed the transaction. */
   readonly signed?: Signed;
   readonly turn?: Turn;
@@ -86,26 +84,24 @@ export function createSettleTransaction(needs: {
   balances: Pick<Balances, "getUnwithdrawable">;
   claims: Pick<Claims, "keepCollect">;
   failures: Pick<Failures, "succeeded" | "failedOnChain" | "hold">;
-  floors: Pick<Floors, "require">;
-  /** Tells the other replicas in which slot a transaction changed an account or a coin. */
-  announceLanded: (address: string, slot: number) => void;
+  floors: Pick<Floors, "announce">;
   readLanded: Confirmation["readLanded"];
   feePayer: string;
   minCollectLamports: Lamports;
-  metrics: Pick<CollectMetrics, "ended" | "collected" | "paid" | "differed" | "setBalance">;
+  metrics: CollectMetrics;
   /** Limits how long the amounts may be read. */
   collectTimeoutMs: number;
   log: Logger;
 }) {
   const { balances, claims, failures, floors, minCollectLamports } = needs;
-  const { announceLanded, readLanded, feePayer, metrics, collectTimeoutMs } = needs;
+  const { readLanded, feePayer, metrics, collectTimeoutMs } = needs;
 
   /** Settles the claim of a transaction that has an outcome. */
   async function settleTransaction(
     inFlight: SentTransaction,
     outcome: TransactionOutcome,
   ): Promise<TransactionEnd> {
-    const { key, account, claim, transaction, sentAt, signed, turn } = inFlight;
+    const { key, account, claim, transaction, signed, turn } = inFlight;
     const { log } = turn?.leader.request ?? needs;
     const { signature, sweptMints: mints = [] } = transaction;
     const { address } = account;
@@ -127,7 +123,8 @@ export function createSettleTransaction(needs: {
         isDisputed ? DISPUTED : COLLECT_FAILURES[outcome.kind].hint,
       );
       // It may still land until its blockhash has expired.
-      if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS - msSince(sentAt));
+      const sentMs = signed ? msSince(signed.signedAt) : 0;
+      if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS - sentMs);
       else failures.hold(key === address ? mints : [key]);
       claim.settle();
       accounts.forEach(forget);
@@ -136,18 +133,16 @@ export function createSettleTransaction(needs: {
 
     const { slot, err } = outcome;
     const curves = mints.map((mint) => coinAddressesOf(mint).curve);
-    for (const changedAddress of [...accounts.map((each) => each.address), ...curves]) {
-      floors.require(changedAddress, slot);
-      announceLanded(changedAddress, slot);
-    }
+    for (const changedAddress of [...accounts.map((each) => each.address), ...curves])
+      floors.announce(changedAddress, slot);
     const landedTransaction =
-      outcome.transaction ?? (await readLanded(transaction, outcome, collectTimeoutMs));
+      outcome.transaction ?? (await readLanded(transaction, collectTimeoutMs));
     if (signed) countCosts(signed, landedTransaction, log);
 
     if (err !== null) {
       log.warn({ signature, address, error: err }, "a collect's transaction failed");
       accounts.forEach(forget);
-      claim.settle({ slot });
+      claim.settle(slot);
       if (isFeePayerShort(err)) {
         const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
         return fail({ kind: "fee-payer-short", detail, signature });
@@ -176,7 +171,7 @@ export function createSettleTransaction(needs: {
     );
     const all = await Promise.allSettled(accounts.map(collectedBy));
     const isVain = all.every((each) => each.status === "fulfilled" && !each.value);
-    claim.settle({ slot });
+    claim.settle(slot);
     if (signed && isVain && isRefused(signed, landedTransaction)) {
       failures.failedOnChain(keysAtFault(inFlight, signed));
       return fail({ kind: "nothing-received", signature });
@@ -208,22 +203,21 @@ export function createSettleTransaction(needs: {
     landedTransaction: LandedTransaction | undefined,
     log: Logger,
   ): void {
-    const { err, balances, fee: paidFee = fee } = landedTransaction ?? {};
-    // A failed transaction also costs its fee. The signed fee is the maximum, so ignore a node that
-    // reports more.
+    const { balances, fee: paidFee = fee } = landedTransaction ?? {};
+    // A failed transaction also costs its fee, unless the fee payer could not pay.
     metrics.paid(paidFee < fee ? paidFee : fee);
-    const { before, after } = balances?.get(feePayer) ?? {};
-    if (after !== undefined) metrics.setBalance(after);
+    const payer = balances?.get(feePayer);
+    if (payer) metrics.setBalance(payer.after);
     // Accounts share only transactions without rent.
-    if (isShared || !balances || before === undefined || after === undefined) {
+    if (isShared || !balances || !payer) {
       close(0n);
       return;
     }
-    const rent = saturatingSubtract(before, toLamports(after + fee));
+    const rent = saturatingSubtract(payer.before, toLamports(payer.after + fee));
     // A program may have taken more than it did in the simulation.
     close(signedRent - rent);
     metrics.paid(rent);
-    const differences = err === null ? findDifferences(part, balances, rent - signedRent) : [];
+    const differences = findDifferences(part, balances, rent - signedRent);
     if (differences.length === 0) return;
     metrics.differed();
     log.warn(

@@ -1,9 +1,9 @@
-import { toError } from "../../observability/thrown.ts";
+import { isDeepStrictEqual } from "node:util";
 import { withoutParent } from "../../observability/tracing.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import { partsOf, type Batches } from "../../fairness/chain-call-plan.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import type { Balances, BalanceWith } from "../balances/balances.ts";
+import type { Balance, Balances, BalanceWith } from "../balances/balances.ts";
 import { untilAborted } from "../../upstream/deadline.ts";
 import { identityOf, partOfCall, takeOneCall, type WalletWithCoins } from "../balances/wallets.ts";
 import {
@@ -26,8 +26,7 @@ export interface LiveWaits {
 }
 
 interface Watched extends WalletWithCoins {
-  /** The number of watchers, by address block. */
-  readonly watchers: Map<string, number>;
+  readonly watchers: Set<Caller>;
   balance: BalanceWith | undefined;
   /** When the read of `balance` started. */
   readAt: MonotonicTime;
@@ -73,11 +72,11 @@ export function createLiveBalances(
   let isReading = false;
   let timer: NodeJS.Timeout | undefined;
 
-  function join(requestedWallet: WalletWithCoins, { addressBlock }: Caller): Watched {
+  function join(requestedWallet: WalletWithCoins, watcher: Caller): Watched {
     const id = identityOf(requestedWallet);
     const wallet = wallets.get(id) ?? {
       ...requestedWallet,
-      watchers: new Map<string, number>(),
+      watchers: new Set<Caller>(),
       balance: undefined,
       version: 0,
       isStale: false,
@@ -87,14 +86,12 @@ export function createLiveBalances(
       wasEarly: false,
     };
     wallets.set(id, wallet);
-    wallet.watchers.set(addressBlock, (wallet.watchers.get(addressBlock) ?? 0) + 1);
+    wallet.watchers.add(watcher);
     return wallet;
   }
 
-  function leave(wallet: Watched, { addressBlock }: Caller): void {
-    const watchersLeft = (wallet.watchers.get(addressBlock) ?? 1) - 1;
-    if (watchersLeft > 0) wallet.watchers.set(addressBlock, watchersLeft);
-    else wallet.watchers.delete(addressBlock);
+  function leave(wallet: Watched, watcher: Caller): void {
+    wallet.watchers.delete(watcher);
     if (wallet.watchers.size === 0) wallets.delete(identityOf(wallet));
   }
 
@@ -117,9 +114,7 @@ export function createLiveBalances(
    */
   async function read(batch: readonly Watched[], watcher?: Caller): Promise<void> {
     const startedAt = monotonicNow();
-    const results = await balances
-      .getBalances(batch, watcher)
-      .catch((error: unknown) => batch.map(() => toError(error)));
+    const results = await balances.getBalances(batch, watcher);
     batch.forEach((wallet, i) => {
       const result = results[i];
       if (result && !(result instanceof Error)) show(wallet, result, startedAt);
@@ -130,15 +125,9 @@ export function createLiveBalances(
   function show(wallet: Watched, balance: BalanceWith, startedAt: MonotonicTime): void {
     // A later read may have been faster.
     if (startedAt < wallet.readAt) return;
-    const before = wallet.balance?.(wallet.coins);
-    const now = balance(wallet.coins);
     const isSame =
-      before?.vault === now.vault &&
-      before.pda === now.pda &&
-      before.coins.length === now.coins.length &&
-      before.coins.every(
-        ({ stage, amount }, i) => stage === now.coins[i]?.stage && amount === now.coins[i].amount,
-      );
+      wallet.balance &&
+      isDeepStrictEqual(amountsOf(wallet.balance(wallet.coins)), amountsOf(balance(wallet.coins)));
     if (!isSame || wallet.isStale) wallet.version++;
     Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
     wallet.nextRead.resolve(undefined);
@@ -202,7 +191,13 @@ export function createLiveBalances(
   };
 }
 
-const blocksOf = ({ watchers }: Watched) => watchers.keys();
+const amountsOf = ({ vault, pda, coins }: Balance) => [
+  ...[vault, pda],
+  ...coins.map(({ stage, amount }) => [stage, amount]),
+];
+
+const blocksOf = ({ watchers }: Watched) =>
+  new Set(watchers.values().map(({ addressBlock }) => addressBlock));
 
 /** Yields wallets' balances that were read after `joinedAt`: the newest, then each change. */
 async function* follow(

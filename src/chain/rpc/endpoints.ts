@@ -86,7 +86,7 @@ const newState = (endpoint: Endpoint) => ({
   /** When the genesis hash was read; undefined before, and after an outage. */
   verifiedAt: undefined as MonotonicTime | undefined,
   verifying: undefined as Promise<void> | undefined,
-  reading: undefined as Promise<void> | undefined,
+  reading: undefined as Promise<number> | undefined,
   records: { reads: newRecord(), histories: newRecord(), sends: newRecord() },
   slot: 0,
   heardAt: LONG_AGO,
@@ -262,18 +262,23 @@ export function createEndpoints(needs: {
     throw new RpcError("slot", method, endpoint.host);
   };
 
-  /** Reads the endpoint's state, as a sign that it works. All callers share one read. */
-  function readState(state: State): Promise<void> {
+  /**
+   * Reads the endpoint's state, as a sign that it works. Returns its slot; 0 if it fails. All callers
+   * share one read.
+   */
+  function readState(state: State): Promise<number> {
     const { endpoint } = state;
     state.reading ??= withDeadline(rpcTimeoutMs / 10, (deadline) =>
       callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
     )
       .then(
-        () => {
+        ({ context }) => {
           succeeded(endpoint, "reads");
+          return context.slot;
         },
         (error: unknown) => {
           failed(endpoint, "reads", error);
+          return 0;
         },
       )
       .finally(() => (state.reading = undefined));
@@ -344,16 +349,12 @@ export function createEndpoints(needs: {
       }
     },
 
-    /**
-     * Asks each of several endpoints for its slot, also those that fail. Returns the newest slot that
-     * any has shown.
-     */
-    async readSlots(): Promise<number> {
+    /** Asks each of several endpoints for its slot, also those that fail. Returns the newest. */
+    async readNewestSlot(): Promise<number> {
       const asked = all.filter(
         (state) => !isOnly && !isForeign(state) && msUntil(state.records.reads.notBefore) <= 0,
       );
-      await Promise.all(asked.map(readState));
-      return shownSlot;
+      return Math.max(0, ...(await Promise.all(asked.map(readState))));
     },
 
     /** Reads each endpoint's cluster and state, before the first calls. In order of preference. */

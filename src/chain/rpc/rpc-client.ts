@@ -35,7 +35,7 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, readClusters, genesisHash, newestSlot, readSlots } = endpoints;
+  const { callEndpoint, readClusters, genesisHash, newestSlot, readNewestSlot } = endpoints;
   const takeTurn = chainCallPlan?.turn;
   const failover = createFailover({ ...needs, endpoints, takeTurn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
@@ -52,7 +52,7 @@ export function createRpc(
     readClusters,
     genesisHash,
     newestSlot,
-    readSlots,
+    readNewestSlot,
     problems: endpoints.problems,
     describe: endpoints.describe,
     readAccounts,

@@ -1,5 +1,5 @@
-import { beforeEach, expect, it } from "vitest";
-import { createLandedSlots } from "../../../src/chain/balances/landed-slots.ts";
+import { expect, it } from "vitest";
+import { createFloors } from "../../../src/chain/balances/floors.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
@@ -14,65 +14,43 @@ describeWithRedis("the slots of landed transactions", () => {
   eachWithRedis((...started) => {
     [server, redis] = started;
   });
-  /** Slots, with the account's address or "all". */
-  let received: string[];
-  beforeEach(() => {
-    received = [];
-  });
-  const replica = (
-    feePayer = "payer",
-    hear: (text: string) => void = (text) => received.push(text),
-  ) =>
-    createLandedSlots({
-      feePayer,
-      redis,
-      floors: {
-        require(address, slot) {
-          hear(`${slot} ${address}`);
-        },
-        requireOfAll(slot) {
-          hear(`${slot} all`);
-        },
-      },
-    });
+  const replica = (feePayer = "payer") => createFloors({ feePayer, redis });
   /** Resolves when the replica receives messages. */
   const isSubscribed = (key = KEY) =>
     expect.poll(() => server.command("PUBSUB", "NUMSUB", key)).not.toEqual([key, 0]);
 
   it("reach every replica with the same fee payer, and no other", async () => {
-    const ofOther: string[] = [];
-    replica();
-    const other = replica("other", (text) => ofOther.push(text));
+    const [first, other] = [replica(), replica("other")];
     await isSubscribed();
     await isSubscribed(KEY_OF_OTHER);
-    replica("payer", () => undefined).announce("alice", 42);
-    await expect.poll(() => received).toContain("42 alice");
-    other.announce("bob", 43);
-    await expect.poll(() => ofOther).toContain("43 bob");
-    expect([received, ofOther]).toEqual([["42 alice"], ["43 bob"]]);
+    replica().announce("alice", 42);
+    await expect.poll(() => first.landedSlotOf("alice")).toBe(42);
+    replica("other").announce("bob", 43);
+    await expect.poll(() => other.landedSlotOf("bob")).toBe(43);
+    expect([first.landedSlotOf("bob"), other.landedSlotOf("alice")]).toEqual([0, 0]);
   });
 
   it("reach a replica that starts within a minute: the newest one, for all accounts", async () => {
-    const { announce } = replica("payer", () => undefined);
+    const { announce } = replica();
     for (const slot of [41, 42, 40]) announce("alice", slot);
     await expect.poll(() => server.command("GET", KEY)).toBe("42");
     expect(await server.command("PTTL", KEY)).toBeLessThanOrEqual(60_000);
-    replica();
-    await expect.poll(() => received).toContain("42 all");
+    const { landedSlotOf } = replica();
+    await expect.poll(() => landedSlotOf("anybody")).toBe(42);
   });
 
   it("reach a replica that had lost its connection when they were announced", async () => {
-    replica();
+    const { landedSlotOf } = replica();
     await isSubscribed();
     await server.command("CLIENT", "KILL", "TYPE", "pubsub");
     await server.command("SET", KEY, 42, "PX", 60_000);
-    await expect.poll(() => received).toContain("42 all");
+    await expect.poll(() => landedSlotOf("anybody")).toBe(42);
   });
 
   it("are ignored unless they are whole numbers", async () => {
-    replica();
+    const { landedSlotOf } = replica();
     await expect.poll(() => server.command("PUBLISH", KEY, "1")).toBe(1);
-    await expect.poll(() => received).toEqual(["1 all"]);
+    await expect.poll(() => landedSlotOf("anybody")).toBe(1);
     for (const message of [
       "x",
       "",
@@ -86,15 +64,15 @@ describeWithRedis("the slots of landed transactions", () => {
       "2 bob",
     ])
       await server.command("PUBLISH", KEY, message);
-    await expect.poll(() => received).toContain("2 bob");
-    expect(received).toEqual(["1 all", "2 bob"]);
+    await expect.poll(() => landedSlotOf("bob")).toBe(2);
+    expect(landedSlotOf("anybody")).toBe(1);
   });
 
   it("are stored but not received when Redis does not permit the channel", async () => {
     await server.command("ACL", "SETUSER", "default", "resetchannels");
-    const { announce } = replica();
-    announce("alice", 42);
+    const { landedSlotOf } = replica();
+    replica().announce("alice", 42);
     await expect.poll(() => server.command("GET", KEY)).toBe("42");
-    expect(received).toEqual([]);
+    expect(landedSlotOf("alice")).toBe(0);
   });
 });

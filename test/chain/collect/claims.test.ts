@@ -181,7 +181,7 @@ describeWithRedis("a claim in Redis", () => {
       const second = take();
       await secondReplicaWaits();
       await first.store(transaction);
-      first.settle({ slot });
+      first.settle(slot);
       expect(await second).toMatchObject({ openTransaction: transaction });
     },
   );
@@ -189,13 +189,13 @@ describeWithRedis("a claim in Redis", () => {
   it("is free once the outcome is known, and the next holder knows the slot", async () => {
     const first = await take();
     await first.store(transaction);
-    first.settle({ slot: 42 });
+    first.settle(42);
     const second = await take();
     expect([second.openTransaction, second.landedSlot]).toEqual([undefined, 42]);
     second.settle();
     const third = await take();
     await third.store(transaction);
-    third.settle({ slot: 41 }); // An older slot, as a slow replica reports it.
+    third.settle(41); // An older slot, as a slow replica reports it.
     expect((await take()).landedSlot).toBe(42);
   });
 
@@ -265,7 +265,7 @@ describeWithRedis("a claim in Redis", () => {
       expect(await countOf()).toBe(0);
       const first = await take();
       for (let i = 0; i < 2; i++) await first.store(transaction);
-      first.settle({ slot: 1 });
+      first.settle(1);
       expect(await countOf()).toBe(1);
       const second = await take();
       await second.store({ ...transaction, signature: "other" });
@@ -289,7 +289,7 @@ describeWithRedis("a claim in Redis", () => {
     const first = await take();
     const second = take();
     await secondReplicaWaits();
-    first.settle({ slot: 42 });
+    first.settle(42);
     expect(await second).toMatchObject({ openTransaction: undefined, landedSlot: 42 });
   });
 
@@ -307,7 +307,7 @@ describeWithRedis("a claim in Redis", () => {
     const first = await take();
     await first.store(transaction);
     server.freeze();
-    first.settle({ slot: 42 });
+    first.settle(42);
     const others = createClaims({ feePayer: "payer", redis });
     for (let i = 0; i < 10_001; i++) (await takeClaim(others, `other${i}`)).settle();
     server.thaw();

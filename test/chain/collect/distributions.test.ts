@@ -313,7 +313,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     expect(outcome).toMatchObject({ kind: "collected", collected: SOL });
     expect(signatureOf(outcome)).not.toBe(signer.openSignatures()[0]);
     sandbox.rpc.faults.clear();
-    await signer.collector.settled();
+    await signer.settled();
   });
 
   it("do not fail the collect of an account that names the coin without a share", async () => {

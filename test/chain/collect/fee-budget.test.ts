@@ -1,11 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
-import {
-  createFeeBudget,
-  type Payers,
-  type ReservedFee,
-} from "../../../src/chain/collect/fee-budget.ts";
+import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
@@ -61,7 +57,7 @@ async function reserve(
   budget: Budget,
   cost: Parameters<Budget["reserve"]>[0],
   payers: Payers,
-): Promise<ReservedFee> {
+): Promise<(unused: Lamports) => void> {
   const result = await budget.reserve(cost, payers);
   if (typeof result !== "function") throw result;
   return result;

@@ -276,13 +276,10 @@ describe.concurrent("a transaction that lands", () => {
     land(0);
     let misses = Infinity;
     node.lie({ getTransaction: (tellTruth) => (misses-- > 0 ? null : tellTruth()) });
-    const outcome = (await confirm()) as Landed;
-    expect(outcome).toMatchObject({ kind: "landed" });
+    expect(await confirm()).toMatchObject({ kind: "landed" });
     misses = 3;
     const timeouts = [-1, 60_000, 60_001, 60_002];
-    const [late, ...others] = await Promise.all(
-      timeouts.map((ms) => readLanded(transaction, outcome, ms)),
-    );
+    const [late, ...others] = await Promise.all(timeouts.map((ms) => readLanded(transaction, ms)));
     expect(late).toBeUndefined();
     const { blockTime } = chain.landed(transaction.signature)!;
     expect(others).toMatchObject(Array(3).fill({ err: null, blockTime }));

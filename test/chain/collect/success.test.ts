@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { TAKE } from "../../../src/chain/collect/claim-scripts.ts";
+import { TAKE } from "../../../src/chain/collect/claims.ts";
 import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Redis } from "../../../src/store/redis.ts";
