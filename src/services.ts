@@ -210,6 +210,7 @@ export function createChainServices(needs: ServiceNeeds) {
     floors,
     announceLanded: landedSlots.announce,
     readLanded: confirmation.readLanded,
+    composer,
     feePayer,
     minCollectLamports,
     metrics,

@@ -6,10 +6,8 @@ import { RpcError } from "./rpc-error.ts";
 import type { Account, TransactionError } from "./rpc-results.ts";
 
 interface SimulationWanted {
-  /** The accounts to return. */
+  /** The accounts to return. The first one exists after any transaction that succeeds. */
   readonly addresses: readonly string[];
-  /** One of `addresses`, which exists after any transaction that succeeds. */
-  readonly feePayer?: string | undefined;
   /** The simulated state is at least as new. */
   readonly minSlot: number;
 }
@@ -41,7 +39,7 @@ export function createSimulateTransaction(needs: {
   const simulateAt =
     (transaction: string, request: SimulationWanted): Attempt<Simulation> =>
     async (endpoint, signal) => {
-      const { addresses, feePayer, minSlot } = request;
+      const { addresses, minSlot } = request;
       const options = {
         ...FINALIZED,
         minContextSlot: minSlot,
@@ -58,7 +56,7 @@ export function createSimulateTransaction(needs: {
       const accounts = (err === null && value.accounts) || [];
       const isComplete =
         accounts.length === addresses.length &&
-        (!feePayer || accounts[addresses.indexOf(feePayer)]) &&
+        accounts[0] !== null &&
         Number(unitsConsumed) > 0;
       if (err === null && !isComplete) throw new RpcError("unreadable", method, endpoint.host);
       return {

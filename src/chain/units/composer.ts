@@ -19,10 +19,13 @@ import {
   rentOf,
   sweepsOf,
   withoutAmm,
+  type ChosenSweep,
   type Distribution,
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
+import { failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
 import { compileMessage, fitsMessage, type MessageBudget } from "./message.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
 import { canRun } from "./instruction-costs.ts";
@@ -33,6 +36,18 @@ export interface TransactionTerms extends MessageBudget {
    * The least that the fee payer must hold at the end of a transaction with sweeps, in lamports.
    */
   readonly guard: bigint;
+}
+
+/** What an instruction of a transaction is for. */
+export interface Purpose {
+  readonly part: CollectPart;
+  readonly sweep?: ChosenSweep;
+  /** Whether it is the AMM's transfer. */
+  readonly isAmm?: boolean;
+}
+
+interface Step extends Purpose {
+  readonly instruction: Instruction;
 }
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -55,18 +70,25 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * Returns the instructions of a part in order. The AMM's transfer follows all sweeps: it moves
+   * Returns a part's instructions in order. The AMM's transfer follows all sweeps: it moves
    * what pools pay, and a curve's sweep must first pay the rent of a missing creator vault, as
    * `collectableWith` expects.
    */
-  function instructionsOfPart({ account, sweeps, withAmm, withVaults }: CollectPart) {
+  function stepsOf(part: CollectPart): Step[] {
+    const { account, sweeps, withAmm, withVaults } = part;
     return [
-      ...distributionsOf(sweeps).flatMap(distribute),
-      ...STAGES.flatMap((stage) => sweepsOf(stage, sweeps)).map(({ stage, coin }) =>
-        SWEEPS[stage](feePayer, account, coin),
+      ...distributionsOf(sweeps).flatMap((sweep) =>
+        distribute(sweep).map((instruction) => ({ part, sweep, instruction })),
       ),
-      ...(withAmm ? [transferCreatorFeesToPump(account)] : []),
-      ...(withVaults ? [collectCreatorFee(account)] : []),
+      ...STAGES.flatMap((stage) => sweepsOf(stage, sweeps)).map((sweep) => ({
+        part,
+        sweep,
+        instruction: SWEEPS[sweep.stage](feePayer, account, sweep.coin),
+      })),
+      ...(withAmm
+        ? [{ part, isAmm: true, instruction: transferCreatorFeesToPump(account) }]
+        : []),
+      ...(withVaults ? [{ part, instruction: collectCreatorFee(account) }] : []),
     ];
   }
 
@@ -88,7 +110,8 @@ export function createComposer(needs: {
   /** The last instruction, `guard`, limits what sweeps can take from the fee payer. */
   function instructionsOf(parts: readonly CollectPart[], guard: Instruction): Instruction[] {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
-    return [...parts.flatMap(instructionsOfPart), ...(hasSweeps ? [guard] : [])];
+    const instructions = parts.flatMap(stepsOf).map(({ instruction }) => instruction);
+    return hasSweeps ? [...instructions, guard] : instructions;
   }
 
   function compose(
@@ -148,6 +171,13 @@ export function createComposer(needs: {
     fits,
 
     choosePart,
+
+    /**
+     * Returns the purpose of the instruction that failed. Undefined if unknown: if the transaction
+     * is too large, any instruction may be the reason.
+     */
+    blame: (parts: readonly CollectPart[], err: TransactionError): Purpose | undefined =>
+      isTooLarge(err) ? undefined : parts.flatMap(stepsOf)[failedInstruction(err) ?? -1],
   };
 }
 

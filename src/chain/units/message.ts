@@ -5,15 +5,11 @@ import {
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
 import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
 import type { Instruction } from "../launchpad/instructions.ts";
-import { priorityFee } from "./priority-fee.ts";
-import { accountBelowRent, failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
-import type { TransactionError } from "../rpc/rpc-results.ts";
 
-/** A message's compute-unit limit and price. */
+/** A message's compute-unit limit, and its priority fee in lamports. */
 export interface MessageBudget {
   readonly unitLimit: number;
-  /** In micro-lamports per compute unit. */
-  readonly price: bigint;
+  readonly priorityFee: bigint;
 }
 
 type KitMessage = Parameters<typeof compileTransactionMessage>[0];
@@ -43,7 +39,7 @@ const encoder = getCompiledTransactionMessageEncoder();
 export function compileMessage(
   feePayer: string,
   instructions: readonly Instruction[],
-  { unitLimit, price }: MessageBudget,
+  { unitLimit, priorityFee }: MessageBudget,
   blockhash: string,
 ): Uint8Array {
   const message = {
@@ -62,7 +58,7 @@ export function compileMessage(
     config: {
       computeUnitLimit: unitLimit,
       loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT,
-      priorityFeeLamports: priorityFee(price, unitLimit),
+      priorityFeeLamports: priorityFee,
     },
   };
   return Uint8Array.from(
@@ -120,19 +116,4 @@ export function messageOf(base64: string): VersionedMessage | undefined {
 /** Returns the accounts (base58) of a base64 transaction; undefined if it is unreadable. */
 export function accountKeysOf(base64: string): string[] | undefined {
   return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
-}
-
-/**
- * Returns the accounts (base58) that a transaction's error blames: those of the failed instruction,
- * or the one that would stay below its rent-exempt minimum. Empty if unknown: if the transaction is
- * too large, any instruction may be the reason.
- */
-export function accountsBlamedBy(message: VersionedMessage, err: TransactionError): string[] {
-  const keys = message.staticAccountKeys.map((key) => key.toBase58());
-  const failedIndex = isTooLarge(err) ? undefined : failedInstruction(err);
-  const poor = accountBelowRent(err);
-  const instruction =
-    failedIndex === undefined ? undefined : message.compiledInstructions[failedIndex];
-  const indexes = instruction?.accountKeyIndexes ?? (poor === undefined ? [] : [poor]);
-  return [...indexes].flatMap((i) => keys[i] ?? []);
 }

@@ -22,11 +22,13 @@ const PRIORITY_FEE_PERCENTILE = 75;
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /**
- * The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`,
- * used or not.
+ * The priority fee in lamports, rounded up, but at most `maxLamports`: `price` micro-lamports for
+ * each unit of `unitLimit`, used or not.
  */
-export function priorityFee(price: bigint, unitLimit: number): bigint {
-  return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
+export function priorityFeeOf(price: bigint, unitLimit: number, maxLamports: Lamports): bigint {
+  const fee =
+    (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
+  return fee < maxLamports ? fee : maxLamports;
 }
 
 /**
@@ -57,10 +59,4 @@ function priceIn(prices: readonly number[]): bigint {
     sortedPrices.length - 1,
   );
   return BigInt(sortedPrices[index] ?? 0);
-}
-
-/** Returns the price, but at most the one at which `unitLimit` units cost `maxLamports`. */
-export function toAffordablePrice(price: bigint, unitLimit: number, maxLamports: Lamports): bigint {
-  const most = (maxLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
-  return price < most ? price : most;
 }
