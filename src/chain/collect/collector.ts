@@ -73,12 +73,12 @@ export type CollectOutcome =
 
 type Success = CollectOutcome & { readonly kind: "collected" };
 
-const isOfKind = (error: unknown, ...kinds: CollectError["failure"]["kind"][]): boolean =>
-  error instanceof CollectError && kinds.includes(error.failure.kind);
+const isOfKind = (error: unknown, kind: CollectError["failure"]["kind"]): boolean =>
+  error instanceof CollectError && error.failure.kind === kind;
 
 /** Why a collect that failed left its fees. */
 const reasonOf = (error: unknown): LeftReason =>
-  isOfKind(error, "backing-off", "coins-backing-off") ? "BACKING_OFF" : "FAILED";
+  isOfKind(error, "backing-off") ? "BACKING_OFF" : "FAILED";
 
 /** How many units may fail before they have a transaction. */
 const MAX_FAILED_UNITS = 2;

@@ -86,21 +86,11 @@ export const COLLECT_FAILURES = {
       `the simulation failed: ${programError === undefined ? "" : `${programError}: `}${JSON.stringify(err)}`,
     hint: "the launch platform's programs refuse the collect: if they refuse every collect, they have changed, so install a new version",
   }),
-  /** The account's last transaction failed on the chain. */
+  /** Without what failed a short time ago, too little can be collected. */
   "backing-off": failure({
     moved: "no",
     answer: sayWhen(
-      "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
-    ),
-  }),
-  /**
-   * Some coins back off because their last sweep failed on the chain; without them, too little can
-   * be collected.
-   */
-  "coins-backing-off": failure({
-    moved: "no",
-    answer: sayWhen(
-      "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent.",
+      "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
     ),
   }),
   /**

@@ -97,31 +97,26 @@ export function createReadUnits(needs: {
   const { rpc, balances, composer, failures } = needs;
 
   /** Returns why any of these is not tried, if so. */
-  function errorOf(
-    kind: "backing-off" | "coins-backing-off",
-    ...keys: string[]
-  ): CollectError | undefined {
+  function errorOf(...keys: string[]): CollectError | undefined {
     const leftMs = Math.max(...keys.map(failures.leftMs));
     if (leftMs === 0) return undefined;
     const [error] = keys.flatMap((key) => failures.errorOf(key) ?? []);
-    return error ?? new CollectError({ kind, leftMs });
+    return error ?? new CollectError({ kind: "backing-off", leftMs });
   }
 
   return async (wallet: CollectedWallet, block: string | undefined): Promise<ReadUnits> => {
     const { account } = wallet;
     const fees = await balances.getUncollectedFees(wallet);
     const ofBlock = blockKey(account.address, block);
-    const errors = fees.sweeps.map((sweep) =>
-      errorOf("coins-backing-off", failureKey(sweep), ofBlock),
-    );
+    const errors = fees.sweeps.map((sweep) => errorOf(failureKey(sweep), ofBlock));
     const sweeps = fees.sweeps.filter((_, i) => !errors[i]);
     const { vaults } = fees;
     const none = { ...vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
-    const ofAmm = errorOf("backing-off", account.ammVault);
+    const ofAmm = errorOf(account.ammVault);
     const own = ofAmm
       ? { vaults: withoutAmm(vaults), sweeps: withoutPools(sweeps) }
       : { vaults, sweeps };
-    const ofVaults = errorOf("backing-off", account.address);
+    const ofVaults = errorOf(account.address);
     const distributions = distributionsOf(sweeps)
       .toSorted(byGain)
       .map((sweep) => ({
@@ -134,7 +129,7 @@ export function createReadUnits(needs: {
     };
     const filled = [ownUnit, ...distributions].flatMap((unit): Unit | [] => {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
-      return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
+      return part ? { ...unit, gain: part.amount } : [];
     });
     const units = ofVaults ? filled.filter(({ kind }) => kind !== "own") : filled;
     const ofOwn = units.length < filled.length ? ofVaults : undefined;
@@ -153,7 +148,7 @@ export function createReadUnits(needs: {
     const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
     function reasonOfFailure(...keys: string[]): LeftReason | undefined {
-      const kind = errorOf("backing-off", ...keys)?.failure.kind;
+      const kind = errorOf(...keys)?.failure.kind;
       return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
     }
 

@@ -86,7 +86,7 @@ export function createCoins(chain: Chain) {
       account
         ? { ...account, data: Buffer.from(account.data), lamports: toLamports(account.lamports) }
         : undefined,
-      { lamportsPerByteYear: Number(chain.rentExemptMinimum(0)) / 128, exemptionThreshold: 1 },
+      Number(chain.rentExemptMinimum(0)) / 128,
     );
   }
 

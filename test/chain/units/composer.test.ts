@@ -29,7 +29,7 @@ const MAX_BYTES = 4_096;
 const MAX_ACCOUNTS = 64;
 const BLOCKHASH = new PublicKey(randomBytes(32)).toBase58();
 const ZERO = toLamports(0);
-const VAULTS = toVaults(undefined, undefined, { lamportsPerByteYear: 0, exemptionThreshold: 2 });
+const VAULTS = toVaults(undefined, undefined, 0);
 
 const randomKey = () => new PublicKey(randomBytes(32)).toBase58();
 const newAccount = () => addressesOf(randomBytes(8).readBigUInt64LE().toString());
