@@ -15,7 +15,7 @@ import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { priorityFeeOf, readPrice } from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Composer } from "../units/composer.ts";
-import { writableOf, type CollectPart, type PlannedPart } from "../units/part.ts";
+import type { CollectPart, PlannedPart } from "../units/part.ts";
 import type { Failures } from "../balances/failures.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
 import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
@@ -174,7 +174,7 @@ export function createTransactions(needs: {
 
   /** Reads what a transaction needs besides its simulation. */
   const readTerms = (parts: readonly CollectPart[]) =>
-    Promise.all([readPrice(rpc, parts.flatMap(writableOf)), getBlockhash()]);
+    Promise.all([readPrice(rpc, composer.writableOf(parts)), getBlockhash()]);
 
   /**
    * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}, the last one without

@@ -7,7 +7,8 @@ import type { TransactionError } from "../rpc/rpc-results.ts";
  */
 export function isFeePayerShort(err: TransactionError): boolean {
   if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
-  return accountBelowRent(err) === 0;
+  const details = detailsOf(err, "InsufficientFundsForRent");
+  return isObject(details) && details.account_index === 0;
 }
 
 /**
@@ -25,15 +26,6 @@ export function isTooLarge(err: TransactionError): boolean {
   return /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/.test(
     String(instructionError(err)?.[1]),
   );
-}
-
-/**
- * The index of the account that would end below the rent-exempt minimum. The fee payer has index 0.
- */
-export function accountBelowRent(err: TransactionError): number | undefined {
-  const details = detailsOf(err, "InsufficientFundsForRent");
-  const index = isObject(details) ? details.account_index : undefined;
-  return typeof index === "number" ? index : undefined;
 }
 
 const instructionError = (err: TransactionError) =>

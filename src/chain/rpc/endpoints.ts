@@ -243,9 +243,9 @@ export function createEndpoints(needs: {
       const result = await callOnce(endpoint, method, params, signal);
       const { context, value } = (result ?? {}) as { context?: { slot: number }; value?: unknown };
       if (!context) return result;
-      const [keys] = params;
-      const hasClock = Array.isArray(keys) && keys[0] === CLOCK_SYSVAR;
-      const [account] = hasClock ? (value as ({ data: Buffer } | null)[]) : [];
+      // All reads of accounts begin with the clock.
+      const [account] =
+        method === "getMultipleAccounts" ? (value as ({ data: Buffer } | null)[]) : [];
       const clock = decodeClock(account?.data);
       if (clock !== undefined) state.clockOffset = clock - Date.now();
       const isOfNow = OF_NOW.includes(method);

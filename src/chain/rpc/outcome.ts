@@ -60,8 +60,6 @@ export interface OutcomeWaits {
   readonly failedMs?: number | undefined;
   /** The longest life of a blockhash: 150 blocks, at one block a second. */
   readonly unknownAfterMs?: number | undefined;
-  /** How long checks share one read of an endpoint's newest finalized block. */
-  readonly finalizedMaxAgeMs?: number | undefined;
 }
 
 export const UNKNOWN_AFTER_MS = 150_000;
@@ -131,11 +129,11 @@ export function createOutcomes(
   needs: OutcomeWaits & {
     endpoints: Endpoints;
     failover: Failover;
-    getFinalizedBlock: (endpoint: Endpoint) => Promise<RpcResult<"getEpochInfo">>;
+    readBlock: Attempt<RpcResult<"getEpochInfo">>;
     rpcTimeoutMs: number;
   },
 ) {
-  const { endpoints, failover, getFinalizedBlock, rpcTimeoutMs } = needs;
+  const { endpoints, failover, readBlock, rpcTimeoutMs } = needs;
   const { callEndpoint, newestSlot } = endpoints;
 
   const inOrder = () => endpoints.inOrder("sends", newestSlot());
@@ -190,7 +188,7 @@ export function createOutcomes(
       lastValidBlockHeight,
     }: TrackedTransaction): Attempt<Report | undefined> =>
     async (endpoint, signal) => {
-      const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint);
+      const { blockHeight, absoluteSlot } = await readBlock(endpoint, signal);
       if (blockHeight <= lastValidBlockHeight) return undefined;
       const params = [blockhash, { commitment: "processed" }];
       const [validity, [report]] = await Promise.all([
@@ -282,19 +280,16 @@ export function createOutcomes(
     trackOutcome,
 
     /**
-     * Returns reports of up to 256 transactions, in order, by the endpoint that is furthest. Asks
-     * others while one is not known to have landed: a node may have lost its statuses. `isSearch`:
-     * also of those older than a few minutes.
+     * Returns reports of up to 256 transactions of the last minutes, in order, by the endpoint that is
+     * furthest. Asks others while one is not known to have landed: a node may have lost its
+     * statuses.
      */
-    async getStatuses(
-      signatures: readonly string[],
-      { isSearch = false } = {},
-    ): Promise<readonly Report[]> {
+    async getStatuses(signatures: readonly string[]): Promise<readonly Report[]> {
       let reports: readonly Report[] = [];
       await failover.call(
         "sends",
         async (endpoint, signal) => {
-          const read = await readStatuses(endpoint, signatures, isSearch, signal);
+          const read = await readStatuses(endpoint, signatures, false, signal);
           reports = read.map((each, i) => (reports[i]?.kind === "landed" ? reports[i] : each));
         },
         {

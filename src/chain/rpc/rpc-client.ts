@@ -39,10 +39,10 @@ export function createRpc(
   const takeTurn = chainCallPlan?.turn;
   const failover = createFailover({ ...needs, endpoints, takeTurn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
-  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover });
+  const { readBlock, ...blocks } = createBlocks({ endpoints, failover });
 
   return {
-    ...createOutcomes({ ...needs, endpoints, failover, getFinalizedBlock }),
+    ...createOutcomes({ ...needs, endpoints, failover, readBlock }),
     ...blocks,
     ...createSimulateTransaction({ failover, callEndpoint }),
 

@@ -50,22 +50,19 @@ export function createSimulateTransaction(needs: {
       };
       const params = [transaction, options];
       const { context, value } = await callEndpoint(endpoint, method, params, signal);
-      const { err, logs, unitsConsumed, preBalances } = value;
+      const { err, unitsConsumed } = value;
       // Some nodes decode a transaction of a version that is not active, and fail its simulation.
       if (err === "UnsupportedVersion") throw new RpcError("refused", method, endpoint.host);
       const accounts = (err === null && value.accounts) || [];
       const isComplete =
         accounts.length === addresses.length &&
         accounts[0] !== null &&
-        Number(unitsConsumed) > 0;
+        unitsConsumed > 0;
       if (err === null && !isComplete) throw new RpcError("unreadable", method, endpoint.host);
       return {
+        ...value,
         slot: context.slot,
-        err,
-        logs: logs ?? [],
-        unitsConsumed: unitsConsumed ?? 0,
         accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? undefined])),
-        preBalances: preBalances ?? [],
       };
     };
 

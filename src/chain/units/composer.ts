@@ -173,6 +173,20 @@ export function createComposer(needs: {
     choosePart,
 
     /**
+     * Returns the written accounts that decide the price of parts. Leaves out other shareholders:
+     * one could raise the price by choosing an address that many transactions write to.
+     */
+    writableOf: (parts: readonly CollectPart[]): string[] =>
+      parts.flatMap(stepsOf).flatMap(({ instruction, part, sweep }) => {
+        const shareholders = sweep?.stage === "SHARED" ? sweep.shareholders : [];
+        const others = new Set([feePayer, ...shareholders.map(({ address }) => address)]);
+        others.delete(part.account.address);
+        return instruction.accounts.flatMap(({ address, isWritable }) =>
+          isWritable && !others.has(address) ? address : [],
+        );
+      }),
+
+    /**
      * Returns the purpose of the instruction that failed. Undefined if unknown: if the transaction
      * is too large, any instruction may be the reason.
      */

@@ -1,12 +1,5 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import {
-  distributionsOf,
-  isWithPool,
-  type ChosenSweep,
-  type Sweep,
-  type Vaults,
-} from "../launchpad/choose-sweeps.ts";
-import { PLACES } from "../launchpad/fee-accounts.ts";
+import { distributionsOf, type ChosenSweep, type Vaults } from "../launchpad/choose-sweeps.ts";
 import type { Creator } from "../launchpad/vaults.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 
@@ -33,32 +26,3 @@ export interface PlannedPart extends CollectPart {
 /** Whose vaults a part empties: a distribution's are the coin's. */
 export const creatorOf = ({ account, sweeps }: CollectPart): Creator =>
   distributionsOf(sweeps)[0]?.coin.sharingConfig ?? account;
-
-/**
- * Returns the written accounts that decide a part's price: the address, vaults, curves and pools.
- * Leaves out other shareholders: one could raise the price by choosing an address that many
- * transactions write to.
- */
-export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
-  return [
-    account.address,
-    ...(withVaults ? [account.creatorVault] : []),
-    ...(withAmm ? [account.ammVault] : []),
-    ...sweeps.flatMap(writtenBy),
-  ];
-}
-
-/**
- * Returns the curve or pool that a sweep writes to. For a distribution, adds the sharing config's
- * vaults.
- */
-function writtenBy(sweep: Sweep): string[] {
-  const { coin, stage } = sweep;
-  if (stage !== "SHARED") return [coin[PLACES[stage].account]];
-  const { curve, pool, sharingConfig } = coin;
-  return [
-    curve,
-    sharingConfig.creatorVault,
-    ...(isWithPool(sweep) ? [pool, sharingConfig.ammVault] : []),
-  ];
-}

@@ -120,16 +120,20 @@ export function createReadUnits(needs: {
     const distributions = distributionsOf(sweeps)
       .toSorted(byGain)
       .map((sweep) => ({
-        ...{ kind: "distribution" as const, key: sweep.coin.sharingConfig.address, account },
-        ...{ vaults: none, sweeps: [sweep] },
+        kind: "distribution" as const,
+        key: sweep.coin.sharingConfig.address,
+        vaults: none,
+        sweeps: [sweep],
       }));
     const ownUnit = {
-      ...{ kind: "own" as const, key: account.address, account, vaults: own.vaults },
+      kind: "own" as const,
+      key: account.address,
+      vaults: own.vaults,
       sweeps: own.sweeps.filter(isPlaceSweep),
     };
     const filled = [ownUnit, ...distributions].flatMap((unit): Unit | [] => {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
-      return part ? { ...unit, gain: part.amount } : [];
+      return part ? { ...unit, account, gain: part.amount } : [];
     });
     const units = ofVaults ? filled.filter(({ kind }) => kind !== "own") : filled;
     const ofOwn = units.length < filled.length ? ofVaults : undefined;
@@ -177,35 +181,34 @@ export function createReadUnits(needs: {
       return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
     }
 
-    function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
-      const inVaults = collectableWith([], vaults);
-      const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-      const reason = reasonOfFailure(account.address) ?? reasonOfUnit(account.address);
-      if (reason && transaction?.key !== account.address)
-        yield { mint: undefined, amount: inOthers, reason };
-      if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
-
-      const isCollectable = (sweep: Sweep) =>
-        coins.some((each) => each.sweep === sweep && each.reason === null);
-      for (const { mint, amount, quoteMint, reason, sweep } of coins) {
-        const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
-        // Collects try what they can sweep, whatever a lookup says.
-        const isTried = sweep && sweeps.includes(sweep) && !isCollectable(sweep);
-        if (reason && !(isTried && !reasonOfSweep(sweep))) yield { mint, amount: inSol, reason };
-      }
-      for (const sweep of sweeps.filter(isCollectable)) {
-        const reason = reasonOfSweep(sweep);
-        if (reason) yield { mint: sweep.coin.mint, amount: sweep.amount, reason };
-      }
-    }
-
     const sums = new Map<string, LeftFees>();
-    for (const { mint, amount, reason } of findAll()) {
-      if (reason === "NOTHING_WAITING" || amount === 0n) continue;
+    function add(
+      mint: string | undefined,
+      amount: bigint | undefined,
+      reason: LeftReason | null | undefined,
+    ): void {
+      if (!reason || reason === "NOTHING_WAITING" || amount === 0n) return;
       const id = `${mint} ${reason}`;
       const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
       sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
     }
+
+    const inVaults = collectableWith([], vaults);
+    const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
+    if (transaction?.key !== account.address)
+      add(undefined, inOthers, reasonOfFailure(account.address) ?? reasonOfUnit(account.address));
+    if (hasAmmFailed) add(undefined, inVaults - inOthers, "FAILED");
+
+    const isCollectable = (sweep: Sweep) =>
+      coins.some((each) => each.sweep === sweep && each.reason === null);
+    for (const { mint, amount, quoteMint, reason, sweep } of coins) {
+      const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
+      // Collects try what they can sweep, whatever a lookup says.
+      const isTried = sweep && sweeps.includes(sweep) && !isCollectable(sweep);
+      if (!isTried || reasonOfSweep(sweep)) add(mint, inSol, reason);
+    }
+    for (const sweep of sweeps.filter(isCollectable))
+      add(sweep.coin.mint, sweep.amount, reasonOfSweep(sweep));
     return [...sums.values()];
   }
 }
