@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { describeBalance } from "../chain/collect/collect-metrics.ts";
-import { guardInstruction } from "../chain/units/composer.ts";
+import { guardInstruction } from "../chain/launchpad/instructions.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";
 import {

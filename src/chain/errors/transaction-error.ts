@@ -29,7 +29,7 @@ export function isTooLarge(err: TransactionError): boolean {
 }
 
 const instructionError = (err: TransactionError) =>
-  detailsOf(err, "InstructionError") as readonly [index: number, reason: unknown] | undefined;
+  detailsOf(err, "InstructionError") as readonly [number, unknown] | undefined;
 
 const detailsOf = (err: TransactionError, name: string) =>
   typeof err === "string" ? undefined : err[name];

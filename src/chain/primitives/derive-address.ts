@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { getBase58Decoder } from "@solana/codecs-strings";
 import { PublicKey } from "@solana/web3.js";
 
 /**
@@ -32,10 +33,8 @@ export function findAddress(seeds: Seeds, program: string): { address: string; b
     input[bumpAt] = bump;
     const key = hash("sha256", input, "buffer");
     if (isOnCurve(key)) continue;
-    // Copy the string: `toBase58` appends one character at a time, and such a string takes more
-    // memory.
-    const address = Buffer.from(new PublicKey(key).toBase58(), "latin1").toString("latin1");
-    return { address, bump };
+    // web3.js appends one character at a time, and such a string takes more memory.
+    return { address: getBase58Decoder().decode(key), bump };
   }
   throw new Error("no bump gives an address off the curve");
 }

@@ -84,8 +84,12 @@ export function decide(
   sentMs: number,
   waits: OutcomeWaits = {},
 ): TransactionOutcome | undefined {
-  const { aloneMs = 3_000, absentMs = 2_000, failedMs = 5_000 } = waits;
-  const { unknownAfterMs = UNKNOWN_AFTER_MS } = waits;
+  const {
+    aloneMs = 3_000,
+    absentMs = 2_000,
+    failedMs = 5_000,
+    unknownAfterMs = UNKNOWN_AFTER_MS,
+  } = waits;
   const landings = sightings.flatMap(({ report }) => (report.kind === "landed" ? [report] : []));
   const absent = sightings.filter(({ report }) => report.kind === "absent");
   const others = sightings.filter(({ report }) => isNothing(report));
@@ -280,25 +284,25 @@ export function createOutcomes(
     trackOutcome,
 
     /**
-     * Returns reports of up to 256 transactions of the last minutes, in order, by the endpoint that is
-     * furthest. Asks others while one is not known to have landed: a node may have lost its
-     * statuses.
+     * Returns those of up to 256 transactions of the last minutes that have landed. Asks the
+     * endpoint that is furthest, and others while one is missing: a node may have lost its statuses.
      */
-    async getStatuses(signatures: readonly string[]): Promise<readonly Report[]> {
-      let reports: readonly Report[] = [];
+    async findLanded(signatures: readonly string[]): Promise<ReadonlySet<string>> {
+      const landed = new Set<string>();
       await failover.call(
         "sends",
         async (endpoint, signal) => {
-          const read = await readStatuses(endpoint, signatures, false, signal);
-          reports = read.map((each, i) => (reports[i]?.kind === "landed" ? reports[i] : each));
+          const reports = await readStatuses(endpoint, signatures, false, signal);
+          for (const [i, { kind }] of reports.entries())
+            if (kind === "landed") landed.add(signatures[i]!);
         },
         {
           isAtOnce: true,
           minSlot: newestSlot,
-          isEnough: () => reports.every(({ kind }) => kind === "landed"),
+          isEnough: () => landed.size === signatures.length,
         },
       );
-      return reports;
+      return landed;
     },
   };
 }

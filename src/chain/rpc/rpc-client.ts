@@ -36,8 +36,7 @@ export function createRpc(
     log,
   });
   const { callEndpoint, readClusters, genesisHash, newestSlot, problems, describe } = endpoints;
-  const takeTurn = chainCallPlan?.turn;
-  const failover = createFailover({ ...needs, endpoints, takeTurn });
+  const failover = createFailover({ ...needs, endpoints, takeTurn: chainCallPlan?.turn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
   const { readBlock, ...blocks } = createBlocks({ endpoints, failover });
 
@@ -95,8 +94,7 @@ export function createRpc(
           throw error;
         }),
       );
-      const results = await Promise.allSettled(sends);
-      if (results.every((result) => result.status === "rejected")) throw results[0]?.reason;
+      await Promise.any(sends);
     },
   };
 }

@@ -55,9 +55,7 @@ export function createSimulateTransaction(needs: {
       if (err === "UnsupportedVersion") throw new RpcError("refused", method, endpoint.host);
       const accounts = (err === null && value.accounts) || [];
       const isComplete =
-        accounts.length === addresses.length &&
-        accounts[0] !== null &&
-        unitsConsumed > 0;
+        accounts.length === addresses.length && accounts[0] !== null && unitsConsumed > 0;
       if (err === null && !isComplete) throw new RpcError("unreadable", method, endpoint.host);
       return {
         ...value,

@@ -1,11 +1,11 @@
-import { PublicKey, SystemProgram } from "@solana/web3.js";
+import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
 import {
   collectCreatorFee,
   distributeCreatorFees,
-  fromTransactionInstruction,
+  guardInstruction,
   SWEEPS,
   transferCreatorFeesToPump,
   type Instruction,
@@ -18,7 +18,6 @@ import {
   inVaultsWith,
   rentOf,
   sweepsOf,
-  withoutAmm,
   type ChosenSweep,
   type Distribution,
   type Sweep,
@@ -38,16 +37,13 @@ export interface TransactionTerms extends MessageBudget {
   readonly guard: bigint;
 }
 
-/** What an instruction of a transaction is for. */
-export interface Purpose {
+/** An instruction of a transaction, and what it is for. */
+export interface Step {
+  readonly instruction: Instruction;
   readonly part: CollectPart;
   readonly sweep?: ChosenSweep;
   /** Whether it is the AMM's transfer. */
   readonly isAmm?: boolean;
-}
-
-interface Step extends Purpose {
-  readonly instruction: Instruction;
 }
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -85,9 +81,7 @@ export function createComposer(needs: {
         sweep,
         instruction: SWEEPS[sweep.stage](feePayer, account, sweep.coin),
       })),
-      ...(withAmm
-        ? [{ part, isAmm: true, instruction: transferCreatorFeesToPump(account) }]
-        : []),
+      ...(withAmm ? [{ part, isAmm: true, instruction: transferCreatorFeesToPump(account) }] : []),
       ...(withVaults ? [{ part, instruction: collectCreatorFee(account) }] : []),
     ];
   }
@@ -148,11 +142,6 @@ export function createComposer(needs: {
       );
     });
     const amount = collectableWith(chosenSweeps, vaults);
-    if (vaults.ammVault > 0n) {
-      // Without the AMM's transfer, the message may have room for a larger sweep.
-      const other = choosePart(account, sweeps, withoutAmm(vaults));
-      if (other && other.amount > amount) return other;
-    }
     if (amount < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosenSweeps, vaults) > 0n;
     return {
@@ -181,27 +170,16 @@ export function createComposer(needs: {
         const shareholders = sweep?.stage === "SHARED" ? sweep.shareholders : [];
         const others = new Set([feePayer, ...shareholders.map(({ address }) => address)]);
         others.delete(part.account.address);
-        return instruction.accounts.flatMap(({ address, isWritable }) =>
-          isWritable && !others.has(address) ? address : [],
+        return instruction.accounts.flatMap(({ address, role }) =>
+          role & 1 && !others.has(address) ? address : [],
         );
       }),
 
     /**
-     * Returns the purpose of the instruction that failed. Undefined if unknown: if the transaction
-     * is too large, any instruction may be the reason.
+     * Returns the step that failed. Undefined if unknown: if the transaction is too large, any step
+     * may be the reason.
      */
-    blame: (parts: readonly CollectPart[], err: TransactionError): Purpose | undefined =>
+    blame: (parts: readonly CollectPart[], err: TransactionError): Step | undefined =>
       isTooLarge(err) ? undefined : parts.flatMap(stepsOf)[failedInstruction(err) ?? -1],
   };
-}
-
-/**
- * Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks
- * `lamports`.
- */
-export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
-  const key = new PublicKey(feePayer);
-  return fromTransactionInstruction(
-    SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }),
-  );
 }

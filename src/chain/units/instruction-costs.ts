@@ -79,10 +79,12 @@ function costOf(parts: readonly CollectPart[]): Cost {
     ...(hasSweeps ? [COSTS.guard] : []),
     ...parts.flatMap(costsOfPart),
   ];
-  return {
-    units: costs.reduce((sum, { units }) => sum + units, 0),
-    trace: costs.reduce((sum, { trace }) => sum + trace, 0),
-  };
+  const sum = { units: 0, trace: 0 };
+  for (const { units, trace } of costs) {
+    sum.units += units;
+    sum.trace += trace;
+  }
+  return sum;
 }
 
 function costsOfPart({ sweeps, vaults, withAmm, withVaults }: CollectPart): Cost[] {

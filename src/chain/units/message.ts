@@ -13,7 +13,6 @@ export interface MessageBudget {
 }
 
 type KitMessage = Parameters<typeof compileTransactionMessage>[0];
-type Address = KitMessage["feePayer"]["address"];
 
 /**
  * The most bytes of account data that the chain lets a transaction load. With a smaller limit,
@@ -45,14 +44,7 @@ export function compileMessage(
   const message = {
     feePayer: { address: feePayer },
     lifetimeConstraint: { blockhash },
-    instructions: instructions.map(({ program, accounts, data }) => ({
-      programAddress: program,
-      accounts: accounts.map(({ address, isSigner, isWritable }) => ({
-        address,
-        role: (isSigner ? 2 : 0) + (isWritable ? 1 : 0),
-      })),
-      data,
-    })),
+    instructions,
     version: 1,
     // A limit that is not set is 0.
     config: {
@@ -70,8 +62,8 @@ export function compileMessage(
 export function fitsMessage(feePayer: string, instructions: readonly Instruction[]): boolean {
   const keys = new Set([feePayer]);
   let bytes = FIXED_BYTES;
-  for (const { program, accounts, data } of instructions) {
-    keys.add(program);
+  for (const { programAddress, accounts, data } of instructions) {
+    keys.add(programAddress);
     for (const { address } of accounts) keys.add(address);
     bytes += INSTRUCTION_BYTES + accounts.length + data.length;
   }
@@ -87,7 +79,7 @@ export function toTransaction(
 ): string {
   return getBase64EncodedWireTransaction({
     messageBytes: message,
-    signatures: { [feePayer as Address]: signature ?? null },
+    signatures: { [feePayer]: signature ?? null },
   } as unknown as Transaction);
 }
 

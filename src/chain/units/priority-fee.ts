@@ -47,16 +47,8 @@ export async function readPrice(
       if (error instanceof NoRoomError) throw error;
       return [];
     });
-  const recent = priceIn(fees.map(({ prioritizationFee }) => prioritizationFee));
+  const prices = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => a - b);
+  const index = Math.floor((prices.length * PRIORITY_FEE_PERCENTILE) / 100);
+  const recent = BigInt(prices[index] ?? 0);
   return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
-}
-
-/** Returns the price that was enough in most of the recent slots; 0 without any. */
-function priceIn(prices: readonly number[]): bigint {
-  const sortedPrices = prices.toSorted((a, b) => a - b);
-  const index = Math.min(
-    Math.floor((sortedPrices.length * PRIORITY_FEE_PERCENTILE) / 100),
-    sortedPrices.length - 1,
-  );
-  return BigInt(sortedPrices[index] ?? 0);
 }

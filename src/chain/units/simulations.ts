@@ -14,7 +14,7 @@ import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import { leastDistribution } from "../balances/shared-fees.ts";
 import { MAX_UNIT_LIMIT } from "./instruction-costs.ts";
-import type { Composer, Purpose, TransactionTerms } from "./composer.ts";
+import type { Composer, Step } from "./composer.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
 import { accountKeysOf, toTransaction } from "./message.ts";
 
@@ -34,11 +34,9 @@ export interface Simulated {
 export interface FailedSimulation {
   readonly error: CollectError;
   /** See {@link Composer.blame}. */
-  readonly blamed: Purpose | undefined;
+  readonly blamed: Step | undefined;
 }
 
-/** The terms of all simulated transactions. They charge no priority fee. */
-const SIMULATED_TERMS: TransactionTerms = { priorityFee: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
 export type Simulations = ReturnType<typeof createSimulations>;
 
 /** Simulates the transactions of units, and judges what they show. */
@@ -64,7 +62,8 @@ export function createSimulations(needs: {
     minSlot: number,
   ): Promise<Simulated | FailedSimulation> {
     const sweeps = parts.flatMap((part) => part.sweeps);
-    const base64 = toTransaction(composer.compose(parts, SIMULATED_TERMS), feePayer);
+    const terms = { priorityFee: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n };
+    const base64 = toTransaction(composer.compose(parts, terms), feePayer);
     const { err, logs, unitsConsumed, accounts, preBalances } = await rpc.simulateTransaction(
       base64,
       {
@@ -82,8 +81,7 @@ export function createSimulations(needs: {
     const before = (address: string) => preBalances[accountKeys.indexOf(address)];
     const after = (address: string) => accounts.get(address)?.lamports ?? toLamports(0);
     const left = after(feePayer);
-    // Without sweeps, nothing of the fee payer but the fee is at stake.
-    const held = before(feePayer) ?? (sweeps.length > 0 ? await readPayer() : left);
+    const held = before(feePayer) ?? (await readPayer());
     return {
       unitsConsumed,
       after,
@@ -130,8 +128,9 @@ export function createSimulations(needs: {
    * the smallest one alone.
    */
   function findTooExpensive({ sweeps }: CollectPart, rent: Lamports): Sweep[] {
-    if (sweeps.length === 0 || rent <= rentOf(sweeps)) return [];
-    const smallest = sweeps.reduce((a, b) => (b.amount < a.amount ? b : a));
+    // The largest is the first.
+    const smallest = sweeps.at(-1);
+    if (!smallest || rent <= rentOf(sweeps)) return [];
     return rent <= maxRentLamports && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
   }
 

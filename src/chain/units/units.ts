@@ -135,82 +135,77 @@ export function createReadUnits(needs: {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
       return part ? { ...unit, account, gain: part.amount } : [];
     });
-    const units = ofVaults ? filled.filter(({ kind }) => kind !== "own") : filled;
+    const units = filled.filter(({ kind }) => kind !== "own" || !ofVaults);
     const ofOwn = units.length < filled.length ? ofVaults : undefined;
     const error = [...errors, ofAmm, ofOwn].find((each) => each !== undefined);
-    const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, ofBlock);
+
+    /** Asks again what has failed: the collect itself may have found out. */
+    function leftAfter({ minimum, transaction, reasons, otherwise }: Attempt): LeftFees[] {
+      const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
+
+      function reasonOfFailure(...keys: string[]): LeftReason | undefined {
+        const kind = errorOf(...keys)?.failure.kind;
+        return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
+      }
+
+      /** Returns undefined if somebody else has collected the unit. */
+      function reasonOfUnit(key: string): LeftReason | undefined {
+        if (key === transaction?.key) return "NO_ROOM";
+        const reason = reasons.get(key);
+        if (reason !== undefined) return reason ?? undefined;
+        const unit = units.find((each) => each.key === key);
+        return !unit || unit.gain < minimum ? "BELOW_MINIMUM" : otherwise;
+      }
+
+      /** Returns undefined if the sweep's fees are not left. */
+      function reasonOfSweep(sweep: Sweep): LeftReason | undefined {
+        const { coin, stage } = sweep;
+        const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
+          mint === coin.mint && place === stage;
+        if (transaction?.moved.some(isMoved)) return undefined;
+        const failure = reasonOfFailure(failureKey(sweep), ofBlock);
+        if (failure === "BACKING_OFF") return failure;
+        if (sweep.stage === "SHARED") {
+          const reason = failures.reasonOf(coin.mint, sweep.distributable);
+          if (reason) return reason;
+        }
+        if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
+        return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
+      }
+
+      const sums = new Map<string, LeftFees>();
+      function add(
+        mint: string | undefined,
+        amount: bigint | undefined,
+        reason: LeftReason | null | undefined,
+      ): void {
+        if (!reason || reason === "NOTHING_WAITING" || amount === 0n) return;
+        const id = `${mint} ${reason}`;
+        const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
+        sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
+      }
+
+      const inVaults = collectableWith([], vaults);
+      const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
+      if (transaction?.key !== account.address)
+        add(undefined, inOthers, reasonOfFailure(account.address) ?? reasonOfUnit(account.address));
+      if (hasAmmFailed) add(undefined, inVaults - inOthers, "FAILED");
+
+      const isCollectable = (sweep: Sweep) =>
+        fees.coins.some((each) => each.sweep === sweep && each.reason === null);
+      for (const { mint, amount, quoteMint, reason, sweep } of fees.coins) {
+        const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
+        // Collects try what they can sweep, whatever a lookup says.
+        const isTried = sweep && fees.sweeps.includes(sweep) && !isCollectable(sweep);
+        if (!isTried || reasonOfSweep(sweep)) add(mint, inSol, reason);
+      }
+      for (const sweep of fees.sweeps.filter(isCollectable))
+        add(sweep.coin.mint, sweep.amount, reasonOfSweep(sweep));
+      return [...sums.values()];
+    }
+
     return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
   };
-
-  /** Asks again what has failed: the collect itself may have found out. */
-  function leftBy(
-    { minimum, transaction, reasons, otherwise }: Attempt,
-    { account, fees, units }: Pick<ReadUnits, "fees" | "units"> & { account: AccountAddresses },
-    ofBlock: string,
-  ): LeftFees[] {
-    const { vaults, sweeps, coins } = fees;
-    const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
-
-    function reasonOfFailure(...keys: string[]): LeftReason | undefined {
-      const kind = errorOf(...keys)?.failure.kind;
-      return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
-    }
-
-    /** Returns undefined if somebody else has collected the unit. */
-    function reasonOfUnit(key: string): LeftReason | undefined {
-      if (key === transaction?.key) return "NO_ROOM";
-      const reason = reasons.get(key);
-      if (reason !== undefined) return reason ?? undefined;
-      const unit = units.find((each) => each.key === key);
-      return !unit || unit.gain < minimum ? "BELOW_MINIMUM" : otherwise;
-    }
-
-    /** Returns undefined if the sweep's fees are not left. */
-    function reasonOfSweep(sweep: Sweep): LeftReason | undefined {
-      const { coin, stage } = sweep;
-      const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
-        mint === coin.mint && place === stage;
-      if (transaction?.moved.some(isMoved)) return undefined;
-      const failure = reasonOfFailure(failureKey(sweep), ofBlock);
-      if (failure === "BACKING_OFF") return failure;
-      if (sweep.stage === "SHARED") {
-        const reason = failures.reasonOf(coin.mint, sweep.distributable);
-        if (reason) return reason;
-      }
-      if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
-      return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
-    }
-
-    const sums = new Map<string, LeftFees>();
-    function add(
-      mint: string | undefined,
-      amount: bigint | undefined,
-      reason: LeftReason | null | undefined,
-    ): void {
-      if (!reason || reason === "NOTHING_WAITING" || amount === 0n) return;
-      const id = `${mint} ${reason}`;
-      const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
-      sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
-    }
-
-    const inVaults = collectableWith([], vaults);
-    const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-    if (transaction?.key !== account.address)
-      add(undefined, inOthers, reasonOfFailure(account.address) ?? reasonOfUnit(account.address));
-    if (hasAmmFailed) add(undefined, inVaults - inOthers, "FAILED");
-
-    const isCollectable = (sweep: Sweep) =>
-      coins.some((each) => each.sweep === sweep && each.reason === null);
-    for (const { mint, amount, quoteMint, reason, sweep } of coins) {
-      const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
-      // Collects try what they can sweep, whatever a lookup says.
-      const isTried = sweep && sweeps.includes(sweep) && !isCollectable(sweep);
-      if (!isTried || reasonOfSweep(sweep)) add(mint, inSol, reason);
-    }
-    for (const sweep of sweeps.filter(isCollectable))
-      add(sweep.coin.mint, sweep.amount, reasonOfSweep(sweep));
-    return [...sums.values()];
-  }
 }
 
 /** Orders distributions by gain, and equal ones by key: shareholders then meet at the same one. */
