@@ -207,6 +207,7 @@ export function createChainServices(needs: ServiceNeeds) {
     failures,
     floors,
     readLanded: confirmation.readLanded,
+    composer,
     feePayer,
     minCollectLamports,
     metrics,

@@ -1,6 +1,6 @@
 import { PublicKey } from "@solana/web3.js";
 import { describeBalance } from "../chain/collect/collect-metrics.ts";
-import { guardInstruction } from "../chain/units/composer.ts";
+import { guardInstruction } from "../chain/launchpad/instructions.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";
 import {
@@ -161,7 +161,7 @@ export async function checkChain(needs: {
 /** A transaction of the version that collects send. */
 function transferNothing(feePayer: string): string {
   const blockhash = PublicKey.default.toBase58();
-  const budget = { unitLimit: 1_000, price: 0n };
+  const budget = { unitLimit: 1_000, priorityFee: 0n };
   const message = compileMessage(feePayer, [guardInstruction(feePayer, 0n)], budget, blockhash);
   return toTransaction(message, feePayer);
 }

@@ -203,7 +203,11 @@ export async function comparePlatform(needs: {
     const cost = BASE_FEE_LAMPORTS + rent;
     if (lamportsBefore(feePayer) < cost + rentMinimumOf(state.rent, 0))
       throw new Error(`the fee payer holds less than it costs (${cost} lamports)`);
-    const message = composer.compose([part], { price: 0n, unitLimit: MAX_UNIT_LIMIT, guard: 1n });
+    const message = composer.compose([part], {
+      priorityFee: 0n,
+      unitLimit: MAX_UNIT_LIMIT,
+      guard: 1n,
+    });
     const { err, unitsConsumed, accounts, slot } = await rpc.simulateTransaction(
       toTransaction(message, feePayer),
       { addresses, minSlot: state.slot },

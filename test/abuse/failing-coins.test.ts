@@ -125,7 +125,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     repair(bad);
     expect(await collect(OWNER)).toMatchObject({ kind: "collected" });
     expect(await collect(OWNER, [bad])).toEqual({
-      kind: "coins-backing-off",
+      kind: "backing-off",
       leftMs: expect.any(Number),
     });
     expect(await collect(OWNER)).toMatchObject({ kind: "nothing" });
@@ -173,7 +173,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     failWhenSent(bad);
     expect(await collect(STRANGER, [bad])).toMatchObject({ kind: "failed-on-chain" });
     expect(await collect(STRANGER, [good])).toMatchObject({ collected: 3_100_000_000n });
-    expect(await collect(STRANGER, [good])).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(STRANGER, [good])).toMatchObject({ kind: "backing-off" });
     expect(await collect(OWNER, [good])).toMatchObject({ kind: "collected", collected: SOL });
     skipTime(61_000);
     expect(await collect(STRANGER, [later])).toMatchObject({ kind: "collected", collected: SOL });
@@ -211,7 +211,7 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
     const [landed] = sandbox.landedCollects();
     expect(landed!.message.staticAccounts).toContain(bad.curve);
     expect(outcome).toEqual({ kind: "nothing-received", signature: landed!.signature });
-    expect(await collect(OWNER, [bad])).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(OWNER, [bad])).toMatchObject({ kind: "backing-off" });
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: SOL / 2n });
     expect(sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null]);
   });
@@ -255,7 +255,7 @@ describe("a transaction with coins that fails at none of them", () => {
     expect(await collect(STRANGER, [good, bad])).toMatchObject({ kind: "failed-on-chain" });
     repair(bad);
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: 3_100_000_000n });
-    expect(await collect(OWNER, [good])).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(OWNER, [good])).toMatchObject({ kind: "backing-off" });
     skipTime(61_000);
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: 2n * SOL });
   });

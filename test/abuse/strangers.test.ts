@@ -79,7 +79,7 @@ function createSimulation() {
       await readPrice(rpc, []);
       for (let i = 0; i < 2; i++) {
         await rpc.sendTransaction("");
-        await rpc.getStatuses(["a"]);
+        await rpc.findLanded(["a"]);
       }
     };
     await chainCallPlan.own(owner, run, 10);

@@ -414,11 +414,12 @@ describe("what a collect has found out about a shared coin", () => {
       times,
       then(request) {
         const [, { accounts }] = JSON.parse(request.body).params;
-        const held = accounts.addresses.map(() => ({
-          lamports: Number(10n * SOL),
-          data: ["", "base64"],
-        }));
-        const value = { err: null, logs: [], unitsConsumed: 50_000, accounts: shown ? held : null };
+        const lamports = Number(10n * SOL);
+        const held = accounts.addresses.map(() => ({ lamports, data: ["", "base64"] }));
+        const value = {
+          ...{ err: null, logs: [], unitsConsumed: 50_000, accounts: shown ? held : null },
+          preBalances: Array<number>(64).fill(lamports),
+        };
         return rpcResult({ context: { slot: chain.slot("finalized") }, value })(request);
       },
     });

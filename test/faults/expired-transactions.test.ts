@@ -39,7 +39,7 @@ describe("after a transaction with a coin expired", () => {
     sandbox.chain.advanceSlots(200);
     await expect(dropped).rejects.toMatchObject({ failure: { kind: "expired" } });
     lift();
-    await expect(collect()).rejects.toMatchObject({ failure: { kind: "coins-backing-off" } });
+    await expect(collect()).rejects.toMatchObject({ failure: { kind: "backing-off" } });
     skipTime(61_000);
     expect(await collect()).toMatchObject({ kind: "collected", collected: SOL + vaultFees });
   });

@@ -3,6 +3,7 @@ import { Keypair, PublicKey, Transaction } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { createClaims } from "../../src/chain/collect/claims.ts";
 import { collectCreatorFee } from "../../src/chain/launchpad/instructions.ts";
+import { toTransactionInstruction } from "../support/launchpad-instructions.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
@@ -206,18 +207,11 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
   it("and that is a legacy one, of another release, is sent to its end", async () => {
     const { chain, feePayer, env } = sandbox;
     const account = sandbox.account("creator");
-    const { program, accounts, data } = collectCreatorFee(account);
     const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("finalized");
     const legacy = new Transaction({
       feePayer: new PublicKey(feePayer),
       ...{ blockhash, lastValidBlockHeight },
-    }).add({
-      programId: new PublicKey(program),
-      keys: accounts.map(({ address, ...rights }) => ({
-        ...{ pubkey: new PublicKey(address), ...rights },
-      })),
-      data,
-    });
+    }).add(toTransactionInstruction(collectCreatorFee(account)));
     const secret = JSON.parse(env.FEE_PAYER_KEYPAIR) as number[];
     legacy.sign(Keypair.fromSecretKey(Uint8Array.from(secret)));
     const base64 = legacy.serialize().toString("base64");

@@ -61,7 +61,7 @@ const read = (address: string) => {
   return { ...account, lamports, data: Buffer.from(account.data) };
 };
 /** The sandbox's, which is mainnet's. */
-const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
+const RENT = 5_080;
 const decode = (stage: Stage, mint: string) =>
   decodeFeeAccount(stage, read(stage === "CURVE" ? curveOf(mint) : poolOf(mint)), RENT);
 

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { PublicKey, TransactionInstruction } from "@solana/web3.js";
 import { collectCreatorFee } from "../../src/chain/launchpad/instructions.ts";
 import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { toTransactionInstruction } from "../support/launchpad-instructions.ts";
 import { eventually } from "../support/eventually.ts";
 import { hold, isMethod, isLook } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -248,15 +248,7 @@ describe("the history of a wallet", () => {
     addFees(SOL);
     const first = await collect();
     addFees(2n * SOL);
-    const { program, accounts, data } = collectCreatorFee(account);
-    const instruction = new TransactionInstruction({
-      programId: new PublicKey(program),
-      keys: accounts.map(({ address, ...rights }) => ({
-        pubkey: new PublicKey(address),
-        ...rights,
-      })),
-      data,
-    });
+    const instruction = toTransactionInstruction(collectCreatorFee(account));
     // Anyone may collect.
     const signature = world.sandbox.chain.sendFromFaucet(() => [instruction]);
     finalize();

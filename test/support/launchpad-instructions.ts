@@ -60,15 +60,14 @@ export function toInstruction(
 
 /** An instruction of src/chain in web3.js's form. */
 export function toTransactionInstruction({
-  program,
+  programAddress,
   accounts,
   data,
 }: Instruction): TransactionInstruction {
-  const keys = accounts.map(({ address, ...flags }) => ({
-    pubkey: new PublicKey(address),
-    ...flags,
+  const keys = accounts.map(({ address, role }) => ({
+    ...{ pubkey: new PublicKey(address), isSigner: role >= 2, isWritable: role % 2 === 1 },
   }));
-  return new TransactionInstruction({ programId: new PublicKey(program), keys, data });
+  return new TransactionInstruction({ programId: new PublicKey(programAddress), keys, data });
 }
 
 interface Listed {

@@ -57,11 +57,6 @@ const MAX_SHAREHOLDERS = 10;
 const CURVE_SIZES = [81, 83, 115, 125, 133, 140, 141, 142, 150, 151, 165, 166, 200];
 const POOL_SIZES = [243, 244, 245, 261, 279, 286, 287, 288, 301, 320];
 
-export const rentOf = (rate: number): Rent => ({
-  lamportsPerByteYear: rate,
-  exemptionThreshold: 1,
-});
-
 /** Amounts of every size, and often 0 or 1. */
 const amounts = fc.oneof(
   fc.constantFrom(0n, 0n, 1n),
@@ -378,7 +373,7 @@ function createBench({ chain, coins }: Sandbox) {
 
 /** Holds the model against a sandbox's programs on random states, at a rent in lamports per byte. */
 export function compareWithModel(sandbox: Sandbox, rate: number, count: number): void {
-  const rent = rentOf(rate);
+  const rent = rate;
   setRent(sandbox.chain, rate);
   const run = createBench(sandbox);
   let succeeded = 0;

@@ -26,7 +26,6 @@ export const SHORT_WAITS = {
   aloneMs: 100,
   absentMs: 80,
   failedMs: 200,
-  finalizedMaxAgeMs: 50,
   balanceMaxAgeMs: 50,
   livePeriodMs: 50,
 } satisfies Overrides;

@@ -66,7 +66,7 @@ const kindOf = (error: unknown) => (error instanceof CollectError ? error.failur
 
 /** Why a collect that failed left its fees. */
 const reasonOf = (error: unknown): LeftReason =>
-  kindOf(error)?.endsWith("backing-off") ? "BACKING_OFF" : "FAILED";
+  kindOf(error) === "backing-off" ? "BACKING_OFF" : "FAILED";
 
 /** How many units may fail before they have a transaction. */
 const MAX_FAILED_UNITS = 2;

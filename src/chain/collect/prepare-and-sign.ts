@@ -12,10 +12,10 @@ import {
 } from "../launchpad/choose-sweeps.ts";
 import { CollectError } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
-import { priorityFee, readPrice, toAffordablePrice } from "../units/priority-fee.ts";
+import { priorityFeeOf, readPrice } from "../units/priority-fee.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import type { Composer } from "../units/composer.ts";
-import { blamedIn, writableOf, type CollectPart, type PlannedPart } from "../units/part.ts";
+import type { CollectPart, PlannedPart } from "../units/part.ts";
 import type { Failures } from "../balances/failures.ts";
 import type { Simulated, Simulations } from "../units/simulations.ts";
 import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
@@ -110,7 +110,7 @@ export function createPrepare(needs: {
 }) {
   const { rpc, composer, feePayer, failures, log } = needs;
   const { minCollectLamports, maxPriorityFeeLamports, ownCalls, pollMs = WAITS.pollMs } = needs;
-  const { simulate, movedBy, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
+  const { simulate, recordMinimum, findTooExpensive, recordBlocked } = needs.simulations;
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   let gathered: Sharer[] = [];
 
@@ -155,11 +155,11 @@ export function createPrepare(needs: {
     const units = together.map(({ ready }) => ready);
     const parts = together.map(({ part }) => part);
     const [simulation, ...terms] = await simulateParts(parts, units);
-    if ("err" in simulation) {
-      const culprit = together.find(({ part }) => blamedIn(part, simulation.blamed).part);
+    if ("error" in simulation) {
+      const culprit = together.find(({ part }) => part === simulation.blamed?.part);
       return leave(together, culprit ? [culprit] : together);
     }
-    const movedAmounts = parts.map((part) => movedBy(part, simulation));
+    const movedAmounts = parts.map(simulation.movedBy);
     const unfit = together.filter(({ ready }, i) => isTooLittle(ready, movedAmounts[i]!));
     if (unfit.length > 0) return leave(together, unfit);
     const results = await sign(units, parts, movedAmounts, simulation, terms);
@@ -176,7 +176,7 @@ export function createPrepare(needs: {
   const simulateParts = (parts: readonly PlannedPart[], units: readonly ReadyUnit[]) =>
     Promise.all([
       simulate(parts, Math.max(...units.map(({ slot }) => slot))),
-      readPrice(rpc, parts.flatMap(writableOf)),
+      readPrice(rpc, composer.writableOf(parts)),
       getBlockhash(),
     ]);
 
@@ -200,11 +200,12 @@ export function createPrepare(needs: {
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
       const [simulation, ...terms] = await simulateParts([part], [ready]);
-      if ("err" in simulation) {
+      if ("error" in simulation) {
         ({ error } = simulation);
-        const blame = blamedIn(part, simulation.blamed);
-        const isAmm = blame.amm || (part.withAmm && part.sweeps.length === 0);
-        const failedSweeps = blame.sweeps.length > 0 || isAmm ? blame.sweeps : part.sweeps;
+        const { sweep: failedSweep, isAmm: isBlamed = false } = simulation.blamed ?? {};
+        const isAmm = isBlamed || (part.withAmm && part.sweeps.length === 0);
+        const others = isAmm ? [] : part.sweeps;
+        const failedSweeps = failedSweep ? [failedSweep] : others;
         log.warn(
           {
             address: account.address,
@@ -213,7 +214,7 @@ export function createPrepare(needs: {
           },
           "a collect leaves out coins or the AMM's fees, because they fail its simulation: if every collect does, the launch platform has changed, so install a new version",
         );
-        recordBlocked(failedSweeps, simulation);
+        recordBlocked(failedSweeps);
         for (const sweep of failedSweeps) failures.simulationFailed(failureKey(sweep), error);
         if (isAmm) {
           failures.simulationFailed(account.ammVault, error);
@@ -230,7 +231,7 @@ export function createPrepare(needs: {
         sweeps = without(sweeps, costly);
         continue;
       }
-      const movedAmount = movedBy(part, simulation);
+      const movedAmount = simulation.movedBy(part);
       for (const distribution of distributionsOf(part.sweeps))
         await recordMinimum(distribution, simulation).catch(() => undefined);
       if (isTooLittle(ready, movedAmount)) return { kind: "nothing" };
@@ -260,11 +261,11 @@ export function createPrepare(needs: {
     const count = Math.max(...units.map(({ claim }) => claim.count));
     const unitLimit =
       Math.min(least, MAX_UNIT_LIMIT - MAX_COUNTED_UNITS) + (count % MAX_COUNTED_UNITS);
-    const price = toAffordablePrice(recentPrice, unitLimit, maxPriorityFeeLamports);
+    const priorityFee = priorityFeeOf(recentPrice, unitLimit, maxPriorityFeeLamports);
     // The simulation charged no priority fee: the fee depends on the compute units that the
     // simulation measured.
-    const spendable = simulation.left - priorityFee(price, unitLimit) - rentMinimum;
-    const terms = { unitLimit, price, guard: feePayer.guardOf(spendable) };
+    const spendable = simulation.left - priorityFee - rentMinimum;
+    const terms = { unitLimit, priorityFee, guard: feePayer.guardOf(spendable) };
     const sweeps = parts.flatMap(({ account: { address }, sweeps: some }) =>
       some.map(({ coin: { mint }, stage }) => ({ address, mint, stage })),
     );

@@ -50,8 +50,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     await sleep(Math.min(Math.max(pollMs, youngestMs * POLL_GROWTH), resendMs));
     // The oldest: those that have landed make room for the others.
     const signatures = [...open.keys()].slice(0, MAX_SIGNATURES_PER_CALL);
-    const reports = await orUndefined(rpc.getStatuses(signatures));
-    return new Set(signatures.filter((_, i) => reports?.[i]?.kind === "landed"));
+    return (await orUndefined(rpc.findLanded(signatures))) ?? new Set();
   }
 
   /** Waits for the next statuses, which all open transactions share. */

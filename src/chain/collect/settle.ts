@@ -13,8 +13,9 @@ import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import type { Floors } from "../balances/floors.ts";
-import { accountKeysOf, accountsBlamedBy, messageOf } from "../units/message.ts";
-import { blamedIn, creatorOf } from "../units/part.ts";
+import type { Composer } from "../units/composer.ts";
+import { accountKeysOf } from "../units/message.ts";
+import { creatorOf } from "../units/part.ts";
 import { failureKey, type MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
@@ -86,6 +87,7 @@ export function createSettleTransaction(needs: {
   failures: Pick<Failures, "succeeded" | "failedOnChain" | "hold">;
   floors: Pick<Floors, "announce">;
   readLanded: Confirmation["readLanded"];
+  composer: Pick<Composer, "blame">;
   feePayer: string;
   minCollectLamports: Lamports;
   metrics: CollectMetrics;
@@ -258,21 +260,19 @@ export function createSettleTransaction(needs: {
     };
   }
 
-  return settleTransaction;
-}
+  /** What is not tried again for a while: the coin at fault, or all if `err` names none. */
+  function keysAtFault(
+    { key, account: { address }, turn }: SentTransaction,
+    { part }: Signed,
+    err?: TransactionError,
+  ): string[] {
+    if (part.sweeps.length === 0) return [key];
+    const failedSweep = err === undefined ? undefined : needs.composer.blame([part], err)?.sweep;
+    const failedSweeps = failedSweep ? [failedSweep] : part.sweeps;
+    const block = turn?.leader.request.caller.visitorBlock;
+    const ofBlock = block === undefined ? [] : [blockKey(address, block)];
+    return [...failedSweeps.map(failureKey), ...ofBlock];
+  }
 
-/** What is not tried again for a while: the coins at fault, or all if `err` names none. */
-function keysAtFault(
-  { key, account: { address }, turn, transaction }: SentTransaction,
-  { part }: Signed,
-  err?: TransactionError,
-): string[] {
-  if (part.sweeps.length === 0) return [key];
-  const message = messageOf(transaction.base64);
-  const blamedAccounts = message && err ? accountsBlamedBy(message, err) : [];
-  const { sweeps } = blamedIn(part, blamedAccounts);
-  const failedSweeps = sweeps.length > 0 ? sweeps : part.sweeps;
-  const block = turn?.leader.request.caller.visitorBlock;
-  const ofBlock = block === undefined ? [] : [blockKey(address, block)];
-  return [...failedSweeps.map(failureKey), ...ofBlock];
+  return settleTransaction;
 }

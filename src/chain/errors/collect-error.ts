@@ -42,8 +42,6 @@ export const RETRY_SECONDS = 60;
 const AT_ONCE = 1;
 
 const say = (message: string) => () => ({ message });
-const sayWhen = (what: string) => (details: { readonly leftMs: number }) =>
-  retryIn(toRetryAfterSeconds(details.leftMs), what);
 
 /**
  * The reasons why a caller receives no result. In the first group, up to `timed-out`, the collect
@@ -86,22 +84,14 @@ export const COLLECT_FAILURES = {
       `the simulation failed: ${programError === undefined ? "" : `${programError}: `}${JSON.stringify(err)}`,
     hint: "the launch platform's programs refuse the collect: if they refuse every collect, they have changed, so install a new version",
   }),
-  /** The account's last transaction failed on the chain. */
-  "backing-off": failure({
+  /** Without what failed a short time ago, too little can be collected. */
+  "backing-off": failure<{ readonly leftMs: number }>({
     moved: "no",
-    answer: sayWhen(
-      "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
-    ),
-  }),
-  /**
-   * Some coins back off because their last sweep failed on the chain; without them, too little can
-   * be collected.
-   */
-  "coins-backing-off": failure({
-    moved: "no",
-    answer: sayWhen(
-      "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent.",
-    ),
+    answer: ({ leftMs }) =>
+      retryIn(
+        toRetryAfterSeconds(leftMs),
+        "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent.",
+      ),
   }),
   /**
    * The caller's address block has used its share of the hourly fee budget, or the service has used

@@ -1,4 +1,4 @@
-import { ContractError, type ErrorDetails, type Moved } from "../../contract/contract-error.ts";
+import { ContractError, type ErrorDetails } from "../../contract/contract-error.ts";
 import { refusalDetails } from "../../fairness/refusal-details.ts";
 import { toError } from "../../observability/thrown.ts";
 import { CollectError, RETRY_SECONDS } from "./collect-error.ts";
@@ -21,20 +21,20 @@ export function toLookupContractError(error: unknown): Error {
  */
 export function toCollectContractError(error: unknown): ContractError {
   if (error instanceof ContractError)
-    return error.extensions?.moved ? error : error.with(movedOnly("no"));
+    return error.extensions?.moved ? error : error.with(NOT_MOVED);
   if (error instanceof CollectError) return new ContractError(error.code, error.details());
   // Once a transaction is sent, neither of these ends a collect.
   if (error instanceof NoRoomError)
-    return new ContractError("COLLECT_FAILED", noRoom(error)).with(movedOnly("no"));
+    return new ContractError("COLLECT_FAILED", noRoom(error)).with(NOT_MOVED);
   if (error instanceof RpcError)
     return toOutage("COLLECT_FAILED", error, {
       retryAfterSeconds: RETRY_SECONDS,
-      extensions: movedOnly("no"),
+      extensions: NOT_MOVED,
     });
-  return new ContractError("COLLECT_FAILED", { cause: error, extensions: movedOnly("unknown") });
+  return new ContractError("COLLECT_FAILED", { cause: error, extensions: { moved: "unknown" } });
 }
 
-const movedOnly = (moved: Moved) => ({ moved });
+const NOT_MOVED = { moved: "no" } as const;
 
 const noRoom = ({ shortage }: NoRoomError) => refusalDetails(shortage, "calls to the chain");
 

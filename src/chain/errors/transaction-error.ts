@@ -7,7 +7,8 @@ import type { TransactionError } from "../rpc/rpc-results.ts";
  */
 export function isFeePayerShort(err: TransactionError): boolean {
   if (err === "AccountNotFound" || err === "InsufficientFundsForFee") return true;
-  return accountBelowRent(err) === 0;
+  const details = detailsOf(err, "InsufficientFundsForRent");
+  return isObject(details) && details.account_index === 0;
 }
 
 /**
@@ -27,17 +28,8 @@ export function isTooLarge(err: TransactionError): boolean {
   );
 }
 
-/**
- * The index of the account that would end below the rent-exempt minimum. The fee payer has index 0.
- */
-export function accountBelowRent(err: TransactionError): number | undefined {
-  const details = detailsOf(err, "InsufficientFundsForRent");
-  const index = isObject(details) ? details.account_index : undefined;
-  return typeof index === "number" ? index : undefined;
-}
-
 const instructionError = (err: TransactionError) =>
-  detailsOf(err, "InstructionError") as readonly [index: number, reason: unknown] | undefined;
+  detailsOf(err, "InstructionError") as readonly [number, unknown] | undefined;
 
 const detailsOf = (err: TransactionError, name: string) =>
   typeof err === "string" ? undefined : err[name];

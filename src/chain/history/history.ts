@@ -82,8 +82,8 @@ export function createHistory(needs: {
     listing: ListedTransaction,
     { signal }: Caller,
   ): Promise<Effect> {
-    const { signature, hasFailed } = listing;
-    if (hasFailed) return NO_EFFECT;
+    const { signature, err } = listing;
+    if (err !== null) return NO_EFFECT;
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
@@ -101,12 +101,12 @@ export function createHistory(needs: {
     }
   }
 
-  /** Returns a function that returns the mints of one of these lists of coins, each once. */
-  async function readMints(coins: readonly SweptCoins[]): Promise<(coins: SweptCoins) => string[]> {
-    const mintOf = await findPoolMints(new Set(coins.flatMap(({ pools }) => pools)));
-    return ({ mints, pools }) => [
+  /** Returns the mints of each of these lists of coins, each mint once. */
+  async function readMints(lists: readonly SweptCoins[]): Promise<string[][]> {
+    const mintOf = await findPoolMints(new Set(lists.flatMap(({ pools }) => pools)));
+    return lists.map(({ mints, pools }) => [
       ...new Set([...mints, ...pools.flatMap((pool) => mintOf(pool) ?? [])]),
-    ];
+    ]);
   }
 
   return {
@@ -146,9 +146,9 @@ export function createHistory(needs: {
             lookedAtCount++;
           }
         }
-        const mintsOf = await readMints(shown.map(({ coins }) => coins));
+        const mints = await readMints(shown.map(({ coins }) => coins));
         return {
-          transfers: shown.map(({ transfer, coins }) => ({ ...transfer, mints: mintsOf(coins) })),
+          transfers: shown.map(({ transfer }, i) => ({ ...transfer, mints: mints[i]! })),
           endCursor: list[lookedAtCount - 1]?.signature ?? after,
           hasNextPage: lookedAtCount < list.length,
         };
@@ -176,9 +176,8 @@ export function createHistory(needs: {
         const effects = await Promise.all(
           newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),
         );
-        const coins = effects.map((effect) => effect.coins);
-        const mintsOf = await readMints(coins);
-        return [...new Set(coins.flatMap(mintsOf))].slice(0, MAX_COINS_SEEN);
+        const mints = await readMints(effects.map(({ coins }) => coins));
+        return [...new Set(mints.flat())].slice(0, MAX_COINS_SEEN);
       }),
   };
 }

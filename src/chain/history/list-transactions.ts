@@ -2,13 +2,10 @@ import { FINALIZED } from "../rpc/commitment.ts";
 import { READ_CLOCK } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
+import type { RpcResult } from "../rpc/rpc-results.ts";
 
 /** A transaction in the history of an address. */
-export interface ListedTransaction {
-  readonly signature: string;
-  readonly slot: number;
-  readonly hasFailed: boolean;
-}
+export type ListedTransaction = RpcResult<"getSignaturesForAddress">[number];
 
 interface ListWanted {
   /** The list starts after this transaction. */
@@ -53,8 +50,7 @@ export async function listTransactions(
       if (list.length === 0)
         await rpc.callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, signal);
       lists++;
-      for (const { signature, slot, err } of list)
-        bySignature.set(signature, { signature, slot, hasFailed: err !== null });
+      for (const listing of list) bySignature.set(listing.signature, listing);
       return list;
     },
     { isEnough: (list) => list.length >= limit || lists > 1 },

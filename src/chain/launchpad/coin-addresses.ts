@@ -14,9 +14,6 @@ export type CoinAddresses = Pick<DerivedCoinAddresses, keyof DerivedCoinAddresse
 /** An entry with all addresses takes up to 4.2 kB. */
 const MAX_CACHED_COINS = 10_000;
 
-/** The pool's index: 0, a u16. */
-const POOL_INDEX = Buffer.alloc(2);
-
 const cache = createLruCache<string, CoinAddresses>(MAX_CACHED_COINS, {
   memoMethod: (mint) => new DerivedCoinAddresses(mint),
 });
@@ -38,13 +35,11 @@ export function isPoolOf(pool: string, mint: string, quoteMint: string): boolean
  * The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the
  * platform's PDA.
  */
-export function poolSeedsOf(
-  mint: string,
-  quoteMint = WRAPPED_SOL_MINT,
-): [name: Buffer, index: Buffer, creator: Buffer, mint: Buffer, quoteMint: Buffer] {
+export function poolSeedsOf(mint: string, quoteMint = WRAPPED_SOL_MINT) {
   const key = toKeyBytes(mint);
   const creator = toKeyBytes(deriveAddress(["pool-authority", key], LAUNCHPAD_PROGRAM_ID));
-  return [Buffer.from("pool"), POOL_INDEX, creator, key, toKeyBytes(quoteMint)];
+  // The pool's index is 0, a u16.
+  return ["pool", Buffer.alloc(2), creator, key, toKeyBytes(quoteMint)] as const;
 }
 
 /** A class, because getters on a prototype cost no memory per coin. */

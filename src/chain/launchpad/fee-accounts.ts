@@ -125,13 +125,19 @@ export const POOL_MINTS_BYTES = PLACES.POOL.layout.quoteMint + 32;
 export function decodePoolMints(
   account: Pick<Account, "owner" | "data"> | undefined,
 ): { mint: string; quoteMint: string } | undefined {
-  const { program, layout } = PLACES.POOL;
-  if (account?.owner !== program || account.data.length < POOL_MINTS_BYTES) return undefined;
-  if (!account.data.subarray(0, 8).equals(layout.discriminator)) return undefined;
+  if (!isPlace("POOL", account) || account.data.length < POOL_MINTS_BYTES) return undefined;
   return {
     mint: keyAt(account.data, BASE_MINT),
-    quoteMint: keyAt(account.data, layout.quoteMint),
+    quoteMint: keyAt(account.data, PLACES.POOL.layout.quoteMint),
   };
+}
+
+function isPlace<A extends Pick<Account, "owner" | "data">>(
+  stage: Stage,
+  account: A | undefined,
+): account is A {
+  const { program, layout } = PLACES[stage];
+  return account?.owner === program && account.data.subarray(0, 8).equals(layout.discriminator);
 }
 
 /** Decodes a curve or pool; undefined for any other account. */
@@ -140,10 +146,8 @@ export function decodeFeeAccount(
   account: Pick<Account, "owner" | "data" | "lamports" | "space"> | undefined,
   rent: Rent,
 ): FeeAccount | undefined {
-  const { program, layout } = PLACES[stage];
-  if (account?.owner !== program || !account.data.subarray(0, 8).equals(layout.discriminator)) {
-    return undefined;
-  }
+  if (!isPlace(stage, account)) return undefined;
+  const { layout } = PLACES[stage];
   const data = Buffer.alloc(layout.bytes);
   account.data.copy(data);
   if (account.data.length < layout.bytesWithFee) data.fill(0, layout.creatorFee);

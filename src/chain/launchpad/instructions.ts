@@ -1,5 +1,5 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { SystemProgram, type TransactionInstruction } from "@solana/web3.js";
+import { PublicKey, SystemProgram } from "@solana/web3.js";
 import { deriveAddress } from "../primitives/derive-address.ts";
 import {
   ASSOCIATED_TOKEN_PROGRAM_ID,
@@ -42,13 +42,16 @@ const SYSTEM_PROGRAM = SystemProgram.programId.toBase58();
 
 interface NamedAccount {
   readonly address: string;
-  readonly isSigner: boolean;
-  readonly isWritable: boolean;
+  /** 1 if the account is written, and 2 more if it signs. */
+  readonly role: number;
 }
 
-/** Addresses are base58 text, so that computing a message's size converts no keys. */
+/**
+ * In the form of @solana/transaction-messages. Addresses are base58 text, so that computing a
+ * message's size converts no keys.
+ */
 export interface Instruction {
-  readonly program: string;
+  readonly programAddress: string;
   readonly accounts: readonly NamedAccount[];
   readonly data: Buffer;
 }
@@ -60,7 +63,7 @@ const amm = deriveAccounts(LAUNCHPAD_AMM_PROGRAM_ID, "global_config");
 
 /** Moves everything above the rent-exempt minimum from the creator vault to the creator. */
 export const collectCreatorFee = ({ address, creatorVault }: Creator) => ({
-  program: launchpad.program,
+  programAddress: launchpad.program,
   accounts: [
     writable(address),
     writable(creatorVault),
@@ -81,7 +84,7 @@ export const transferCreatorFeesToPump = ({
   ammVaultAuthority,
   ammVault,
 }: Creator) => ({
-  program: amm.program,
+  programAddress: amm.program,
   accounts: [
     readOnly(WRAPPED_SOL_MINT),
     readOnly(TOKEN_PROGRAM_ID),
@@ -107,7 +110,7 @@ export const sweepCurve = (
   { creatorVault, vaultTokens }: Creator,
   { mint, curve, curveTokens }: CoinAddresses,
 ) => ({
-  program: launchpad.program,
+  programAddress: launchpad.program,
   accounts: [
     signer(payer),
     readOnly(launchpad.config),
@@ -136,7 +139,7 @@ export const sweepPool = (
   { ammVaultAuthority, ammVault }: Creator,
   { pool, poolTokens }: CoinAddresses,
 ) => ({
-  program: amm.program,
+  programAddress: amm.program,
   accounts: [
     signer(payer),
     readOnly(amm.config),
@@ -163,7 +166,7 @@ export const distributeCreatorFees = (
   { mint, curve, sharingConfig }: CoinAddresses,
   shareholders: readonly string[],
 ) => ({
-  program: launchpad.program,
+  programAddress: launchpad.program,
   accounts: [
     readOnly(mint),
     readOnly(curve),
@@ -188,23 +191,20 @@ function deriveAccounts(program: string, configSeed: string) {
   };
 }
 
-const signer = (address: string): NamedAccount => ({ address, isSigner: true, isWritable: true });
-const writable = (address: string): NamedAccount => ({
-  address,
-  isSigner: false,
-  isWritable: true,
-});
-const readOnly = (address: string): NamedAccount => ({
-  address,
-  isSigner: false,
-  isWritable: false,
-});
+const signer = (address: string): NamedAccount => ({ address, role: 3 });
+const writable = (address: string): NamedAccount => ({ address, role: 1 });
+const readOnly = (address: string): NamedAccount => ({ address, role: 0 });
 
-export function fromTransactionInstruction({
-  programId,
-  keys,
-  data,
-}: TransactionInstruction): Instruction {
-  const accounts = keys.map(({ pubkey, ...flags }) => ({ address: pubkey.toBase58(), ...flags }));
-  return { program: programId.toBase58(), accounts, data };
+/**
+ * Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks
+ * `lamports`.
+ */
+export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
+  const key = new PublicKey(feePayer);
+  const { data } = SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports });
+  return {
+    programAddress: SYSTEM_PROGRAM,
+    accounts: [signer(feePayer), writable(feePayer)],
+    data,
+  };
 }

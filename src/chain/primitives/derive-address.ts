@@ -1,5 +1,6 @@
 import { hash } from "node:crypto";
-import { MAX_SEED_LENGTH, PublicKey } from "@solana/web3.js";
+import { getBase58Decoder } from "@solana/codecs-strings";
+import { PublicKey } from "@solana/web3.js";
 
 /**
  * The hash's input ends with the bump, the program and this marker. Source:
@@ -11,7 +12,7 @@ const P = 2n ** 255n - 19n;
 /** The d of the curve -x² + y² = 1 + d·x²·y². Source: RFC 8032, section 5.1. */
 const D = 37095705934669439343138083508754565189542113879843219016388785533085940283555n;
 
-/** Seeds of a PDA: bytes or UTF-8 text. */
+/** Seeds of a PDA: bytes or UTF-8 text, of at most 32 bytes each. */
 type Seeds = readonly (string | Buffer)[];
 
 /** The address of {@link findAddress}. */
@@ -26,18 +27,14 @@ export function deriveAddress(seeds: Seeds, program: string): string {
  */
 export function findAddress(seeds: Seeds, program: string): { address: string; bump: number } {
   const parts = seeds.map((seed) => (typeof seed === "string" ? Buffer.from(seed) : seed));
-  if (parts.some(({ length }) => length > MAX_SEED_LENGTH))
-    throw new TypeError(`a seed is longer than ${MAX_SEED_LENGTH} bytes`);
   const input = Buffer.concat([...parts, Buffer.alloc(1), toKeyBytes(program), MARKER]);
   const bumpAt = parts.reduce((sum, { length }) => sum + length, 0);
   for (let bump = 255; bump > 0; bump--) {
     input[bumpAt] = bump;
     const key = hash("sha256", input, "buffer");
     if (isOnCurve(key)) continue;
-    // Copy the string: `toBase58` appends one character at a time, and such a string takes more
-    // memory.
-    const address = Buffer.from(new PublicKey(key).toBase58(), "latin1").toString("latin1");
-    return { address, bump };
+    // web3.js appends one character at a time, and such a string takes more memory.
+    return { address: getBase58Decoder().decode(key), bump };
   }
   throw new Error("no bump gives an address off the curve");
 }
@@ -60,22 +57,14 @@ export function keyAt(data: Buffer, offset: number): string {
  */
 export function isOnCurve(bytes: Buffer): boolean {
   const hasSign = bytes.readUInt8(31) >= 0x80;
-  const y = BigInt.asUintN(255, toBigInt(bytes));
+  const littleEndian = BigInt(`0x${Buffer.from(bytes).reverse().toString("hex")}`);
+  const y = BigInt.asUintN(255, littleEndian);
   if (y >= P) return false;
   const ySquared = (y * y) % P;
   const product = ((ySquared + P - 1n) * (D * ySquared + 1n)) % P;
   // Here x is 0, which has no sign.
   if (product === 0n) return !hasSign;
   return isSquare(product);
-}
-
-function toBigInt(bytes: Buffer): bigint {
-  return (
-    bytes.readBigUInt64LE(0) |
-    (bytes.readBigUInt64LE(8) << 64n) |
-    (bytes.readBigUInt64LE(16) << 128n) |
-    (bytes.readBigUInt64LE(24) << 192n)
-  );
 }
 
 /**

@@ -2,14 +2,8 @@ import { toLamports, type Lamports } from "./lamports.ts";
 
 export const RENT_SYSVAR = "SysvarRent111111111111111111111111111111111";
 
-/**
- * The cluster's rent rate. The product of both values is the rent-exempt minimum per byte, in
- * lamports.
- */
-export interface Rent {
-  readonly lamportsPerByteYear: number;
-  readonly exemptionThreshold: number;
-}
+/** The rent-exempt minimum per byte, in lamports. */
+export type Rent = number;
 
 /**
  * The bytes that every account takes besides its data. Source: `ACCOUNT_STORAGE_OVERHEAD` of the
@@ -22,7 +16,7 @@ const ACCOUNT_OVERHEAD_BYTES = 128;
  */
 const MIN_RATE = 500;
 const MAX_RATE = 14_000;
-/** The size of the sysvar: a u64, an f64, and a u8 that is no longer used. */
+/** The size of the sysvar: the rate a year (u64), its years (f64), and a u8 that is not used. */
 const RENT_BYTES = 17;
 
 /**
@@ -31,18 +25,10 @@ const RENT_BYTES = 17;
  */
 export function decodeRent(data: Buffer | undefined): Rent | undefined {
   if (!data || data.length < RENT_BYTES) return undefined;
-  const lamportsPerByteYear = Number(data.readBigUInt64LE());
-  const exemptionThreshold = data.readDoubleLE(8);
-  const rate = lamportsPerByteYear * exemptionThreshold;
-  return rate >= MIN_RATE && rate <= MAX_RATE
-    ? { lamportsPerByteYear, exemptionThreshold }
-    : undefined;
+  const rate = Number(data.readBigUInt64LE()) * data.readDoubleLE(8);
+  return rate >= MIN_RATE && rate <= MAX_RATE ? rate : undefined;
 }
 
-export function rentMinimumOf(
-  { lamportsPerByteYear, exemptionThreshold }: Rent,
-  dataBytes: number,
-): Lamports {
-  const perYear = (ACCOUNT_OVERHEAD_BYTES + dataBytes) * lamportsPerByteYear;
-  return toLamports(Math.floor(perYear * exemptionThreshold));
+export function rentMinimumOf(rate: Rent, dataBytes: number): Lamports {
+  return toLamports(Math.floor((ACCOUNT_OVERHEAD_BYTES + dataBytes) * rate));
 }

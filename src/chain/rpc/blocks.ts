@@ -1,6 +1,4 @@
-import { memoize } from "../../store/memoize.ts";
 import { FINALIZED } from "./commitment.ts";
-import { withDeadline } from "../../upstream/deadline.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { Failover } from "./failover.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
@@ -12,24 +10,14 @@ import type { RpcResult } from "./rpc-results.ts";
  * differ in height.
  */
 const MAX_VALID_BLOCKS = 300;
-/** How long checks of outcomes share one read of an endpoint's newest finalized block. */
-const FINALIZED_MAX_AGE_MS = 1_000;
-
-type FinalizedBlock = RpcResult<"getEpochInfo">;
-
 /** Reads slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
-export function createBlocks(needs: {
-  endpoints: Endpoints;
-  failover: Failover;
-  finalizedMaxAgeMs?: number | undefined;
-}) {
-  const { endpoints, failover, finalizedMaxAgeMs = FINALIZED_MAX_AGE_MS } = needs;
+export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }) {
+  const { endpoints, failover } = needs;
   const { callEndpoint } = endpoints;
-  const finalizedBlocks = new Map<Endpoint, () => Promise<FinalizedBlock>>();
   /** The last height of each endpoint that was read. */
   const heights = new Map<Endpoint, number>();
 
-  const readBlock: Attempt<FinalizedBlock> = async (endpoint, signal) => {
+  const readBlock: Attempt<RpcResult<"getEpochInfo">> = async (endpoint, signal) => {
     const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
     heights.set(endpoint, block.blockHeight);
     return block;
@@ -46,17 +34,8 @@ export function createBlocks(needs: {
   };
 
   return {
-    /**
-     * An endpoint's newest finalized block. All callers share one read for a second. It is no sign
-     * that the endpoint knows outcomes.
-     */
-    getFinalizedBlock(endpoint: Endpoint): Promise<FinalizedBlock> {
-      const read = () =>
-        withDeadline(endpoints.slowMs, (deadline) => readBlock(endpoint, deadline));
-      const block = finalizedBlocks.get(endpoint) ?? memoize(read, finalizedMaxAgeMs);
-      finalizedBlocks.set(endpoint, block);
-      return block();
-    },
+    /** An endpoint's newest finalized block. It is no sign that the endpoint knows outcomes. */
+    readBlock,
 
     /**
      * The newest blockhash, and the last block height at which it is valid. A proxy may repeat an

@@ -1,4 +1,5 @@
 import type { Logger } from "../../observability/log.ts";
+import { joinInFlight } from "../../store/memoize.ts";
 import { afterFailure, isBackingOff, type Backoff } from "../../time/backoff.ts";
 import {
   addMs,
@@ -85,8 +86,6 @@ const newState = (endpoint: Endpoint) => ({
   genesisHash: undefined as string | undefined,
   /** When the genesis hash was read; undefined before, and after an outage. */
   verifiedAt: undefined as MonotonicTime | undefined,
-  verifying: undefined as Promise<void> | undefined,
-  reading: undefined as Promise<number> | undefined,
   records: { reads: newRecord(), histories: newRecord(), sends: newRecord() },
   slot: 0,
   heardAt: LONG_AGO,
@@ -129,6 +128,7 @@ export function createEndpoints(needs: {
   log: Logger;
 }) {
   const { rpcTimeoutMs, log } = needs;
+  const slowMs = rpcTimeoutMs / 10;
   const all = needs.endpoints.map(newState);
   const states = new Map(all.map((state) => [state.endpoint, state]));
   const of = (endpoint: Endpoint): State => states.get(endpoint)!;
@@ -139,6 +139,8 @@ export function createEndpoints(needs: {
     !isOnly && genesisHash !== undefined && genesisHash !== rightHash();
   const isUsable = (state: State) =>
     isOnly || (state.verifiedAt !== undefined && !isForeign(state));
+  const verifying = new Map<string, Promise<void>>();
+  const reading = new Map<string, Promise<number>>();
   /** When each endpoint's problem was last seen. */
   const problems = new Map<string, MonotonicTime>();
   /** The newest slot that the endpoints have shown; 0 before. */
@@ -173,18 +175,15 @@ export function createEndpoints(needs: {
   };
 
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
-  function verify(state: State): Promise<void> {
-    state.verifying ??= withDeadline(rpcTimeoutMs, (deadline) =>
-      callOnce(state.endpoint, "getGenesisHash", [], deadline),
-    )
-      .then((hash) => {
-        state.firstHash ??= hash;
-        Object.assign(state, { genesisHash: hash, verifiedAt: monotonicNow() });
-        for (const each of all) if (isForeign(each)) report(each, IS_FOREIGN);
-      })
-      .finally(() => (state.verifying = undefined));
-    return state.verifying;
-  }
+  const verify = (state: State): Promise<void> =>
+    joinInFlight(verifying, state.endpoint.url, async () => {
+      const hash = await withDeadline(rpcTimeoutMs, (deadline) =>
+        callOnce(state.endpoint, "getGenesisHash", [], deadline),
+      );
+      state.firstHash ??= hash;
+      Object.assign(state, { genesisHash: hash, verifiedAt: monotonicNow() });
+      for (const each of all) if (isForeign(each)) report(each, IS_FOREIGN);
+    });
 
   async function assertUsable(state: State, signal: AbortSignal): Promise<void> {
     if (!isOnly && state.verifiedAt === undefined) await untilAborted(verify(state), signal);
@@ -219,7 +218,7 @@ export function createEndpoints(needs: {
     const state = of(endpoint);
     const { failure, retryAfterMs = 0 } = error instanceof RpcError ? error : {};
     if (error === "slow")
-      state.lastError = { message: `no answer within ${rpcTimeoutMs / 10} ms`, at: monotonicNow() };
+      state.lastError = { message: `no answer within ${slowMs} ms`, at: monotonicNow() };
     if (isBehind(error) || failure === "cluster") return;
     if (isRefusal(error)) {
       report(state, REFUSES);
@@ -243,9 +242,9 @@ export function createEndpoints(needs: {
       const result = await callOnce(endpoint, method, params, signal);
       const { context, value } = (result ?? {}) as { context?: { slot: number }; value?: unknown };
       if (!context) return result;
-      const [keys] = params;
-      const hasClock = Array.isArray(keys) && keys[0] === CLOCK_SYSVAR;
-      const [account] = hasClock ? (value as ({ data: Buffer } | null)[]) : [];
+      // All reads of accounts begin with the clock.
+      const [account] =
+        method === "getMultipleAccounts" ? (value as ({ data: Buffer } | null)[]) : [];
       const clock = decodeClock(account?.data);
       if (clock !== undefined) state.clockOffset = clock - Date.now();
       const isOfNow = OF_NOW.includes(method);
@@ -262,28 +261,20 @@ export function createEndpoints(needs: {
     throw new RpcError("slot", method, endpoint.host);
   };
 
-  /**
-   * Reads the endpoint's state, as a sign that it works. Returns its slot; 0 if it fails. All callers
-   * share one read.
-   */
-  function readState(state: State): Promise<number> {
-    const { endpoint } = state;
-    state.reading ??= withDeadline(rpcTimeoutMs / 10, (deadline) =>
-      callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
-    )
-      .then(
-        ({ context }) => {
-          succeeded(endpoint, "reads");
-          return context.slot;
-        },
-        (error: unknown) => {
-          failed(endpoint, "reads", error);
-          return 0;
-        },
-      )
-      .finally(() => (state.reading = undefined));
-    return state.reading;
-  }
+  /** Reads the endpoint's state, as a sign that it works. Returns its slot; 0 if it fails. */
+  const readState = ({ endpoint }: State): Promise<number> =>
+    joinInFlight(reading, endpoint.url, async () => {
+      try {
+        const { context } = await withDeadline(slowMs, (deadline) =>
+          callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
+        );
+        succeeded(endpoint, "reads");
+        return context.slot;
+      } catch (error) {
+        failed(endpoint, "reads", error);
+        return 0;
+      }
+    });
 
   /** `unknown`: its cluster is not read yet. */
   function describeState(state: State): "ok" | "unknown" | "foreign" | "failing" | "behind" {
@@ -303,7 +294,7 @@ export function createEndpoints(needs: {
 
   return {
     /** An endpoint that takes longer is slow. */
-    slowMs: rpcTimeoutMs / 10,
+    slowMs,
     /** The newest slot that the endpoints have shown; 0 before. */
     newestSlot: () => shownSlot,
     succeeded,

@@ -19,9 +19,6 @@ const DOWN_AFTER_MS = 3_000;
 /** Why an attempt is aborted whose result nobody needs. */
 const NOT_NEEDED = new Error("another endpoint was faster");
 
-/** Random, so that callers do not retry at the same time. */
-const spread = (ms: number) => ms * (0.5 + Math.random());
-
 /** Tests pass shorter waits. The defaults are for production. */
 export interface FailoverWaits {
   /** The wait before all endpoints are tried again. */
@@ -100,7 +97,7 @@ export function createFailover(
     const rest = [...inOrder];
     /** The attempts that have no end yet, and those of them that are not slow. */
     let open = 0;
-    let inTime = 0;
+    const inTime = new Set<Endpoint>();
     let lesser: { readonly result: T } | undefined;
     let failure: unknown;
 
@@ -108,37 +105,31 @@ export function createFailover(
       function goOn(): void {
         const next = deadline.aborted ? undefined : rest.shift();
         if (next && lesser && isDown(next, kind)) goOn();
-        else if (next) start(next);
-        else if (lesser && inTime === 0) resolve(lesser.result);
+        else if (next) void start(next);
+        else if (lesser && inTime.size === 0) resolve(lesser.result);
         else if (open === 0) reject(toError(failure));
       }
 
-      function start(endpoint: Endpoint): void {
-        let isSlow = false;
+      async function start(endpoint: Endpoint): Promise<void> {
         open++;
-        inTime++;
-        const end = () => {
-          open--;
-          if (!isSlow) inTime--;
-        };
-        attemptAt(endpoint, kind, attempt, stop.signal, () => {
-          isSlow = true;
-          inTime--;
-          goOn();
-        }).then(
-          (result) => {
-            end();
-            lesser = { result };
-            if (isEnough(result)) resolve(result);
-            else goOn();
-          },
-          (error: unknown) => {
-            end();
-            // A call that failed because nodes are behind is tried again.
-            if (!isBehind(failure)) failure = error;
+        inTime.add(endpoint);
+        try {
+          const result = await attemptAt(endpoint, kind, attempt, stop.signal, () => {
+            inTime.delete(endpoint);
             goOn();
-          },
-        );
+          });
+          if (isEnough(result)) {
+            resolve(result);
+            return;
+          }
+          lesser = { result };
+        } catch (error) {
+          // A call that failed because nodes are behind is tried again.
+          if (!isBehind(failure)) failure = error;
+        }
+        open--;
+        inTime.delete(endpoint);
+        goOn();
       }
 
       goOn();
@@ -172,7 +163,8 @@ export function createFailover(
       const areDown = inOrder.every((each) => isDown(each, kind));
       if (!isBehind(failure) && tries >= (areDown ? TRIES.down : TRIES.usual)) throw failure;
       const ms = Math.max(
-        spread(isBehind(failure) ? CATCH_UP_MS : waitMs),
+        // Random, so that callers do not retry at the same time.
+        (isBehind(failure) ? CATCH_UP_MS : waitMs) * (0.5 + Math.random()),
         Math.min(...inOrder.map((endpoint) => endpoints.refusesForMs(endpoint, kind))),
       );
       if (ms > msUntil(endsAt)) throw failure;

@@ -60,8 +60,6 @@ export interface OutcomeWaits {
   readonly failedMs?: number | undefined;
   /** The longest life of a blockhash: 150 blocks, at one block a second. */
   readonly unknownAfterMs?: number | undefined;
-  /** How long checks share one read of an endpoint's newest finalized block. */
-  readonly finalizedMaxAgeMs?: number | undefined;
 }
 
 export const UNKNOWN_AFTER_MS = 150_000;
@@ -86,8 +84,12 @@ export function decide(
   sentMs: number,
   waits: OutcomeWaits = {},
 ): TransactionOutcome | undefined {
-  const { aloneMs = 3_000, absentMs = 2_000, failedMs = 5_000 } = waits;
-  const { unknownAfterMs = UNKNOWN_AFTER_MS } = waits;
+  const {
+    aloneMs = 3_000,
+    absentMs = 2_000,
+    failedMs = 5_000,
+    unknownAfterMs = UNKNOWN_AFTER_MS,
+  } = waits;
   const landings = sightings.flatMap(({ report }) => (report.kind === "landed" ? [report] : []));
   const absent = sightings.filter(({ report }) => report.kind === "absent");
   const others = sightings.filter(({ report }) => isNothing(report));
@@ -131,11 +133,11 @@ export function createOutcomes(
   needs: OutcomeWaits & {
     endpoints: Endpoints;
     failover: Failover;
-    getFinalizedBlock: (endpoint: Endpoint) => Promise<RpcResult<"getEpochInfo">>;
+    readBlock: Attempt<RpcResult<"getEpochInfo">>;
     rpcTimeoutMs: number;
   },
 ) {
-  const { endpoints, failover, getFinalizedBlock, rpcTimeoutMs } = needs;
+  const { endpoints, failover, readBlock, rpcTimeoutMs } = needs;
   const { callEndpoint, newestSlot } = endpoints;
 
   const inOrder = () => endpoints.inOrder("sends", newestSlot());
@@ -190,7 +192,7 @@ export function createOutcomes(
       lastValidBlockHeight,
     }: TrackedTransaction): Attempt<Report | undefined> =>
     async (endpoint, signal) => {
-      const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint);
+      const { blockHeight, absoluteSlot } = await readBlock(endpoint, signal);
       if (blockHeight <= lastValidBlockHeight) return undefined;
       const params = [blockhash, { commitment: "processed" }];
       const [validity, [report]] = await Promise.all([
@@ -282,28 +284,25 @@ export function createOutcomes(
     trackOutcome,
 
     /**
-     * Returns reports of up to 256 transactions, in order, by the endpoint that is furthest. Asks
-     * others while one is not known to have landed: a node may have lost its statuses. `isSearch`:
-     * also of those older than a few minutes.
+     * Returns those of up to 256 transactions of the last minutes that have landed. Asks the
+     * endpoint that is furthest, and others while one is missing: a node may have lost its statuses.
      */
-    async getStatuses(
-      signatures: readonly string[],
-      { isSearch = false } = {},
-    ): Promise<readonly Report[]> {
-      let reports: readonly Report[] = [];
+    async findLanded(signatures: readonly string[]): Promise<ReadonlySet<string>> {
+      const landed = new Set<string>();
       await failover.call(
         "sends",
         async (endpoint, signal) => {
-          const read = await readStatuses(endpoint, signatures, isSearch, signal);
-          reports = read.map((each, i) => (reports[i]?.kind === "landed" ? reports[i] : each));
+          const reports = await readStatuses(endpoint, signatures, false, signal);
+          for (const [i, { kind }] of reports.entries())
+            if (kind === "landed") landed.add(signatures[i]!);
         },
         {
           isAtOnce: true,
           minSlot: newestSlot,
-          isEnough: () => reports.every(({ kind }) => kind === "landed"),
+          isEnough: () => landed.size === signatures.length,
         },
       );
-      return reports;
+      return landed;
     },
   };
 }

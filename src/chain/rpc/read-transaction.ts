@@ -43,8 +43,11 @@ export const readTransactionWith =
     const method = "getTransaction";
     const answer = await callEndpoint(endpoint, method, [signature, READ_TRANSACTION], signal);
     if (!answer) return undefined;
-    const keys = keysOf(answer);
-    const { err, preBalances, postBalances } = answer.meta;
+    const { err, preBalances, postBalances, loadedAddresses } = answer.meta;
+    const { writable = [], readonly = [] } = loadedAddresses ?? {};
+    // In the order of their indexes. Source: Solana's JSON-RPC documentation, "Transaction Status
+    // Metadata".
+    const keys = [...answer.transaction.message.accountKeys, ...writable, ...readonly];
     const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
     const isOther = answer.transaction.signatures[0] !== signature || !isRight(keys);
     if (isOther || (err === null && !isComplete))
@@ -52,19 +55,8 @@ export const readTransactionWith =
     return toLanded(answer, keys);
   };
 
-type RawTransaction = NonNullable<RpcResult<"getTransaction">>;
-
-/**
- * All keys, in the order of their indexes. Source: Solana's JSON-RPC documentation, "Transaction
- * Status Metadata".
- */
-function keysOf({ transaction, meta }: RawTransaction): readonly string[] {
-  const { writable, readonly } = meta.loadedAddresses ?? { writable: [], readonly: [] };
-  return [...transaction.message.accountKeys, ...writable, ...readonly];
-}
-
 function toLanded(
-  { transaction: { message }, meta, slot, blockTime }: RawTransaction,
+  { transaction: { message }, meta, slot, blockTime }: NonNullable<RpcResult<"getTransaction">>,
   keys: readonly string[],
 ): LandedTransaction {
   const balances: [string, { before: Lamports; after: Lamports }][] = [];

@@ -36,13 +36,12 @@ export function createRpc(
     log,
   });
   const { callEndpoint, readClusters, genesisHash, newestSlot, readNewestSlot } = endpoints;
-  const takeTurn = chainCallPlan?.turn;
-  const failover = createFailover({ ...needs, endpoints, takeTurn });
+  const failover = createFailover({ ...needs, endpoints, takeTurn: chainCallPlan?.turn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
-  const { getFinalizedBlock, ...blocks } = createBlocks({ ...needs, endpoints, failover });
+  const { readBlock, ...blocks } = createBlocks({ endpoints, failover });
 
   return {
-    ...createOutcomes({ ...needs, endpoints, failover, getFinalizedBlock }),
+    ...createOutcomes({ ...needs, endpoints, failover, readBlock }),
     ...blocks,
     ...createSimulateTransaction({ failover, callEndpoint }),
 
@@ -96,8 +95,7 @@ export function createRpc(
           throw error;
         }),
       );
-      const results = await Promise.allSettled(sends);
-      if (results.every((result) => result.status === "rejected")) throw results[0]?.reason;
+      await Promise.any(sends);
     },
   };
 }

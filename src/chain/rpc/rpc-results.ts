@@ -79,11 +79,11 @@ export const RPC_RESULTS = {
   simulateTransaction: withContext(
     z.object({
       err: transactionError,
-      unitsConsumed: z.int().nullish(),
+      unitsConsumed: z.int().catch(0),
       accounts: accounts.nullish(),
-      logs: z.array(z.string()).nullish(),
+      logs: z.array(z.string()).catch([]),
       /** Nodes return it since Agave 3.0: https://github.com/anza-xyz/agave/pull/6750 */
-      preBalances: z.array(balance).nullish(),
+      preBalances: z.array(balance).catch([]),
     }),
   ),
   sendTransaction: z.string(),

@@ -6,10 +6,8 @@ import { RpcError } from "./rpc-error.ts";
 import type { Account, TransactionError } from "./rpc-results.ts";
 
 interface SimulationWanted {
-  /** The accounts to return. */
+  /** The accounts to return. The first one exists after any transaction that succeeds. */
   readonly addresses: readonly string[];
-  /** One of `addresses`, which exists after any transaction that succeeds. */
-  readonly feePayer?: string | undefined;
   /** The simulated state is at least as new. */
   readonly minSlot: number;
 }
@@ -41,7 +39,7 @@ export function createSimulateTransaction(needs: {
   const simulateAt =
     (transaction: string, request: SimulationWanted): Attempt<Simulation> =>
     async (endpoint, signal) => {
-      const { addresses, feePayer, minSlot } = request;
+      const { addresses, minSlot } = request;
       const options = {
         ...FINALIZED,
         minContextSlot: minSlot,
@@ -52,22 +50,17 @@ export function createSimulateTransaction(needs: {
       };
       const params = [transaction, options];
       const { context, value } = await callEndpoint(endpoint, method, params, signal);
-      const { err, logs, unitsConsumed, preBalances } = value;
+      const { err, unitsConsumed } = value;
       // Some nodes decode a transaction of a version that is not active, and fail its simulation.
       if (err === "UnsupportedVersion") throw new RpcError("refused", method, endpoint.host);
       const accounts = (err === null && value.accounts) || [];
       const isComplete =
-        accounts.length === addresses.length &&
-        (!feePayer || accounts[addresses.indexOf(feePayer)]) &&
-        Number(unitsConsumed) > 0;
+        accounts.length === addresses.length && accounts[0] !== null && unitsConsumed > 0;
       if (err === null && !isComplete) throw new RpcError("unreadable", method, endpoint.host);
       return {
+        ...value,
         slot: context.slot,
-        err,
-        logs: logs ?? [],
-        unitsConsumed: unitsConsumed ?? 0,
         accounts: new Map(accounts.map((account, i) => [addresses[i]!, account ?? undefined])),
-        preBalances: preBalances ?? [],
       };
     };
 

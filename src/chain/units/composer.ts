@@ -1,11 +1,11 @@
-import { PublicKey, SystemProgram } from "@solana/web3.js";
+import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
 import {
   collectCreatorFee,
   distributeCreatorFees,
-  fromTransactionInstruction,
+  guardInstruction,
   SWEEPS,
   transferCreatorFeesToPump,
   type Instruction,
@@ -18,11 +18,13 @@ import {
   inVaultsWith,
   rentOf,
   sweepsOf,
-  withoutAmm,
+  type ChosenSweep,
   type Distribution,
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
+import { failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
+import type { TransactionError } from "../rpc/rpc-results.ts";
 import { compileMessage, fitsMessage, type MessageBudget } from "./message.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
 import { canRun } from "./instruction-costs.ts";
@@ -33,6 +35,15 @@ export interface TransactionTerms extends MessageBudget {
    * The least that the fee payer must hold at the end of a transaction with sweeps, in lamports.
    */
   readonly guard: bigint;
+}
+
+/** An instruction of a transaction, and what it is for. */
+export interface Step {
+  readonly instruction: Instruction;
+  readonly part: CollectPart;
+  readonly sweep?: ChosenSweep;
+  /** Whether it is the AMM's transfer. */
+  readonly isAmm?: boolean;
 }
 
 /** A placeholder: the node replaces the blockhash of a simulation. */
@@ -55,18 +66,23 @@ export function createComposer(needs: {
   const someGuard = guardInstruction(feePayer, 0n);
 
   /**
-   * Returns the instructions of a part in order. The AMM's transfer follows all sweeps: it moves
+   * Returns a part's instructions in order. The AMM's transfer follows all sweeps: it moves
    * what pools pay, and a curve's sweep must first pay the rent of a missing creator vault, as
    * `collectableWith` expects.
    */
-  function instructionsOfPart({ account, sweeps, withAmm, withVaults }: CollectPart) {
+  function stepsOf(part: CollectPart): Step[] {
+    const { account, sweeps, withAmm, withVaults } = part;
     return [
-      ...distributionsOf(sweeps).flatMap(distribute),
-      ...STAGES.flatMap((stage) => sweepsOf(stage, sweeps)).map(({ stage, coin }) =>
-        SWEEPS[stage](feePayer, account, coin),
+      ...distributionsOf(sweeps).flatMap((sweep) =>
+        distribute(sweep).map((instruction) => ({ part, sweep, instruction })),
       ),
-      ...(withAmm ? [transferCreatorFeesToPump(account)] : []),
-      ...(withVaults ? [collectCreatorFee(account)] : []),
+      ...STAGES.flatMap((stage) => sweepsOf(stage, sweeps)).map((sweep) => ({
+        part,
+        sweep,
+        instruction: SWEEPS[sweep.stage](feePayer, account, sweep.coin),
+      })),
+      ...(withAmm ? [{ part, isAmm: true, instruction: transferCreatorFeesToPump(account) }] : []),
+      ...(withVaults ? [{ part, instruction: collectCreatorFee(account) }] : []),
     ];
   }
 
@@ -88,7 +104,8 @@ export function createComposer(needs: {
   /** The last instruction, `guard`, limits what sweeps can take from the fee payer. */
   function instructionsOf(parts: readonly CollectPart[], guard: Instruction): Instruction[] {
     const hasSweeps = parts.some(({ sweeps }) => sweeps.length > 0);
-    return [...parts.flatMap(instructionsOfPart), ...(hasSweeps ? [guard] : [])];
+    const instructions = parts.flatMap(stepsOf).map(({ instruction }) => instruction);
+    return hasSweeps ? [...instructions, guard] : instructions;
   }
 
   function compose(
@@ -125,11 +142,6 @@ export function createComposer(needs: {
       );
     });
     const amount = collectableWith(chosenSweeps, vaults);
-    if (vaults.ammVault > 0n) {
-      // Without the AMM's transfer, the message may have room for a larger sweep.
-      const other = choosePart(account, sweeps, withoutAmm(vaults));
-      if (other && other.amount > amount) return other;
-    }
     if (amount < minCollectLamports) return undefined;
     const withVaults = inVaultsWith(chosenSweeps, vaults) > 0n;
     return {
@@ -148,16 +160,26 @@ export function createComposer(needs: {
     fits,
 
     choosePart,
-  };
-}
 
-/**
- * Returns a transfer from `feePayer` to itself. It moves nothing, but fails if `feePayer` lacks
- * `lamports`.
- */
-export function guardInstruction(feePayer: string, lamports: bigint): Instruction {
-  const key = new PublicKey(feePayer);
-  return fromTransactionInstruction(
-    SystemProgram.transfer({ fromPubkey: key, toPubkey: key, lamports }),
-  );
+    /**
+     * Returns the written accounts that decide the price of parts. Leaves out other shareholders:
+     * one could raise the price by choosing an address that many transactions write to.
+     */
+    writableOf: (parts: readonly CollectPart[]): string[] =>
+      parts.flatMap(stepsOf).flatMap(({ instruction, part, sweep }) => {
+        const shareholders = sweep?.stage === "SHARED" ? sweep.shareholders : [];
+        const others = new Set([feePayer, ...shareholders.map(({ address }) => address)]);
+        others.delete(part.account.address);
+        return instruction.accounts.flatMap(({ address, role }) =>
+          role & 1 && !others.has(address) ? address : [],
+        );
+      }),
+
+    /**
+     * Returns the step that failed. Undefined if unknown: if the transaction is too large, any step
+     * may be the reason.
+     */
+    blame: (parts: readonly CollectPart[], err: TransactionError): Step | undefined =>
+      isTooLarge(err) ? undefined : parts.flatMap(stepsOf)[failedInstruction(err) ?? -1],
+  };
 }

@@ -7,7 +7,7 @@ import {
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
-import { STAGES } from "../launchpad/fee-accounts.ts";
+import { STAGES, type Stage } from "../launchpad/fee-accounts.ts";
 import type { CollectPart } from "./part.ts";
 
 /** The most compute units that a transaction may request. */
@@ -38,13 +38,6 @@ const COSTS = {
   POOL: { units: 26_000, trace: 3 },
   /** For each curve or pool that its sweep tops up. */
   topUp: { units: 0, trace: 1 },
-  /** Once in a transaction, if a curve's sweep finds the creator vault below its minimum. */
-  creatorVault: { units: 0, trace: 1 },
-  /** Once in a transaction, if a pool's sweep creates the AMM vault: at most, if lamports are there. */
-  ammVault: {
-    units: 25_000,
-    trace: 7,
-  },
   distribution: { units: 24_000, trace: 2 },
   /** For each shareholder of a distribution. */
   payout: { units: 3_400, trace: 1 },
@@ -52,6 +45,14 @@ const COSTS = {
   /** Once in a transaction: how far its instructions' units spread together. */
   spread: { units: 20_000, trace: 0 },
 } satisfies Record<string, Cost>;
+/**
+ * For the first sweep to a vault: of a curve, if the creator vault is below its minimum; of a pool,
+ * if the AMM vault is missing (at most, if lamports are there).
+ */
+const VAULT_COSTS: Readonly<Record<Stage, Cost>> = {
+  CURVE: { units: 0, trace: 1 },
+  POOL: { units: 25_000, trace: 7 },
+};
 const UNIT_LIMIT_MARGIN = 1.2;
 
 /**
@@ -78,10 +79,12 @@ function costOf(parts: readonly CollectPart[]): Cost {
     ...(hasSweeps ? [COSTS.guard] : []),
     ...parts.flatMap(costsOfPart),
   ];
-  return {
-    units: costs.reduce((sum, { units }) => sum + units, 0),
-    trace: costs.reduce((sum, { trace }) => sum + trace, 0),
-  };
+  const sum = { units: 0, trace: 0 };
+  for (const { units, trace } of costs) {
+    sum.units += units;
+    sum.trace += trace;
+  }
+  return sum;
 }
 
 function costsOfPart({ sweeps, vaults, withAmm, withVaults }: CollectPart): Cost[] {
@@ -95,13 +98,13 @@ function costsOfPart({ sweeps, vaults, withAmm, withVaults }: CollectPart): Cost
 
 /** Returns what sweeps to the same vaults take. */
 function costsOfPlaces(sweeps: readonly Sweep[], { missingRent }: Vaults): Cost[] {
-  const ofVaults = { CURVE: COSTS.creatorVault, POOL: COSTS.ammVault };
   return STAGES.flatMap((stage) => {
     const some = sweepsOf(stage, sweeps);
     const needsVault = some.length > 0 && missingRent[stage] > 0n;
     return [
-      ...some.flatMap(({ topUp }) => [COSTS[stage], ...(topUp > 0n ? [COSTS.topUp] : [])]),
-      ...(needsVault ? [ofVaults[stage]] : []),
+      ...some.map(() => COSTS[stage]),
+      ...some.filter(({ topUp }) => topUp > 0n).map(() => COSTS.topUp),
+      ...(needsVault ? [VAULT_COSTS[stage]] : []),
     ];
   });
 }

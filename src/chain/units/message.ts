@@ -5,19 +5,14 @@ import {
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
 import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
 import type { Instruction } from "../launchpad/instructions.ts";
-import { priorityFee } from "./priority-fee.ts";
-import { accountBelowRent, failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
-import type { TransactionError } from "../rpc/rpc-results.ts";
 
-/** A message's compute-unit limit and price. */
+/** A message's compute-unit limit, and its priority fee in lamports. */
 export interface MessageBudget {
   readonly unitLimit: number;
-  /** In micro-lamports per compute unit. */
-  readonly price: bigint;
+  readonly priorityFee: bigint;
 }
 
 type KitMessage = Parameters<typeof compileTransactionMessage>[0];
-type Address = KitMessage["feePayer"]["address"];
 
 /**
  * The most bytes of account data that the chain lets a transaction load. With a smaller limit,
@@ -43,26 +38,19 @@ const encoder = getCompiledTransactionMessageEncoder();
 export function compileMessage(
   feePayer: string,
   instructions: readonly Instruction[],
-  { unitLimit, price }: MessageBudget,
+  { unitLimit, priorityFee }: MessageBudget,
   blockhash: string,
 ): Uint8Array {
   const message = {
     feePayer: { address: feePayer },
     lifetimeConstraint: { blockhash },
-    instructions: instructions.map(({ program, accounts, data }) => ({
-      programAddress: program,
-      accounts: accounts.map(({ address, isSigner, isWritable }) => ({
-        address,
-        role: (isSigner ? 2 : 0) + (isWritable ? 1 : 0),
-      })),
-      data,
-    })),
+    instructions,
     version: 1,
     // A limit that is not set is 0.
     config: {
       computeUnitLimit: unitLimit,
       loadedAccountsDataSizeLimit: LOADED_DATA_LIMIT,
-      priorityFeeLamports: priorityFee(price, unitLimit),
+      priorityFeeLamports: priorityFee,
     },
   };
   return Uint8Array.from(
@@ -74,8 +62,8 @@ export function compileMessage(
 export function fitsMessage(feePayer: string, instructions: readonly Instruction[]): boolean {
   const keys = new Set([feePayer]);
   let bytes = FIXED_BYTES;
-  for (const { program, accounts, data } of instructions) {
-    keys.add(program);
+  for (const { programAddress, accounts, data } of instructions) {
+    keys.add(programAddress);
     for (const { address } of accounts) keys.add(address);
     bytes += INSTRUCTION_BYTES + accounts.length + data.length;
   }
@@ -91,7 +79,7 @@ export function toTransaction(
 ): string {
   return getBase64EncodedWireTransaction({
     messageBytes: message,
-    signatures: { [feePayer as Address]: signature ?? null },
+    signatures: { [feePayer]: signature ?? null },
   } as unknown as Transaction);
 }
 
@@ -120,19 +108,4 @@ export function messageOf(base64: string): VersionedMessage | undefined {
 /** Returns the accounts (base58) of a base64 transaction; undefined if it is unreadable. */
 export function accountKeysOf(base64: string): string[] | undefined {
   return messageOf(base64)?.staticAccountKeys.map((key) => key.toBase58());
-}
-
-/**
- * Returns the accounts (base58) that a transaction's error blames: those of the failed instruction,
- * or the one that would stay below its rent-exempt minimum. Empty if unknown: if the transaction is
- * too large, any instruction may be the reason.
- */
-export function accountsBlamedBy(message: VersionedMessage, err: TransactionError): string[] {
-  const keys = message.staticAccountKeys.map((key) => key.toBase58());
-  const failedIndex = isTooLarge(err) ? undefined : failedInstruction(err);
-  const poor = accountBelowRent(err);
-  const instruction =
-    failedIndex === undefined ? undefined : message.compiledInstructions[failedIndex];
-  const indexes = instruction?.accountKeyIndexes ?? (poor === undefined ? [] : [poor]);
-  return [...indexes].flatMap((i) => keys[i] ?? []);
 }

@@ -1,12 +1,5 @@
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
-import {
-  distributionsOf,
-  isWithPool,
-  type ChosenSweep,
-  type Sweep,
-  type Vaults,
-} from "../launchpad/choose-sweeps.ts";
-import { PLACES } from "../launchpad/fee-accounts.ts";
+import { distributionsOf, type ChosenSweep, type Vaults } from "../launchpad/choose-sweeps.ts";
 import type { Creator } from "../launchpad/vaults.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 
@@ -33,59 +26,3 @@ export interface PlannedPart extends CollectPart {
 /** Whose vaults a part empties: a distribution's are the coin's. */
 export const creatorOf = ({ account, sweeps }: CollectPart): Creator =>
   distributionsOf(sweeps)[0]?.coin.sharingConfig ?? account;
-
-/** What of a part a failed transaction blames. */
-export interface Blamed {
-  /** The curve's or pool's sweeps, or the distribution. */
-  readonly sweeps: readonly ChosenSweep[];
-  /** Whether it is the AMM's transfer. */
-  readonly amm: boolean;
-  /** Whether it is anything of this part. */
-  readonly part: boolean;
-}
-
-/** `accounts`: see {@link accountsBlamedBy}. */
-export function blamedIn(part: CollectPart, accounts: readonly string[]): Blamed {
-  const { account, withAmm } = part;
-  const isBlamed = (address: string) => accounts.includes(address);
-  const sweeps = part.sweeps.filter((sweep) => namesOf(sweep, account).some(isBlamed));
-  const amm = sweeps.length === 0 && withAmm && isBlamed(account.ammVault);
-  const isOwn = [account.address, account.creatorVault].some(isBlamed);
-  return { sweeps, amm, part: amm || isOwn || sweeps.length > 0 };
-}
-
-/** Returns accounts that only this sweep of a part names. */
-function namesOf(sweep: Sweep, { address }: AccountAddresses): string[] {
-  if (sweep.stage !== "SHARED") return writtenBy(sweep);
-  const others = sweep.shareholders.map((each) => each.address).filter((each) => each !== address);
-  return [...writtenBy(sweep), sweep.coin.sharingConfig.address, ...others];
-}
-
-/**
- * Returns the written accounts that decide a part's price: the address, vaults, curves and pools.
- * Leaves out other shareholders: one could raise the price by choosing an address that many
- * transactions write to.
- */
-export function writableOf({ account, withAmm, withVaults, sweeps }: CollectPart): string[] {
-  return [
-    account.address,
-    ...(withVaults ? [account.creatorVault] : []),
-    ...(withAmm ? [account.ammVault] : []),
-    ...sweeps.flatMap(writtenBy),
-  ];
-}
-
-/**
- * Returns the curve or pool that a sweep writes to. For a distribution, adds the sharing config's
- * vaults.
- */
-function writtenBy(sweep: Sweep): string[] {
-  const { coin, stage } = sweep;
-  if (stage !== "SHARED") return [coin[PLACES[stage].account]];
-  const { curve, pool, sharingConfig } = coin;
-  return [
-    curve,
-    sharingConfig.creatorVault,
-    ...(isWithPool(sweep) ? [pool, sharingConfig.ammVault] : []),
-  ];
-}

@@ -22,11 +22,13 @@ const PRIORITY_FEE_PERCENTILE = 75;
 const MICRO_LAMPORTS_PER_LAMPORT = 1_000_000n;
 
 /**
- * The priority fee in lamports, rounded up: `price` micro-lamports for each unit of `unitLimit`,
- * used or not.
+ * The priority fee in lamports, rounded up, but at most `maxLamports`: `price` micro-lamports for
+ * each unit of `unitLimit`, used or not.
  */
-export function priorityFee(price: bigint, unitLimit: number): bigint {
-  return (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
+export function priorityFeeOf(price: bigint, unitLimit: number, maxLamports: Lamports): bigint {
+  const fee =
+    (price * BigInt(unitLimit) + MICRO_LAMPORTS_PER_LAMPORT - 1n) / MICRO_LAMPORTS_PER_LAMPORT;
+  return fee < maxLamports ? fee : maxLamports;
 }
 
 /**
@@ -45,22 +47,8 @@ export async function readPrice(
       if (error instanceof NoRoomError) throw error;
       return [];
     });
-  const recent = priceIn(fees.map(({ prioritizationFee }) => prioritizationFee));
+  const prices = fees.map(({ prioritizationFee }) => prioritizationFee).toSorted((a, b) => a - b);
+  const index = Math.floor((prices.length * PRIORITY_FEE_PERCENTILE) / 100);
+  const recent = BigInt(prices[index] ?? 0);
   return recent > PRIORITY_FEE_FLOOR_MICROLAMPORTS ? recent : PRIORITY_FEE_FLOOR_MICROLAMPORTS;
-}
-
-/** Returns the price that was enough in most of the recent slots; 0 without any. */
-function priceIn(prices: readonly number[]): bigint {
-  const sortedPrices = prices.toSorted((a, b) => a - b);
-  const index = Math.min(
-    Math.floor((sortedPrices.length * PRIORITY_FEE_PERCENTILE) / 100),
-    sortedPrices.length - 1,
-  );
-  return BigInt(sortedPrices[index] ?? 0);
-}
-
-/** Returns the price, but at most the one at which `unitLimit` units cost `maxLamports`. */
-export function toAffordablePrice(price: bigint, unitLimit: number, maxLamports: Lamports): bigint {
-  const most = (maxLamports * MICRO_LAMPORTS_PER_LAMPORT) / BigInt(unitLimit);
-  return price < most ? price : most;
 }

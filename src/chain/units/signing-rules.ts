@@ -2,12 +2,11 @@ import type { MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
-import { SWEEPS, type Instruction } from "../launchpad/instructions.ts";
+import { guardInstruction, SWEEPS, type Instruction } from "../launchpad/instructions.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import { DerivedCreator } from "../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Sweep } from "../launchpad/choose-sweeps.ts";
-import { guardInstruction } from "./composer.ts";
 import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
@@ -119,6 +118,6 @@ function priorityOf({ transactionConfig }: MessageV1): bigint {
 }
 
 /** Serializes an instruction's program, accounts and data for comparison. */
-function textOf({ program, accounts, data }: Instruction): string {
-  return [program, ...accounts.map(({ address }) => address), data.toString("hex")].join();
+function textOf({ programAddress, accounts, data }: Instruction): string {
+  return [programAddress, ...accounts.map(({ address }) => address), data.toString("hex")].join();
 }

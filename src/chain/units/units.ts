@@ -97,122 +97,115 @@ export function createReadUnits(needs: {
   const { rpc, balances, composer, failures } = needs;
 
   /** Returns why any of these is not tried, if so. */
-  function errorOf(
-    kind: "backing-off" | "coins-backing-off",
-    ...keys: string[]
-  ): CollectError | undefined {
+  function errorOf(...keys: string[]): CollectError | undefined {
     const leftMs = Math.max(...keys.map(failures.leftMs));
     if (leftMs === 0) return undefined;
     const [error] = keys.flatMap((key) => failures.errorOf(key) ?? []);
-    return error ?? new CollectError({ kind, leftMs });
+    return error ?? new CollectError({ kind: "backing-off", leftMs });
   }
 
   return async (wallet: CollectedWallet, block: string | undefined): Promise<ReadUnits> => {
     const { account } = wallet;
     const fees = await balances.getUncollectedFees(wallet);
     const ofBlock = blockKey(account.address, block);
-    const errors = fees.sweeps.map((sweep) =>
-      errorOf("coins-backing-off", failureKey(sweep), ofBlock),
-    );
+    const errors = fees.sweeps.map((sweep) => errorOf(failureKey(sweep), ofBlock));
     const sweeps = fees.sweeps.filter((_, i) => !errors[i]);
     const { vaults } = fees;
     const none = { ...vaults, creatorVault: toLamports(0), ammVault: toLamports(0) };
-    const ofAmm = errorOf("backing-off", account.ammVault);
+    const ofAmm = errorOf(account.ammVault);
     const own = ofAmm
       ? { vaults: withoutAmm(vaults), sweeps: withoutPools(sweeps) }
       : { vaults, sweeps };
-    const ofVaults = errorOf("backing-off", account.address);
+    const ofVaults = errorOf(account.address);
     const distributions = distributionsOf(sweeps)
       .toSorted(byGain)
       .map((sweep) => ({
-        ...{ kind: "distribution" as const, key: sweep.coin.sharingConfig.address, account },
-        ...{ vaults: none, sweeps: [sweep] },
+        kind: "distribution" as const,
+        key: sweep.coin.sharingConfig.address,
+        vaults: none,
+        sweeps: [sweep],
       }));
     const ownUnit = {
-      ...{ kind: "own" as const, key: account.address, account, vaults: own.vaults },
+      kind: "own" as const,
+      key: account.address,
+      vaults: own.vaults,
       sweeps: own.sweeps.filter(isPlaceSweep),
     };
     const filled = [ownUnit, ...distributions].flatMap((unit): Unit | [] => {
       const part = composer.choosePart(account, unit.sweeps, unit.vaults);
-      return part ? { ...unit, gain: collectableWith(part.sweeps, unit.vaults) } : [];
+      return part ? { ...unit, account, gain: part.amount } : [];
     });
-    const units = ofVaults ? filled.filter(({ kind }) => kind !== "own") : filled;
+    const units = filled.filter(({ kind }) => kind !== "own" || !ofVaults);
     const ofOwn = units.length < filled.length ? ofVaults : undefined;
     const error = [...errors, ofAmm, ofOwn].find((each) => each !== undefined);
-    const leftAfter = (attempt: Attempt) => leftBy(attempt, { account, fees, units }, ofBlock);
-    return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
-  };
 
-  /** Asks again what has failed: the collect itself may have found out. */
-  function leftBy(
-    { minimum, transaction, reasons, otherwise }: Attempt,
-    { account, fees, units }: Pick<ReadUnits, "fees" | "units"> & { account: AccountAddresses },
-    ofBlock: string,
-  ): LeftFees[] {
-    const { vaults, sweeps, coins } = fees;
-    const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
+    /** Asks again what has failed: the collect itself may have found out. */
+    function leftAfter({ minimum, transaction, reasons, otherwise }: Attempt): LeftFees[] {
+      const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
-    function reasonOfFailure(...keys: string[]): LeftReason | undefined {
-      const kind = errorOf("backing-off", ...keys)?.failure.kind;
-      return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
-    }
-
-    /** Returns undefined if somebody else has collected the unit. */
-    function reasonOfUnit(key: string): LeftReason | undefined {
-      if (key === transaction?.key) return "NO_ROOM";
-      const reason = reasons.get(key);
-      if (reason !== undefined) return reason ?? undefined;
-      const unit = units.find((each) => each.key === key);
-      return !unit || unit.gain < minimum ? "BELOW_MINIMUM" : otherwise;
-    }
-
-    /** Returns undefined if the sweep's fees are not left. */
-    function reasonOfSweep(sweep: Sweep): LeftReason | undefined {
-      const { coin, stage } = sweep;
-      const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
-        mint === coin.mint && place === stage;
-      if (transaction?.moved.some(isMoved)) return undefined;
-      const failure = reasonOfFailure(failureKey(sweep), ofBlock);
-      if (failure === "BACKING_OFF") return failure;
-      if (sweep.stage === "SHARED") {
-        const reason = failures.reasonOf(coin.mint, sweep.distributable);
-        if (reason) return reason;
+      function reasonOfFailure(...keys: string[]): LeftReason | undefined {
+        const kind = errorOf(...keys)?.failure.kind;
+        return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
       }
-      if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
-      return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
-    }
 
-    function* findAll(): Generator<Omit<LeftFees, "amount"> & { amount: bigint | undefined }> {
+      /** Returns undefined if somebody else has collected the unit. */
+      function reasonOfUnit(key: string): LeftReason | undefined {
+        if (key === transaction?.key) return "NO_ROOM";
+        const reason = reasons.get(key);
+        if (reason !== undefined) return reason ?? undefined;
+        const unit = units.find((each) => each.key === key);
+        return !unit || unit.gain < minimum ? "BELOW_MINIMUM" : otherwise;
+      }
+
+      /** Returns undefined if the sweep's fees are not left. */
+      function reasonOfSweep(sweep: Sweep): LeftReason | undefined {
+        const { coin, stage } = sweep;
+        const isMoved = ({ mint, stage: place = stage }: MovedCoin) =>
+          mint === coin.mint && place === stage;
+        if (transaction?.moved.some(isMoved)) return undefined;
+        const failure = reasonOfFailure(failureKey(sweep), ofBlock);
+        if (failure === "BACKING_OFF") return failure;
+        if (sweep.stage === "SHARED") {
+          const reason = failures.reasonOf(coin.mint, sweep.distributable);
+          if (reason) return reason;
+        }
+        if (failure || (stage === "POOL" && hasAmmFailed)) return "FAILED";
+        return reasonOfUnit(stage === "SHARED" ? coin.sharingConfig.address : account.address);
+      }
+
+      const sums = new Map<string, LeftFees>();
+      function add(
+        mint: string | undefined,
+        amount: bigint | undefined,
+        reason: LeftReason | null | undefined,
+      ): void {
+        if (!reason || reason === "NOTHING_WAITING" || amount === 0n) return;
+        const id = `${mint} ${reason}`;
+        const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
+        sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
+      }
+
       const inVaults = collectableWith([], vaults);
       const inOthers = hasAmmFailed ? collectableWith([], withoutAmm(vaults)) : inVaults;
-      const reason = reasonOfFailure(account.address) ?? reasonOfUnit(account.address);
-      if (reason && transaction?.key !== account.address)
-        yield { mint: undefined, amount: inOthers, reason };
-      if (hasAmmFailed) yield { mint: undefined, amount: inVaults - inOthers, reason: "FAILED" };
+      if (transaction?.key !== account.address)
+        add(undefined, inOthers, reasonOfFailure(account.address) ?? reasonOfUnit(account.address));
+      if (hasAmmFailed) add(undefined, inVaults - inOthers, "FAILED");
 
       const isCollectable = (sweep: Sweep) =>
-        coins.some((each) => each.sweep === sweep && each.reason === null);
-      for (const { mint, amount, quoteMint, reason, sweep } of coins) {
+        fees.coins.some((each) => each.sweep === sweep && each.reason === null);
+      for (const { mint, amount, quoteMint, reason, sweep } of fees.coins) {
         const inSol = quoteMint === WRAPPED_SOL_MINT ? (amount ?? undefined) : undefined;
         // Collects try what they can sweep, whatever a lookup says.
-        const isTried = sweep && sweeps.includes(sweep) && !isCollectable(sweep);
-        if (reason && !(isTried && !reasonOfSweep(sweep))) yield { mint, amount: inSol, reason };
+        const isTried = sweep && fees.sweeps.includes(sweep) && !isCollectable(sweep);
+        if (!isTried || reasonOfSweep(sweep)) add(mint, inSol, reason);
       }
-      for (const sweep of sweeps.filter(isCollectable)) {
-        const reason = reasonOfSweep(sweep);
-        if (reason) yield { mint: sweep.coin.mint, amount: sweep.amount, reason };
-      }
+      for (const sweep of fees.sweeps.filter(isCollectable))
+        add(sweep.coin.mint, sweep.amount, reasonOfSweep(sweep));
+      return [...sums.values()];
     }
 
-    const sums = new Map<string, LeftFees>();
-    for (const { mint, amount, reason } of findAll()) {
-      if (reason === "NOTHING_WAITING" || amount === 0n) continue;
-      const id = `${mint} ${reason}`;
-      const sum = (sums.get(id)?.amount ?? 0n) + (amount ?? 0n);
-      sums.set(id, { mint, amount: amount === undefined ? undefined : toLamports(sum), reason });
-    }
-    return [...sums.values()];
-  }
+    return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
+  };
 }
 
 /** Orders distributions by gain, and equal ones by key: shareholders then meet at the same one. */

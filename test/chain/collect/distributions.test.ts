@@ -170,7 +170,7 @@ describe("the accounts that share a coin", () => {
     sandbox.coins.setSharing(mint, { isPaused: false });
     const { creatorVault } = sandbox.account("artist002");
     sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 200_000n);
-    expect(await collect(collector, "artist002")).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(collector, "artist002")).toMatchObject({ kind: "backing-off" });
   });
 
   it("do not repeat a distribution that fails on the chain", async () => {
@@ -185,7 +185,7 @@ describe("the accounts that share a coin", () => {
     // By then, the other one's read shows that the coin is paused.
     expect(outcomes.map(({ kind }) => kind)).toEqual(["failed-on-chain", "nothing"]);
     sandbox.coins.setSharing(mint, { isPaused: false });
-    expect(await collect(collector, "artist002")).toMatchObject({ kind: "coins-backing-off" });
+    expect(await collect(collector, "artist002")).toMatchObject({ kind: "backing-off" });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
@@ -264,7 +264,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     expect(await first).toMatchObject({ kind: "expired" });
     lift();
     for (const replica of [signer, follower])
-      expect(await collect(replica, "artist001")).toMatchObject({ kind: "coins-backing-off" });
+      expect(await collect(replica, "artist001")).toMatchObject({ kind: "backing-off" });
     expect(sandbox.landedCollects()).toEqual([]);
   });
 

@@ -45,18 +45,11 @@ const CASES: {
     { err: { InstructionError: [2, { Custom: 6_000 }] }, programError: "Program p failed: no" },
     { message: COLLECT_FAILED, hint: "install a new version" },
   ],
-  "coins-backing-off": [
-    { leftMs: 41_500 },
-    {
-      message:
-        "Only coins could be collected whose last transaction failed or moved nothing, so no new one was sent. Try again in 42 seconds.",
-    },
-  ],
   "backing-off": [
     { leftMs: 41_500 },
     {
       message:
-        "The account's last transaction failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 42 seconds.",
+        "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 42 seconds.",
     },
   ],
   "budget-spent": [
@@ -138,7 +131,6 @@ const MOVED: Record<CollectFailure["kind"], ["yes" | "no" | "unknown", number | 
   "stored-transaction-unreadable": ["unknown", 60],
   "simulation-failed": ["no", 60],
   "backing-off": ["no", 42],
-  "coins-backing-off": ["no", 42],
   "budget-spent": ["no", 312],
   "others-first": ["no", 1],
   "timed-out": ["no", 60],

@@ -84,7 +84,7 @@ interface Places {
   curve?: ReturnType<typeof account>;
   pool?: ReturnType<typeof account>;
 }
-const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
+const RENT = 5_080;
 const decode = ({ curve, pool }: Places) => decodeCoin(coinAddressesOf(MINT), [curve, pool], RENT);
 const read = (places: Places) =>
   toCoinFees(decode(places)!, CREATOR).map(

@@ -1,5 +1,5 @@
 import { randomBytes } from "node:crypto";
-import { PublicKey } from "@solana/web3.js";
+import { PublicKey, type TransactionInstruction } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
@@ -11,6 +11,7 @@ import {
   sweepPool,
   toInstruction,
   TOKEN_PROGRAM,
+  toTransactionInstruction,
   transferCreatorFeesToPump,
   WSOL,
 } from "../../support/launchpad-instructions.ts";
@@ -28,15 +29,15 @@ const cases = Array.from({ length: 20 }, () => {
 });
 
 /** All that goes into a transaction, in order. */
-const wire = ({ program, accounts, data }: launchpad.Instruction) => [
-  program,
+const wire = (instruction: launchpad.Instruction) => toWire(toTransactionInstruction(instruction));
+const toWire = ({ programId, keys, data }: TransactionInstruction) => [
+  programId.toBase58(),
   data.toString("hex"),
-  ...accounts.map(({ address, isSigner, isWritable }) => [address, isSigner, isWritable]),
+  ...keys.map(({ pubkey, isSigner, isWritable }) => [pubkey.toBase58(), isSigner, isWritable]),
 ];
 
 type Listed = ReturnType<typeof collectCreatorFee>;
-const listed = (instruction: Listed) =>
-  wire(launchpad.fromTransactionInstruction(toInstruction(instruction, instruction.accounts)));
+const listed = (instruction: Listed) => toWire(toInstruction(instruction, instruction.accounts));
 
 interface IdlAccount {
   readonly name: string;

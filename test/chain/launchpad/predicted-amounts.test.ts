@@ -23,7 +23,7 @@ import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { rentMinimumOf } from "../../../src/chain/primitives/rent.ts";
 import { createComposer } from "../../../src/chain/units/composer.ts";
 import { newMint } from "../../support/new-mint.ts";
-import { casesOf, rentOf } from "../../support/platform-states.ts";
+import { casesOf } from "../../support/platform-states.ts";
 
 const SOL = 1_000_000_000n;
 const ONE = toLamports(1);
@@ -97,7 +97,7 @@ const SWEEPS = { CURVE: model.sweepCurve, POOL: model.sweepPool };
 
 const states = fc
   .constantFrom(5_080, 2_575)
-  .chain((rate) => casesOf(rentOf(rate)))
+  .chain(casesOf)
   .map(({ state }) => toPlannable(state));
 
 it("an account's collect moves and costs to the lamport what the model says", () => {
@@ -165,7 +165,7 @@ it("a distribution moves and costs to the lamport what the model says", () => {
 
 it("the least distribution is the least that the model pays", () => {
   fc.assert(
-    fc.property(states, casesOf(rentOf(5_080)), (plannable, { state: { shareholders } }) => {
+    fc.property(states, casesOf(5_080), (plannable, { state: { shareholders } }) => {
       const { rent } = plannable;
       const least = leastDistribution(shareholders, rent);
       const distribute = (amount: bigint) => {

@@ -304,7 +304,7 @@ describe("Retry-After", () => {
     await client.sendTransaction("").catch(() => undefined);
     await client.sendTransaction("");
     limit(30);
-    await client.getStatuses(["x"]);
+    await client.findLanded(["x"]);
     expect(await started.takeCalls()).toEqual([
       ...["0 sendTransaction", "0 sendTransaction"],
       ...["0 getSignatureStatuses", "0 getSignatureStatuses"],

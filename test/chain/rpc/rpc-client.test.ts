@@ -212,16 +212,16 @@ describe("a call to the chain", () => {
   it("rejects a response without one status per signature", async () => {
     for (const node of nodes)
       node.faults.add({ when: isCall, then: rpcResult({ context: { slot: 1 }, value: [] }) });
-    await expect(client.getStatuses(["x"])).rejects.toThrow("unreadable");
+    await expect(client.findLanded(["x"])).rejects.toThrow("unreadable");
   });
 });
 
-describe("the statuses of signatures", () => {
+describe("transactions that have landed", () => {
   const status = (confirmationStatus: string) => ({ slot: 3, err: null, confirmationStatus });
   const statuses = (value: (object | null)[]) => rpcResult({ context: { slot: 7 }, value });
-  const landed = { kind: "landed", err: null, slot: 3 };
+  const find = async (...signatures: string[]) => [...(await client.findLanded(signatures))];
 
-  it("are those of the next endpoint where the first one does not report them as final", async () => {
+  it("are also those that only the next endpoint reports as final", async () => {
     const answers = [
       [status("finalized"), null, status("confirmed"), null],
       [null, status("finalized"), null, null],
@@ -229,21 +229,15 @@ describe("the statuses of signatures", () => {
     nodes.forEach((node, i) => {
       node.faults.add({ when: isCall, then: statuses(answers[i]!) });
     });
-    const unknown = { kind: "null", slot: 7 };
-    expect(await client.getStatuses(["a", "b", "c", "d"])).toEqual([
-      ...[landed, landed, unknown, unknown],
-    ]);
+    expect(await find("a", "b", "c", "d")).toEqual(["a", "b"]);
     expect(calls()).toEqual([1, 1]);
   });
 
-  it("are the first endpoint's if all are final, or the next one fails", async () => {
+  it("are the first endpoint's if all have, or the next one fails", async () => {
     nodes[0]!.faults.add({ when: isCall, then: statuses([status("finalized")]), times: 1 });
-    expect([await client.getStatuses(["a"]), calls()]).toEqual([[landed], [1, 0]]);
-    nodes[0]!.faults.add({ when: isCall, then: statuses([status("processed"), null]) });
+    expect([await find("a"), calls()]).toEqual([["a"], [1, 0]]);
+    nodes[0]!.faults.add({ when: isCall, then: statuses([status("finalized"), null]) });
     nodes[1]!.faults.add({ when: isCall, then: "reset" });
-    expect(await client.getStatuses(["a", "b"])).toEqual([
-      { kind: "null", slot: Infinity },
-      { kind: "null", slot: 7 },
-    ]);
+    expect(await find("a", "b")).toEqual(["a"]);
   });
 });

@@ -29,7 +29,7 @@ const MAX_BYTES = 4_096;
 const MAX_ACCOUNTS = 64;
 const BLOCKHASH = new PublicKey(randomBytes(32)).toBase58();
 const ZERO = toLamports(0);
-const VAULTS = toVaults(undefined, undefined, { lamportsPerByteYear: 0, exemptionThreshold: 2 });
+const VAULTS = toVaults(undefined, undefined, 0);
 
 const randomKey = () => new PublicKey(randomBytes(32)).toBase58();
 const newAccount = () => addressesOf(randomBytes(8).readBigUInt64LE().toString());
@@ -78,7 +78,7 @@ describe("the composer", () => {
       const parts = Array.from({ length: 1 + randomInt(isChance() ? 8 : 36) }, () =>
         i % 2 === 0 ? randomPart() : { ...randomPart(), sweeps: [] },
       );
-      const terms = { unitLimit: 1_400_000, price: 10n ** 9n, guard: 10n ** 9n };
+      const terms = { unitLimit: 1_400_000, priorityFee: 10n ** 9n, guard: 10n ** 9n };
       let size = { bytes: Infinity, accounts: Infinity };
       try {
         const base64 = toTransaction(composer.compose(parts, terms), feePayer);
@@ -96,7 +96,7 @@ describe("the composer", () => {
   });
 
   it("composes a message with the blockhash and the budget", () => {
-    const terms = { unitLimit: 100_001, price: 10_000n, guard: 7n };
+    const terms = { unitLimit: 100_001, priorityFee: 1_001n, guard: 7n };
     const parts = [{ ...randomPart(), sweeps: [], withVaults: true }];
     const message = readMessage(composer.compose(parts, terms, BLOCKHASH));
     expect(message.recentBlockhash).toBe(BLOCKHASH);

@@ -9,7 +9,7 @@ import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { canRun, unitLimitOf } from "../../../src/chain/units/instruction-costs.ts";
 import type { CollectPart } from "../../../src/chain/units/part.ts";
 
-const RENT = { lamportsPerByteYear: 5_080, exemptionThreshold: 1 };
+const RENT = 5_080;
 const account = createAddresses({
   escrowProgramId: "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
   escrowSeed: "social",

@@ -1,26 +1,22 @@
 import { describe, expect, it } from "vitest";
 import { NoRoomError } from "../../../src/chain/errors/no-room-error.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
-import {
-  priorityFee,
-  readPrice,
-  toAffordablePrice,
-} from "../../../src/chain/units/priority-fee.ts";
+import { priorityFeeOf, readPrice } from "../../../src/chain/units/priority-fee.ts";
 
-const choose = async (recentPrices: number[] | Error, unitLimit = 10_000, maxFee = 50_000) => {
+const choose = (recentPrices: number[] | Error) => {
   const fees = recentPrices instanceof Error ? [] : recentPrices;
   const answer = fees.map((prioritizationFee, slot) => ({ slot, prioritizationFee }));
   const call = () =>
     recentPrices instanceof Error ? Promise.reject(recentPrices) : Promise.resolve(answer);
-  const price = await readPrice({ call, callEndpoint: call } as never, []);
-  return toAffordablePrice(price, unitLimit, toLamports(maxFee));
+  return readPrice({ call, callEndpoint: call } as never, []);
 };
 
 describe("the priority fee", () => {
   it("is the unit price times the unit limit, rounded up to a lamport", () => {
-    expect(priorityFee(1_000n, 5_000)).toBe(5n);
-    expect(priorityFee(1_000n, 5_001)).toBe(6n);
-    expect(priorityFee(0n, 5_000)).toBe(0n);
+    const most = toLamports(50_000);
+    expect(priorityFeeOf(1_000n, 5_000, most)).toBe(5n);
+    expect(priorityFeeOf(1_000n, 5_001, most)).toBe(6n);
+    expect(priorityFeeOf(0n, 5_000, most)).toBe(0n);
   });
 
   it("is the price that was enough in three of four recent slots", async () => {
@@ -39,16 +35,13 @@ describe("the priority fee", () => {
     await expect(choose(refusal)).rejects.toBe(refusal);
   });
 
-  it("never exceeds the cap", async () => {
-    for (const [unitLimit, maxFee] of [
-      [10_000, 50_000],
-      [7_777, 1],
-      [33_333, 49_999],
-      [5_000, 0],
-    ] as const) {
-      const chosen = await choose([10 ** 12], unitLimit, maxFee);
-      expect(priorityFee(chosen, unitLimit)).toBeLessThanOrEqual(BigInt(maxFee));
-    }
-    expect(await choose([10 ** 12], 10_000, 0)).toBe(0n);
+  it.each([
+    [10_000, 50_000],
+    [7_777, 1],
+    [33_333, 49_999],
+    [5_000, 0],
+  ])("never exceeds the cap: %i units, %i lamports", async (unitLimit, maxFee) => {
+    const price = await choose([10 ** 12]);
+    expect(priorityFeeOf(price, unitLimit, toLamports(maxFee))).toBe(BigInt(maxFee));
   });
 });
