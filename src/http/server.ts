@@ -105,7 +105,7 @@ export async function listen(
   });
   const server = createServer(
     { ...limits, optimizeEmptyRequests: true, requireHostHeader: false },
-    receive,
+    (request, response) => void receive(request, response),
   );
   server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
 

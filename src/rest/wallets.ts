@@ -91,9 +91,10 @@ export function createWalletsHandler(prepare: PrepareOperation) {
     const vary = { vary: "Accept" };
     if (pathname.endsWith(".csv") || type === CSV_TYPE)
       return new Response(toCsv(entries), { headers: { "content-type": CSV_TYPE, ...vary } });
-    const wallets = entries.map(({ amounts: _, error, ...wallet }) =>
-      error ? { ...wallet, ...toErrorBody(error) } : toRestWallet(wallet as RestWallet),
-    );
+    const wallets = entries.map(({ error, ...wallet }) => ({
+      ...(error ? { ...wallet, ...toErrorBody(error) } : toRestWallet(wallet as RestWallet)),
+      amounts: undefined,
+    }));
     return respondJson(200, { wallets }, vary);
   };
 }
@@ -102,17 +103,17 @@ export function createWalletsHandler(prepare: PrepareOperation) {
 function toCsv(entries: readonly Entry[]): string {
   const columns = CSV_HEADER.split(",");
   // Spreadsheets turn an id of 19 digits into another number, but leave it as it is after `id:`.
-  const rows = entries.map(({ amounts, error, socialId, ...wallet }) => {
-    const cells: Readonly<Record<string, unknown>> = {
-      ...wallet,
-      ...amounts,
-      socialId: `id:${socialId}`,
+  const rows = entries.map(({ handle, socialId, address, amounts, error }) => {
+    const cells: Readonly<Record<string, string | undefined>> = {
+      ...{ handle, address, ...amounts },
+      socialId: socialId && `id:${socialId}`,
       error: error?.code,
     };
-    return columns.map((column) => {
-      const cell = String(cells[column] ?? "");
+    const row = columns.map((column) => {
+      const cell = cells[column] ?? "";
       return CELL.test(cell) ? cell : "";
     });
+    return row.join(",");
   });
   return [CSV_HEADER, ...rows].map((row) => `${row}\r\n`).join("");
 }
