@@ -14,6 +14,8 @@ import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monoto
  */
 const BLOCK_SHARE = 1 / 8;
 const WIDE_BLOCK_SHARE = 1 / 4;
+/** As many as a caller may open in a minute, by default. */
+export const STREAMS_PER_ADDRESS = 20;
 /** Short, so that streams soon move to new replicas. Opening one again costs one request. */
 export const STREAM_SECONDS = 600;
 /** When to try again while all accounts are taken. Most end before their time. */
@@ -42,14 +44,17 @@ const accountsOf = (streams: Iterable<Stream>): number =>
 
 export type Streams = ReturnType<typeof createStreams>;
 
-/** Limits the accounts that this process's open streams follow, and ends streams. */
+/** Limits this process's open streams, and ends them. */
 export function createStreams(
-  {
-    streamsMax,
-    streamSeconds = STREAM_SECONDS,
-  }: { streamsMax: number; streamSeconds?: number | undefined },
+  options: {
+    streamsMax: number;
+    streamsPerAddress?: number | undefined;
+    streamSeconds?: number | undefined;
+  },
   registry: Registry,
 ) {
+  const { streamsMax } = options;
+  const { streamsPerAddress = STREAMS_PER_ADDRESS, streamSeconds = STREAM_SECONDS } = options;
   const shareOf = (fraction: number) => Math.max(1, Math.floor(fraction * streamsMax));
   /** The oldest first. */
   const streams = new Set<Stream>();
@@ -76,6 +81,16 @@ export function createStreams(
       if (streamsMax === 0) throw badRequest("This service has streams switched off.");
       if (isClosed) throw new ContractError("SERVICE_BUSY", retryIn(1, "The service is stopping."));
       const block = toAddressBlock(caller);
+      const ownedBy = (owner: string) => [...streams].filter((each) => each.owners.includes(owner));
+      const tooMany = (what: string, [oldest]: readonly Stream[]) => {
+        const seconds = toRetryAfterSeconds(msUntil(oldest!.endsAt));
+        return new ContractError("RATE_LIMITED", retryIn(seconds, what));
+      };
+      const ofCaller = ownedBy(caller);
+      if (ofCaller.length >= streamsPerAddress) {
+        const what = `Too many open streams: the maximum is ${streamsPerAddress} from one address. Close one.`;
+        throw tooMany(what, ofCaller);
+      }
       const limits = [
         [caller, MAX_FOLLOWED, "one address"],
         [block, shareOf(BLOCK_SHARE), "one IPv4 /24 or IPv6 /48"],
@@ -84,10 +99,8 @@ export function createStreams(
       for (const [owner, limit, group] of limits) {
         const what = `Too many accounts in open streams: the maximum is ${limit} from ${group}.`;
         if (accounts > limit) throw badRequest(what);
-        const own = [...streams].filter(({ owners }) => owners.includes(owner));
-        if (accountsOf(own) + accounts <= limit) continue;
-        const seconds = toRetryAfterSeconds(msUntil(own[0]!.endsAt));
-        throw new ContractError("RATE_LIMITED", retryIn(seconds, `${what} Close a stream.`));
+        const own = ownedBy(owner);
+        if (accountsOf(own) + accounts > limit) throw tooMany(`${what} Close a stream.`, own);
       }
       if (accountsOf(streams) + accounts > streamsMax) {
         const busy = retryIn(RETRY_FULL_SECONDS, "Too many streams are open.");

@@ -21,7 +21,7 @@ const SOL = 10n ** 9n;
 let world: World;
 let streams: EventStream[];
 beforeAll(async () => {
-  world = await startWorld({ STREAMS_MAX: "24" });
+  world = await startWorld({ STREAMS_MAX: "24", STREAMS_PER_ADDRESS: 3 });
 });
 beforeEach(() => {
   streams = [];
@@ -196,6 +196,35 @@ describe("a stream", () => {
     for (const { data } of stream.events())
       expect(data.walletById).toMatchObject({ handle: "graduate", profile: { name: "Graduate" } });
     expect(world.sandbox.social.calls).toHaveLength(1);
+  });
+
+  it("is refused while its address has too many, with the time until one ends", async () => {
+    const address = "192.0.2.201";
+    const [first] = [
+      await open("creator", { address }),
+      await open("dusty", { address }),
+      await open("creator", { address }),
+    ];
+    const refused = await open("creator", { address });
+    expect([refused.status, refused.headers["content-type"]]).toEqual([
+      429,
+      "application/json; charset=utf-8",
+    ]);
+    const seconds = Number(refused.headers["retry-after"]);
+    expect(seconds).toBeGreaterThan(0);
+    expect(seconds).toBeLessThanOrEqual(600);
+    await eventually(() => {
+      expect(JSON.parse(refused.text()).errors).toMatchObject([
+        {
+          message: expect.stringContaining("maximum is 3 from one address"),
+          extensions: { code: "RATE_LIMITED" },
+        },
+      ]);
+    });
+    first.close();
+    await eventually(async () => {
+      expect((await open("creator", { address })).status).toBe(200);
+    });
   });
 
   it("is refused while the service has too many", async () => {

@@ -10,7 +10,7 @@ import {
   MAX_TRANSFERS,
   MAX_WALLETS,
 } from "../../schema/field-costs.ts";
-import { STREAM_SECONDS } from "../streams.ts";
+import { STREAM_SECONDS, STREAMS_PER_ADDRESS } from "../streams.ts";
 
 interface ApiDescription {
   readonly basePath: string;
@@ -57,7 +57,7 @@ ${describeEndpoints(basePath, openApi).join("\n\n")}
 
 ${describeSchema(schema)}
 
-To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network. The subscription \`walletsById\` follows them live: the streams of an address may follow ${MAX_FOLLOWED} accounts in all, and each ends after ${STREAM_SECONDS / 60} minutes. Events may be merged: each has the newest amounts, not every change.
+To follow many accounts: \`wallets\` finds their ids, which never change. \`walletsById\` then reads ${MAX_WALLETS} balances in one request, without the social network. The subscription \`walletsById\` follows them live: an address may have ${STREAMS_PER_ADDRESS} streams, of ${MAX_FOLLOWED} accounts in all, and each ends after ${STREAM_SECONDS / 60} minutes. Events may be merged: each has the newest amounts, not every change.
 
 ## Limits
 

@@ -64,7 +64,7 @@ it("/llms.txt states what a caller plans with, from the settings", async () => {
   expect(section("Limits")).toContain("`TRUSTED_CALLERS`");
   expect(section("Limits")).toContain("within some 14 minutes");
   expect(section("GraphQL")).toContain(
-    "the streams of an address may follow 100 accounts in all, and each ends after 10 minutes",
+    "20 streams, of 100 accounts in all, and each ends after 10 minutes",
   );
   const gateway = createGateway(
     readConfig({
