@@ -1,5 +1,5 @@
 import { handleFormat } from "../src/contract/handle.ts";
-import { createOpenApiDocument, withServer } from "../src/rest/openapi.ts";
+import { createOpenApiDocument, withServer } from "../src/http/pages/openapi.ts";
 
 /** The document that a service with the default settings serves to this machine. */
 export const DEFAULT_DOCUMENT = withServer(

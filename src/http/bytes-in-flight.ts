@@ -1,3 +1,5 @@
+import type { EventEmitter } from "node:events";
+
 /** Bytes that wait for a caller: a body that arrives, or a response that is read. */
 interface Entry {
   readonly address: string;
@@ -12,44 +14,24 @@ interface Entry {
 export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddress: number }) {
   /** The oldest first. */
   const entries = new Set<Entry>();
-  const byAddress = new Map<string, number>();
-  let total = 0;
-
-  const sumOf = (address: string) => byAddress.get(address) ?? 0;
-
-  function change(address: string, bytes: number): void {
-    total += bytes;
-    const sum = sumOf(address) + bytes;
-    if (sum === 0) byAddress.delete(address);
-    else byAddress.set(address, sum);
-  }
-
-  function remove(entry: Entry): void {
-    if (entries.delete(entry)) change(entry.address, -entry.bytes);
-  }
-
-  function cutOffEntry(entry: Entry): void {
-    remove(entry);
-    entry.cutOff();
-  }
 
   return {
-    /** Returns a function that removes the entry. */
-    add(address: string, bytes: number, cutOff: () => void): () => void {
-      const entry = { address, bytes, cutOff };
-      for (const oldest of entries) {
-        if (sumOf(address) + bytes <= limits.maxBytesPerAddress) break;
-        if (oldest.address === address) cutOffEntry(oldest);
+    /** Adds the bytes of a request or a response, until it closes. */
+    add(address: string, bytes: number, message: EventEmitter, cutOff: () => void): void {
+      const added = { address, bytes, cutOff };
+      let ofAll = bytes;
+      let ofAddress = bytes;
+      for (const entry of [...entries].reverse()) {
+        ofAll += entry.bytes;
+        if (entry.address === address) ofAddress += entry.bytes;
+        const isOver = entry.address === address && ofAddress > limits.maxBytesPerAddress;
+        if (!isOver && ofAll <= limits.maxBytes) continue;
+        ofAll -= entry.bytes;
+        entries.delete(entry);
+        entry.cutOff();
       }
-      for (const oldest of entries) {
-        if (total + bytes <= limits.maxBytes) break;
-        cutOffEntry(oldest);
-      }
-      entries.add(entry);
-      change(address, bytes);
-      return () => {
-        remove(entry);
-      };
+      if (bytes > 0) entries.add(added);
+      message.once("close", () => entries.delete(added));
     },
   };
 }

@@ -28,16 +28,9 @@ export interface Client {
   readonly isForwarded: boolean;
 }
 
-/** All callers without a known address share one limit. */
-export const UNKNOWN_CLIENT: Client = {
-  address: "unknown",
-  isTrusted: false,
-  addressBlock: "unknown",
-  visitorBlock: "unknown",
-  isForwarded: false,
-};
 /** One household or server usually owns a whole /64 of IPv6. */
 const IPV6_GROUP_BITS = 64;
+const IPV6_BLOCK_BITS = 48;
 
 /**
  * Identifies a caller by the socket's address or, behind a trusted proxy, by the right-most address
@@ -51,45 +44,24 @@ export function createIdentifyClient(
 ): (origin: Origin) => Client {
   const isProxy = createIsWithin(trustedProxies);
   const isTrustedCaller = createIsWithin(trustedCallers);
-  const isKnown = (address: string) => isProxy(address) || isTrustedCaller(address);
 
-  function toVisitorBlock(origin: Origin): string | undefined {
-    const sender = senderOf(origin, isKnown);
-    const visitor = isKnown(sender) ? undefined : toGroup(sender);
-    return visitor && toAddressBlock(visitor);
-  }
-
-  return (origin) => {
-    const { remoteAddress = "", forwardedFor } = origin;
+  return ({ remoteAddress = "", forwardedFor }) => {
     const isForwarded = isProxy(remoteAddress);
     if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
-    for (const sender of [senderOf(origin, isProxy), remoteAddress]) {
-      const address = toGroup(sender);
-      if (address === undefined) continue;
-      const isTrusted = isTrustedCaller(sender);
-      const addressBlock = isTrusted ? TRUSTED_BLOCK : toAddressBlock(address);
-      const visitorBlock = isTrusted ? toVisitorBlock(origin) : addressBlock;
-      return { address, isTrusted, addressBlock, visitorBlock, isForwarded };
-    }
-    return UNKNOWN_CLIENT;
+    /** The nearest first. */
+    const hops = [remoteAddress, ...(forwardedFor?.split(",").reverse().map(withoutPort) ?? [])];
+    const senders = hops.filter((hop) => !isProxy(hop));
+    const [sender = hops.at(-1)!] = senders;
+    // All callers without a known address share one limit.
+    const address = toGroup(sender) ?? toGroup(remoteAddress) ?? "unknown";
+    const isTrusted = isTrustedCaller(sender);
+    const visitor = isTrusted ? toGroup(senders.find((hop) => !isTrustedCaller(hop))) : address;
+    return {
+      ...{ address, isTrusted, isForwarded },
+      addressBlock: isTrusted ? TRUSTED_BLOCK : toAddressBlock(address),
+      visitorBlock: visitor && toAddressBlock(visitor),
+    };
   };
-}
-
-/**
- * Appends the socket's address to the header's list. Returns the right-most untrusted address, else
- * the left-most.
- */
-function senderOf(
-  { remoteAddress = "", forwardedFor }: Origin,
-  isTrusted: (address: string) => boolean,
-): string {
-  if (forwardedFor === undefined || !isTrusted(remoteAddress)) return remoteAddress;
-  let sender = remoteAddress;
-  for (const hop of forwardedFor.split(",").reverse()) {
-    sender = withoutPort(hop);
-    if (!isTrusted(sender)) break;
-  }
-  return sender;
 }
 
 /** Whether an address may be on the internet. */
@@ -103,26 +75,27 @@ function isPublic(address: string): boolean {
  */
 export function toAddressBlock(caller: string): string {
   if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
-  if (!caller.includes(":")) return caller;
-  return `${ipaddr.IPv6.networkAddressFromCIDR(caller.replace(/\/.*$/, "/48")).toString()}/48`;
+  return caller.includes(":") ? toRange(caller.replace(/\/.*$/, ""), IPV6_BLOCK_BITS) : caller;
 }
 
 /** Some proxies append the client's port: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
 function withoutPort(text: string): string {
   const address = text.trim();
-  return (
-    /^\[([^\]]*)\](?::\d+)?$/.exec(address)?.[1] ?? /^([\d.]+):\d+$/.exec(address)?.[1] ?? address
-  );
+  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(address) ?? [];
+  return ipv6 ?? ipv4 ?? address;
 }
 
 /**
  * Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other
  * text.
  */
-function toGroup(text: string): string | undefined {
+function toGroup(text = ""): string | undefined {
   const withoutZone = text.replace(/%.*$/, "");
   if (!ipaddr.isValid(withoutZone)) return undefined;
   const address = ipaddr.process(withoutZone);
-  if (address.kind() === "ipv4") return address.toString();
-  return `${ipaddr.IPv6.networkAddressFromCIDR(`${withoutZone}/${IPV6_GROUP_BITS}`).toString()}/64`;
+  return address.kind() === "ipv4" ? address.toString() : toRange(withoutZone, IPV6_GROUP_BITS);
 }
+
+/** The range of this prefix length that contains an IPv6 address. */
+const toRange = (address: string, bits: number) =>
+  `${ipaddr.IPv6.networkAddressFromCIDR(`${address}/${bits}`).toString()}/${bits}`;

@@ -1,19 +1,9 @@
-/** Decides which pages may call the API. */
-export interface Cors {
-  /**
-   * Whether a request with these headers is answered. `isOperation`: whether the request calls the
-   * API.
-   */
-  isAllowed(headers: Headers, isOperation: boolean): boolean;
-  /** The CORS headers of the response. */
-  headers(headers: Headers): Readonly<Record<string, string>>;
-}
+export type Cors = ReturnType<typeof createCors>;
 
 const EXPOSED = {
   "access-control-expose-headers": "Retry-After, RateLimit, RateLimit-Policy, X-Request-Id",
 };
 const OPEN = { ...EXPOSED, "access-control-allow-origin": "*" };
-const REFUSED = { vary: "Origin" };
 
 /** Names that no other machine can take. */
 const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
@@ -28,35 +18,26 @@ const LOOPBACK = /^(localhost|127(\.\d+){3}|\[::1\])$/;
  * `useCORS` does not fit: it answers with the caller's origin instead of `*`, which caches would
  * have to keep apart, and it refuses nobody.
  */
-export function createCors(
-  origins: readonly string[] | undefined,
-  publicUrl: URL | undefined,
-): Cors {
-  if (!origins) return { isAllowed: () => true, headers: () => OPEN };
-  const originSet = new Set(origins);
-
-  function isKnown(origin: string, host: string | null): boolean {
-    if (originSet.has(origin)) return true;
-    if (publicUrl) return origin === publicUrl.origin;
-    const own = URL.parse(origin);
-    return own !== null && own.host === host?.toLowerCase() && LOOPBACK.test(own.hostname);
-  }
-
-  return {
-    isAllowed(headers, isOperation) {
-      const origin = headers.get("origin");
-      if (origin !== null) return isKnown(origin, headers.get("host"));
-      return (
-        !isOperation ||
-        headers.get("sec-fetch-site") !== "cross-site" ||
-        headers.get("sec-fetch-dest") === "document"
-      );
-    },
-    headers(headers) {
-      const origin = headers.get("origin");
-      return origin !== null && isKnown(origin, headers.get("host"))
-        ? { ...EXPOSED, ...REFUSED, "access-control-allow-origin": origin }
-        : REFUSED;
-    },
+export function createCors(origins: readonly string[] | undefined, publicUrl: URL | undefined) {
+  /**
+   * Whether a request with these headers is answered, and the CORS headers of the response.
+   * `isOperation`: whether the request calls the API.
+   */
+  return (headers: Headers, isOperation: boolean) => {
+    if (!origins) return { isAllowed: true, headers: OPEN };
+    const origin = headers.get("origin");
+    const page = URL.parse(origin ?? "");
+    const isOwn = publicUrl
+      ? origin === publicUrl.origin
+      : page?.host === headers.get("host")?.toLowerCase() && LOOPBACK.test(page?.hostname ?? "");
+    const isListed = origin !== null && (origins.includes(origin) || isOwn);
+    const isAllowed =
+      isListed ||
+      (origin === null &&
+        (!isOperation ||
+          headers.get("sec-fetch-site") !== "cross-site" ||
+          headers.get("sec-fetch-dest") === "document"));
+    const shown = isListed && { ...EXPOSED, "access-control-allow-origin": origin };
+    return { isAllowed, headers: { vary: "Origin", ...shown } };
   };
 }

@@ -16,12 +16,6 @@ const CHAIN_CHECK_MAX_AGE_MS = 1_000;
 const SOCIAL_CHECK_MAX_AGE_MS = 10_000;
 
 const CHAIN_SUBJECT = "chain";
-/** The subjects of the warnings about each upstream. */
-const SUBJECTS = {
-  chain: [CHAIN_SUBJECT],
-  social: SOCIAL_SUBJECTS,
-  redis: [REDIS_SUBJECT],
-} as const;
 
 export type Health = ReturnType<typeof createHealth>;
 
@@ -49,10 +43,8 @@ export function createHealth(needs: {
 
   const checkChain = memoize(async () => {
     const startedAt = monotonicNow();
-    const isUp = await rpc.getSlot().then(
-      () => true,
-      () => false,
-    );
+    const slot = await rpc.getSlot().catch(() => undefined);
+    const isUp = slot !== undefined;
     // A check that times out ends after later checks, so its result is old.
     if (startedAt < checkedAt) return;
     checkedAt = startedAt;
@@ -66,15 +58,20 @@ export function createHealth(needs: {
   }, CHAIN_CHECK_MAX_AGE_MS);
   const checkSocial = memoize(() => socialClient.check(), SOCIAL_CHECK_MAX_AGE_MS);
 
-  const isUp = (upstream: keyof typeof SUBJECTS) => !SUBJECTS[upstream].some(warnings.has);
-  /** Why `/readyz` returns 503; empty if it returns 200. */
-  const findReasons = () => [
-    ...(isStarting || !hasReadChain ? ["starting"] : []),
-    ...(isDraining ? ["shutting down"] : []),
-  ];
+  /** The subjects of the warnings about each upstream. */
+  const subjects: Readonly<Record<string, readonly string[]>> = {
+    chain: [CHAIN_SUBJECT],
+    social: SOCIAL_SUBJECTS,
+    ...(needs.hasRedis && { redis: [REDIS_SUBJECT] }),
+  };
+  /** Why `/readyz` returns 503; undefined if it returns 200. */
+  function findReason(): string | undefined {
+    if (isDraining) return "shutting down";
+    return isStarting || !hasReadChain ? "starting" : undefined;
+  }
 
   function check(): Promise<void> {
-    if (!isUp("social")) void checkSocial();
+    if (SOCIAL_SUBJECTS.some(warnings.has)) void checkSocial();
     if (warnings.list().length > 0) needs.refreshWarnings();
     return checkChain();
   }
@@ -84,7 +81,7 @@ export function createHealth(needs: {
     help: "1 while /readyz returns 200.",
     registers: [registry],
     collect() {
-      this.set(findReasons().length === 0 ? 1 : 0);
+      this.set(findReason() ? 0 : 1);
     },
   });
   new Gauge({
@@ -94,12 +91,8 @@ export function createHealth(needs: {
     registers: [registry],
     collect() {
       void check();
-      for (const upstream of [
-        "chain",
-        "social",
-        ...(needs.hasRedis ? ["redis" as const] : []),
-      ] as const)
-        this.set({ upstream }, isUp(upstream) ? 1 : 0);
+      for (const [upstream, each] of Object.entries(subjects))
+        this.set({ upstream }, each.some(warnings.has) ? 0 : 1);
     },
   });
 
@@ -111,17 +104,14 @@ export function createHealth(needs: {
       const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await pendingCheck;
-      const reasons = findReasons();
-      const isReady = reasons.length === 0;
+      const reason = findReason();
       const list = [...warnings.list(), ...rpc.problems()];
       const details = {
-        ...(!isReady && { reasons }),
+        ...(reason && { reasons: [reason] }),
         ...(list.length > 0 && { warnings: list }),
       };
-      return respondJson(isReady ? 200 : 503, {
-        status: isReady ? "ok" : "unavailable",
-        ...(hasDetails && details),
-      });
+      const status = reason ? "unavailable" : "ok";
+      return respondJson(reason ? 503 : 200, { status, ...(hasDetails && details) });
     },
 
     /**

@@ -6,10 +6,6 @@ import type { Reads } from "../resolvers/loaders.ts";
 /** The label of a request. `other`: requests that do not count against the rate limit. */
 export type Operation = "lookup" | "collect" | "graphql" | "other";
 
-const DURATION_BUCKETS_SECONDS = [
-  0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
-];
-
 export type RequestMetrics = ReturnType<typeof createRequestMetrics>;
 
 export function createRequestMetrics(registry: Registry) {
@@ -25,7 +21,8 @@ export function createRequestMetrics(registry: Registry) {
     name: "tributary_request_duration_seconds",
     help: "Time until the response was ready, by operation.",
     labelNames: ["operation"],
-    buckets: DURATION_BUCKETS_SECONDS,
+    // In seconds.
+    buckets: [0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60],
     registers: [registry],
   });
   const lookups = new Counter({
@@ -42,8 +39,8 @@ export function createRequestMetrics(registry: Registry) {
       durationMs: number,
       { cached: cachedCount, social }: Reads,
     ): void {
-      if (cachedCount > 0) lookups.inc({ result: "hit" }, cachedCount);
-      if (social > 0) lookups.inc({ result: "miss" }, social);
+      lookups.inc({ result: "hit" }, cachedCount);
+      lookups.inc({ result: "miss" }, social);
       requests.inc({ operation, code });
       durations.observe({ operation }, durationMs / 1000);
     },

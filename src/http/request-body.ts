@@ -1,8 +1,6 @@
 import type { IncomingMessage } from "node:http";
+import { finished } from "node:stream";
 import { MAX_BODY_PIECES } from "../contract/http-messages.ts";
-
-/** More costs the service more than a new connection costs the caller. */
-const MAX_DISCARDED_BYTES = 1024 * 1024;
 
 /**
  * Reads a body, unless it has more than `maxBytes` or arrives in too many pieces. Rejects when the
@@ -12,42 +10,19 @@ export function readBody(
   request: IncomingMessage,
   maxBytes: number,
 ): Promise<Buffer | "too large"> {
-  if (Number(request.headers["content-length"]) > maxBytes) return Promise.resolve("too large");
   return new Promise((resolve, reject) => {
+    if (Number(request.headers["content-length"]) > maxBytes) resolve("too large");
     const pieces: Buffer[] = [];
     let bytes = 0;
-    const receive = (piece: Buffer) => {
-      bytes += piece.length;
-      if (bytes <= maxBytes && pieces.push(piece) <= MAX_BODY_PIECES) return;
-      // Discards the rest.
-      request.off("data", receive).resume();
-      resolve("too large");
-    };
-    const fail = () => {
-      reject(new Error("the caller disconnected before it sent the whole body"));
-    };
-    if (request.destroyed) fail();
-    request.on("data", receive).once("close", fail);
-    request.once("end", () => {
-      resolve(Buffer.concat(pieces));
+    finished(request, (error) => {
+      if (error) reject(new DOMException("The caller disconnected", "AbortError"));
+      else resolve(Buffer.concat(pieces));
     });
-  });
-}
-
-/**
- * Receives the rest of a body that is already answered, so that the caller can use its connection
- * again; but none of unknown length, and no long one, which Node would receive for as long as its
- * caller sends.
- */
-export function discardBody(request: IncomingMessage): void {
-  if (request.headers["content-length"] === undefined) {
-    // Node then takes it for read.
-    request.pause().read(0);
-    return;
-  }
-  let [pieces, bytes] = [0, 0];
-  request.on("data", (piece: Buffer) => {
-    bytes += piece.length;
-    if (++pieces > MAX_BODY_PIECES || bytes > MAX_DISCARDED_BYTES) request.pause();
+    request.on("data", (piece: Buffer) => {
+      bytes += piece.length;
+      // The rest is discarded.
+      if (bytes > maxBytes || pieces.length === MAX_BODY_PIECES) resolve("too large");
+      else pieces.push(piece);
+    });
   });
 }

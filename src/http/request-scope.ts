@@ -1,12 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Logger } from "../observability/log.ts";
-import { createLoaders, type Loaders, type LoaderSources } from "../resolvers/loaders.ts";
-import type { OpenStream, RequestScope } from "../resolvers/request-scope.ts";
+import { createLoaders, type LoaderSources } from "../resolvers/loaders.ts";
+import type { OpenStream } from "../resolvers/request-scope.ts";
 import { logOutage, toCallerError, type Outage } from "../resolvers/to-caller-error.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
-import type { CallerConnection } from "./caller-connection.ts";
 import type { Operation, RequestMetrics } from "./metrics.ts";
 import type { Decision, RateLimit } from "./rate-limit/rate-limit.ts";
+import type { CallerConnection } from "./server.ts";
 import type { Streams } from "./streams.ts";
 
 /** The process-wide dependencies of a request. */
@@ -18,33 +18,27 @@ export interface RequestScopeNeeds {
   readonly log: Logger;
 }
 
-export interface HttpRequestScope extends RequestScope {
-  readonly requestId: string;
-  readonly rateLimit: Decision | undefined;
-  /** Counts and logs the request. Returns its code. */
-  answered(status: number): string;
-}
+export type HttpRequestScope = ReturnType<typeof createRequestScope>;
 
 /** Safe in logs and headers. */
 const REQUEST_ID = /^[\w.:/+=-]{1,128}$/;
+/** As in a client's address. */
+const LOOPBACK = /^(127\.|::\/)/;
 
 export function createRequestScope(
   { rateLimit, loaderSources, streams, metrics, log: processLog }: RequestScopeNeeds,
-  headers: Headers,
-  connection: CallerConnection,
+  { headers, signal }: Request,
+  { client, readBody, disconnect }: CallerConnection,
   operation: Operation = "other",
-): HttpRequestScope {
-  const { client, signal, readBody } = connection;
+) {
   const { addressBlock, visitorBlock } = client;
   const startedAt = monotonicNow();
   // That of a trusted proxy, if it sends one: its log and ours then have the same.
-  const sentId = client.isForwarded ? headers.get("x-request-id") : null;
-  const requestId = sentId !== null && REQUEST_ID.test(sentId) ? sentId : randomUUID();
+  const sentId = (client.isForwarded && headers.get("x-request-id")) || "";
+  const requestId = REQUEST_ID.test(sentId) ? sentId : randomUUID();
   const log = processLog.child({ requestId });
+  const loaders = createLoaders(loaderSources, { addressBlock, signal });
   const loggedCauses = new Set();
-  let loaders: Loaders | undefined;
-  let stream: OpenStream | undefined;
-  let decision: Decision | undefined;
   /** Requests that do not reach the rate limit count as "other". */
   let countedAs: Operation = "other";
   let code: string | undefined;
@@ -61,35 +55,35 @@ export function createRequestScope(
     else if (outage.code !== other.code || outage.hint !== other.hint) logOutage(log, other);
   }
 
-  const scope: HttpRequestScope = {
-    ...{ startedAt, requestId, log, signal, readBody, addressBlock, visitorBlock },
-    get loaders() {
-      return (loaders ??= createLoaders(loaderSources, scope));
+  const scope = {
+    ...{ startedAt, requestId, log, signal, readBody, addressBlock, visitorBlock, loaders },
+    /** Whether the request comes from this machine, and neither through a proxy nor of a page. */
+    isLocal:
+      LOOPBACK.test(client.address) && !headers.has("x-forwarded-for") && !headers.has("origin"),
+    rateLimit: undefined as Decision | undefined,
+    stream: undefined as OpenStream | undefined,
+    openStream(accounts: number): OpenStream {
+      scope.stream = streams.open(client.address, accounts, { signal, disconnect });
+      return scope.stream;
     },
-    get stream() {
-      return stream;
-    },
-    openStream: (accounts) => (stream = streams.open(client.address, accounts, connection)),
-    toCallerError: (error) => toCallerError(error, log, loggedCauses, report),
-    recordCode(newCode) {
+    toCallerError: (error: unknown) => toCallerError(error, log, loggedCauses, report),
+    recordCode(newCode: string) {
       code ??= newCode;
     },
-    get rateLimit() {
-      return decision;
-    },
-    async admit(cost) {
+    async admit(cost: number): Promise<void> {
       countedAs = operation;
       if (client.isTrusted) return;
-      decision = await rateLimit(client.address, cost);
-      if (decision.refusal) throw decision.refusal;
+      scope.rateLimit = await rateLimit(client.address, cost);
+      if (scope.rateLimit.refusal) throw scope.rateLimit.refusal;
     },
-    answered(status) {
+    /** Counts and logs the request. Returns its code. */
+    answered(status: number): string {
       isAnswered = true;
       code ??= status < 400 ? "OK" : "BAD_REQUEST";
       const durationMs = msSince(startedAt);
-      const { reads } = scope.loaders;
+      const { reads } = loaders;
       metrics.answered(countedAs, code, durationMs, reads);
-      const isQuiet = countedAs === "other" || decision?.refusal;
+      const isQuiet = countedAs === "other" || scope.rateLimit?.refusal;
       log[outage ? "warn" : isQuiet ? "debug" : "info"](
         {
           ...outage,

@@ -3,18 +3,28 @@ import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse }
 import type { AddressInfo, Socket } from "node:net";
 import { createServerAdapter, sendNodeResponse, useErrorHandling } from "@whatwg-node/server";
 import { ContractError } from "../contract/contract-error.ts";
+import { JSON_TYPE, respondError, toErrorBody, type ReadBody } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { createBytesInFlight } from "./bytes-in-flight.ts";
-import type { CallerConnection } from "./caller-connection.ts";
 import type { Client, Origin } from "./client-address.ts";
-import { discardBody, readBody } from "./request-body.ts";
+import { readBody } from "./request-body.ts";
+
+/** What a request's handler needs of its connection, besides the request. */
+export interface CallerConnection {
+  /**
+   * The path as sent. The request's URL has resolved dot segments and backslashes, which can hide a
+   * path from a proxy that blocks it.
+   */
+  readonly path: string;
+  readonly client: Client;
+  readonly readBody: ReadBody;
+  readonly disconnect: () => void;
+}
 
 /** What a server answers. */
 export interface Responder {
   /** The HTTP API. */
   readonly fetch: (request: Request, connection: CallerConnection) => Promise<Response>;
-  /** The response to a request that is not valid HTTP, and to one whose handler has a bug. */
-  readonly refuse: (error: ContractError) => Response;
   readonly identifyClient: (origin: Origin) => Client;
   readonly log: Logger;
 }
@@ -26,9 +36,7 @@ export const CONNECTION_LIMITS = {
    * connection opens.
    */
   headersTimeout: 10_000,
-  /**
-   * A request that takes longer to arrive gets 408, or a disconnect while the server is closing.
-   */
+  /** A request that takes longer to arrive gets 408. */
   requestTimeout: 20_000,
   /** How often `headersTimeout` and `requestTimeout` are checked. */
   connectionsCheckingInterval: 1_000,
@@ -71,61 +79,52 @@ const LONGEST_BODY_BYTES = 100_000;
 /** How many pipelined requests may wait on a connection; one more closes it. */
 const MAX_PIPELINED = 100;
 
-interface Connection {
-  /** The response to the request in flight, or to one whose body has not arrived. */
-  response: ServerResponse | undefined;
-  /** How many pipelined requests wait. */
-  waiting: number;
-}
-
 /** Serves an HTTP API with node:http. */
 export async function listen(
-  { fetch, refuse, identifyClient, log }: Responder,
+  { fetch, identifyClient, log }: Responder,
   { host, port }: { host: string; port: number },
-  {
-    maxConnections,
-    maxRequestsPerSocket,
-    readMs,
-    readBytesPerSecond,
-    lingerMs,
-    maxBytes,
-    maxBytesPerAddress,
-    ...limits
-  } = CONNECTION_LIMITS,
+  limits = CONNECTION_LIMITS,
 ) {
-  /** The one that has been idle longest first. */
-  const connections = new Map<Socket, Connection>();
-  const bytesInFlight = createBytesInFlight({ maxBytes, maxBytesPerAddress });
-  let isClosing = false;
+  /**
+   * The responses of each connection that are not sent, or whose request has not arrived. The
+   * connection that has been idle longest is first.
+   */
+  const connections = new Map<Socket, Set<ServerResponse>>();
+  const bytesInFlight = createBytesInFlight(limits);
 
   const adapter = createServerAdapter<CallerConnection>(fetch, {
+    // Node's own signal: reads pass it to `AbortSignal.any`.
+    __useCustomAbortCtrl: false,
     plugins: [
       // The library would show the error's stack.
       useErrorHandling((error) => {
         log.error({ err: error as unknown }, "a request failed");
-        return refuse(new ContractError("LOOKUP_FAILED"));
+        return respondError(new ContractError("LOOKUP_FAILED"));
       }),
     ],
   });
-  const options = { ...limits, optimizeEmptyRequests: true, requireHostHeader: false };
-  const server = createServer(options, receive);
-  server.maxRequestsPerSocket = maxRequestsPerSocket;
-  // Ignores an `Expect` header that Node does not know: Node would answer without reading the body.
-  server.on("checkExpectation", receive);
+  const server = createServer(
+    { ...limits, optimizeEmptyRequests: true, requireHostHeader: false },
+    (request, response) => void receive(request, response),
+  );
+  server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
 
   server.on("connection", (socket) => {
-    if (connections.size >= maxConnections && !closeLongestIdle()) {
+    if (connections.size >= limits.maxConnections && !closeIdle()) {
       socket.destroy();
       return;
     }
-    connections.set(socket, { response: undefined, waiting: 0 });
+    connections.set(socket, new Set());
     socket.once("close", () => connections.delete(socket));
   });
 
-  /** Returns false if every connection has a whole request in flight. */
-  function closeLongestIdle(): boolean {
-    for (const [socket, { response }] of connections) {
-      if (response?.req.complete && !response.closed) continue;
+  /**
+   * Closes the connection that has been idle longest. Returns false if every connection has a whole
+   * request in flight.
+   */
+  function closeIdle(): boolean {
+    for (const [socket, responses] of connections) {
+      if ([...responses].some(({ req, closed }) => req.complete && !closed)) continue;
       connections.delete(socket);
       socket.destroy();
       return true;
@@ -133,52 +132,31 @@ export async function listen(
     return false;
   }
 
-  function setResponse(socket: Socket, connection: Connection, response?: ServerResponse): void {
-    connection.response = response;
-    // Moves the connection to the end.
-    if (connections.delete(socket)) connections.set(socket, connection);
-  }
-
   /** Answers pipelined requests one after the other, so that few responses wait for the caller. */
-  function receive(request: IncomingMessage, response: ServerResponse): void {
-    const connection = connections.get(request.socket);
-    if (!connection || connection.waiting === MAX_PIPELINED) {
-      request.socket.destroy();
-    } else if (response.socket) {
-      void answer(request, response, connection);
-    } else {
-      connection.waiting++;
-      response.once("socket", () => {
-        connection.waiting--;
-        void answer(request, response, connection);
-      });
-    }
-  }
-
-  async function answer(
-    request: IncomingMessage,
-    response: ServerResponse,
-    connection: Connection,
-  ): Promise<void> {
+  async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const { socket, headers } = request;
-    const caller = new AbortController();
-    const bodyBytes = lengthOfBody(request);
-    setResponse(socket, connection, response);
+    const responses = connections.get(socket);
+    if (!responses || responses.size > MAX_PIPELINED) {
+      socket.destroy();
+      return;
+    }
+    if (!isHostValid(request)) {
+      server.emit("clientError", new Error("it needs one valid header `Host`"), socket);
+      return;
+    }
+    responses.add(response);
+    if (!response.socket) await once(response, "socket");
+    const end = () => {
+      if (!request.complete) socket.destroy();
+      responses.delete(response);
+      // Moves the connection to the end.
+      if (connections.delete(socket)) connections.set(socket, responses);
+      if (!server.listening) server.closeIdleConnections();
+    };
     response.once("close", () => {
-      if (!response.writableFinished) caller.abort();
-      // Otherwise the connection is not idle until the body has arrived.
-      if (connection.response === response && request.complete) setResponse(socket, connection);
-      if (isClosing) server.closeIdleConnections();
+      if (request.complete) end();
+      else setTimeout(end, limits.lingerMs).unref();
     });
-    response.once("finish", () => {
-      if (!request.complete)
-        setTimeout(() => {
-          if (!request.complete) socket.destroy();
-        }, lingerMs).unref();
-    });
-    // Node's parser discards what arrives together with a request that asks for an upgrade.
-    if (isClosing || headers.upgrade !== undefined) response.setHeader("connection", "close");
-    request.url = toOriginForm(request.url ?? "/");
     const client = identifyClient({
       remoteAddress: socket.remoteAddress,
       forwardedFor: headers["x-forwarded-for"] as string | undefined,
@@ -186,71 +164,55 @@ export async function listen(
     const cutOff = () => {
       socket.resetAndDestroy();
     };
-    if (bodyBytes > 0) {
-      const release = bytesInFlight.add(client.address, bodyBytes, cutOff);
-      request.once("close", release);
-      response.once("close", release);
-    }
+    const bodyBytes = headers["transfer-encoding"]
+      ? LONGEST_BODY_BYTES
+      : Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
+    bytesInFlight.add(client.address, bodyBytes, request, cutOff);
+    // Node's parser discards what arrives together with a request that asks for an upgrade.
+    if (!server.listening || headers.upgrade) response.setHeader("connection", "close");
+    // As sent. Clients that expect a proxy send the whole URL.
+    const target = request.url!.replace(/^(?:[a-z]+:\/\/[^/?#]*|\*$)/i, "");
+    request.url = target.startsWith("/") ? target : `/${target}`;
     try {
-      const result =
-        refuseHost(request, response) ??
-        (await adapter.handleNodeRequestAndResponse(request, response, {
-          path: request.url.replace(/\?.*/s, ""),
-          client,
-          readBody: (maxBytes) => readBody(request, maxBytes),
-          signal: caller.signal,
-          disconnect: () => response.destroy(),
-        }));
+      const result = await adapter.handleNodeRequestAndResponse(request, response, {
+        path: request.url.replace(/\?.*/s, ""),
+        client,
+        readBody: (maxBytes) => readBody(request, maxBytes),
+        disconnect: () => response.destroy(),
+      });
+      if (response.closed) return;
       // A stream has no length. It waits for its caller, and has a time limit of its own.
       const bytes = Number(result.headers.get("content-length"));
-      if (bytes > 0 && !response.closed) {
-        const maxMs = readMs + (bytes / readBytesPerSecond) * 1_000;
+      if (bytes > 0) {
+        bytesInFlight.add(client.address, bytes, response, cutOff);
+        const maxMs = limits.readMs + (bytes / limits.readBytesPerSecond) * 1_000;
         const timer = setTimeout(cutOff, maxMs).unref();
-        const release = bytesInFlight.add(client.address, bytes, cutOff);
         response.once("close", () => {
           clearTimeout(timer);
-          release();
         });
       }
-      if (!request.complete && bodyBytes > 0) discardBody(request);
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
-      if (response.destroyed) log.debug({ err: error }, "the caller disconnected");
-      else log.error({ err: error }, "a response could not be sent");
+      if (!response.destroyed) log.error({ err: error }, "a response could not be sent");
       response.destroy();
     }
   }
 
-  /**
-   * Refuses a request without `Host`, one with several, of which a proxy may use another than Node,
-   * and one whose `Host` is not the whole origin of its URL.
-   */
-  function refuseHost(
-    { headersDistinct, httpVersion }: IncomingMessage,
-    response: ServerResponse,
-  ): Response | undefined {
-    const { host: hosts = httpVersion === "1.0" ? ["localhost"] : [] } = headersDistinct;
-    const url = URL.parse(`http://${hosts[0]}`);
-    if (hosts.length === 1 && url?.href === `${url?.origin}/`) return undefined;
-    response.setHeader("connection", "close");
-    const message = "A request needs one valid header `Host`.";
-    return refuse(new ContractError("BAD_REQUEST", { message }));
-  }
-
   server.on("clientError", (error: Error & { code?: string }, socket: Socket) => {
-    const { response, waiting = 1 } = connections.get(socket) ?? {};
+    const responses = [...(connections.get(socket) ?? [])];
     // The caller or a proxy would match this response to an earlier request.
-    if (waiting > 0 || response?.req.complete || response?.headersSent) socket.destroy();
+    if (responses.some(({ req, closed, headersSent }) => (req.complete ? !closed : headersSent)))
+      socket.destroy();
     // False too if this request has been refused: Node reports each further packet.
     if (!socket.writable) return;
-    void writeRefusal(socket, refuse(toRefusal(error.code)));
-    setTimeout(() => socket.destroy(), lingerMs).unref();
-  });
-
-  // Node has removed its own listener for errors.
-  server.on("connect", ({ socket }: IncomingMessage) => {
-    socket.on("error", () => undefined);
-    server.emit("clientError", new Error("CONNECT"), socket);
+    setTimeout(() => socket.destroy(), limits.lingerMs).unref();
+    const status = STATUSES[error.code ?? ""] ?? 400;
+    const message = `The request cannot be read: ${error.message}.`;
+    const body = JSON.stringify(toErrorBody(new ContractError("BAD_REQUEST", { message })));
+    const length = Buffer.byteLength(body);
+    socket.end(
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n${body}`,
+    );
   });
 
   await once(server.listen(port, host), "listening");
@@ -265,54 +227,28 @@ export async function listen(
     /** Accepts no more connections, and resolves when every request in flight is answered. */
     close: () =>
       new Promise<void>((resolve) => {
-        isClosing = true;
         server.close(() => {
           resolve();
         });
-        // Node does not close connections without a whole request, nor enforces `requestTimeout`.
-        for (const [socket, { response }] of connections)
-          if (!response || response.closed) socket.destroy();
-        setTimeout(() => {
-          for (const [socket, { response }] of connections)
-            if (response?.req.complete === false) socket.destroy();
-        }, limits.requestTimeout).unref();
+        // Node does not close connections without a whole request.
+        while (closeIdle());
       }),
   };
 }
 
-/** At most how many bytes of a body are kept, 0 without a body. */
-function lengthOfBody({ headers }: IncomingMessage): number {
-  if (headers["transfer-encoding"] !== undefined) return LONGEST_BODY_BYTES;
-  return Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
-}
-
-/** The refusals by the code of Node's parser. The statuses are Node's. */
-const REFUSALS: Readonly<Record<string, readonly [status: number, message: string]>> = {
-  ERR_HTTP_REQUEST_TIMEOUT: [408, "The request took too long to arrive. Send it again."],
-  HPE_HEADER_OVERFLOW: [431, "The request's target and headers are too long."],
-  HPE_CHUNK_EXTENSIONS_OVERFLOW: [413, "The chunk extensions are too long."],
-  HPE_INVALID_URL: [400, "The request's target has characters that must be percent-encoded."],
-};
-
-function toRefusal(code = ""): ContractError {
-  const [status, message] = REFUSALS[code] ?? [400, "The request is not valid HTTP/1.1."];
-  return new ContractError("BAD_REQUEST", { status, message });
-}
-
-/** Writes a response to a request that Node's parser refuses, and ends the connection. */
-async function writeRefusal(socket: Socket, response: Response): Promise<void> {
-  const { status, headers } = response;
-  const lines = [...headers, ["connection", "close"]].map((header) => `${header.join(": ")}\r\n`);
-  const start = `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\n${lines.join("")}\r\n`;
-  socket.end(start + (await response.text()));
-}
-
 /**
- * The path and query of a request's target, as sent. Clients that expect a proxy send the whole
- * URL.
+ * False without `Host`, with several, of which a proxy may use another than Node, and if it is not
+ * the whole origin of a URL.
  */
-function toOriginForm(target: string): string {
-  if (target.startsWith("/")) return target;
-  const pathAndQuery = target.replace(/^[a-z]+:\/\/[^/?#]*|^\*$/i, "");
-  return pathAndQuery.startsWith("/") ? pathAndQuery : `/${pathAndQuery}`;
+function isHostValid({ headersDistinct, httpVersion }: IncomingMessage): boolean {
+  const { host: hosts = httpVersion === "1.0" ? ["localhost"] : [] } = headersDistinct;
+  const url = URL.parse(`http://${hosts[0]}`);
+  return hosts.length === 1 && url?.href === `${url?.origin}/`;
 }
+
+/** The statuses of requests that Node refuses, by its codes. They are Node's. */
+const STATUSES: Readonly<Record<string, number>> = {
+  ERR_HTTP_REQUEST_TIMEOUT: 408,
+  HPE_HEADER_OVERFLOW: 431,
+  HPE_CHUNK_EXTENSIONS_OVERFLOW: 413,
+};

@@ -1,5 +1,4 @@
 import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
-import { ERROR_CODES } from "../contract/error-codes.ts";
 import {
   isInOtherCharset,
   MAX_BODY_PIECES,
@@ -73,15 +72,13 @@ export function toCollectErrorBody(error: ContractError): object {
 /**
  * `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400.
  */
-export function createCollectHandler(
-  prepare: PrepareOperation,
-): (request: Request, scope: RequestScope) => Promise<Response> {
+export function createCollectHandler(prepare: PrepareOperation) {
   const run = prepare(COLLECT_OPERATION);
-  return async (request, scope) => {
+  return async ({ headers }: Request, scope: RequestScope): Promise<Response> => {
     await scope.admit(1);
     const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw new ContractError("INVALID_SOCIAL_ID", BODY_TOO_LARGE);
-    const members = readMembers(body, request.headers);
+    const members = readMembers(body, headers);
 
     const { collect } = await run(members, scope)
       .then(dataOf<{ collect: CollectResult }>)
@@ -91,12 +88,11 @@ export function createCollectHandler(
         throw new ContractError("COLLECT_FAILED", { cause, extensions });
       });
     if (collect.error) scope.recordCode(collect.error);
-    const status = collect.success ? 200 : ERROR_CODES.NOTHING_TO_COLLECT.status;
     // JSON.stringify omits undefined members.
     for (const name in collect) collect[name] ??= undefined;
     if (members.mints.length === 0) collect.remaining = undefined;
     if (!collect.success) collect.moved = "no" satisfies Moved;
-    return respondJson(status, collect);
+    return respondJson(collect.success ? 200 : 400, collect);
   };
 }
 
@@ -114,16 +110,11 @@ function readMembers(body: Buffer, headers: Headers) {
     });
   }
   assertMintNames(Object.keys(value), ["mints", "mint"]);
-  const similarName = Object.keys(value).find((name) => /^minimum./i.test(name));
-  if (similarName !== undefined) throw unknownMinimum(similarName);
-  const { socialId, mint = null, minimum = null, address = null } = value;
-  const mintList = value.mints ?? [];
+  for (const name of Object.keys(value)) if (/^minimum./i.test(name)) throw unknownMinimum(name);
+  const { socialId, minimum = null, address = null } = value;
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
-  if (!Array.isArray(mintList))
-    throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
   // Accept `mint` too, because a lookup uses this name.
-  const namedMints: readonly unknown[] = mintList;
-  const mints = mint === null ? namedMints : [mint, ...namedMints];
+  const mints = [value.mint ?? [], value.mints ?? []].flat();
   for (const each of mints) if (typeof each !== "string") throw invalidMint(each);
   if (minimum !== null && typeof minimum !== "string") throw invalidMinimum(minimum);
   if (address !== null && typeof address !== "string") throw wrongAddress(socialId, address);

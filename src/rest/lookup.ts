@@ -36,30 +36,23 @@ export function createLookupHandler(
   prepare: PrepareOperation,
   format: HandleFormat,
   basePath: string,
-): (request: Request, scope: RequestScope) => Promise<Response> {
+) {
   const run = prepare(LOOKUP_OPERATION);
-  return async ({ url }, scope) => {
+  return async ({ url }: Request, scope: RequestScope): Promise<Response> => {
     await scope.admit(1);
-    const variables = readQuery(new URL(url).searchParams, format, basePath);
-    const data = dataOf<{ wallet: RestWallet & { coins: object } }>(await run(variables, scope));
-    const { coins, ...wallet } = data.wallet;
-    const hasMints = variables.mints.length > 0;
-    return respondJson(200, { ...toRestWallet(wallet), ...(hasMints && { coins }) });
+    const { searchParams } = new URL(url);
+    const [handle, ...others] = searchParams.getAll("handle");
+    if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
+    if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
+    assertMintNames(searchParams.keys(), MINT_PARAMETERS);
+    // Forms send empty parameters.
+    const mints = MINT_PARAMETERS.flatMap((name) => searchParams.getAll(name)).filter(Boolean);
+    // Check the mints first: the operation would check them only after it has looked up the handle.
+    if (format.pattern.test(handle)) toMints(mints);
+    const { wallet } = dataOf<{ wallet: RestWallet & { coins: object } }>(
+      await run({ handle, mints }, scope),
+    );
+    const { coins, ...shown } = toRestWallet(wallet);
+    return respondJson(200, { ...shown, ...(mints.length > 0 && { coins }) });
   };
-}
-
-function readQuery(
-  parameters: URLSearchParams,
-  format: HandleFormat,
-  basePath: string,
-): { handle: string; mints: readonly string[] } {
-  const [handle, ...others] = parameters.getAll("handle");
-  if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
-  if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
-  assertMintNames(parameters.keys(), MINT_PARAMETERS);
-  // Forms send empty parameters.
-  const mints = MINT_PARAMETERS.flatMap((name) => parameters.getAll(name)).filter(Boolean);
-  // Check the mints first: the operation would check them only after it has looked up the handle.
-  if (format.pattern.test(handle)) toMints(mints);
-  return { handle, mints };
 }

@@ -14,10 +14,7 @@ export type PrepareOperation = ReturnType<typeof createPrepareOperation>;
 export function createPrepareOperation(schema: GraphQLSchema, useCases: UseCases) {
   return (text: string) => {
     const document = parse(text, { noLocation: true });
-    return async (
-      variableValues: Readonly<Record<string, unknown>>,
-      scope: RequestScope,
-    ): Promise<ExecutionResult> =>
+    return async (variableValues: Readonly<Record<string, unknown>>, scope: RequestScope) =>
       execute({ schema, document, contextValue: { useCases, scope }, variableValues });
   };
 }

@@ -43,12 +43,11 @@ export interface RestWallet {
 }
 
 /** A wallet as REST shows it: a profile has no null. */
-export function toRestWallet({ lamports, ...wallet }: RestWallet) {
-  const { balance, profile } = wallet;
-  const present = Object.entries(profile).filter(([, value]) => value !== null);
+export function toRestWallet<Wallet extends RestWallet>({ lamports, ...wallet }: Wallet) {
+  const present = Object.entries(wallet.profile).filter(([, value]) => value !== null);
   return {
     ...wallet,
-    balance: { ...balance, lamports },
+    balance: { ...wallet.balance, lamports },
     profile: Object.fromEntries(present),
   };
 }

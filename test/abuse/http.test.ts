@@ -403,7 +403,8 @@ describe("a malformed request", () => {
   });
 
   it.each([
-    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
+    ["CONNECT", "CONNECT creator:443 HTTP/1.1\r\nHost: x\r\n\r\n", [undefined]],
+    ["an unknown expectation", get("/livez", "Expect: money\r\n"), [417]],
     ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
     ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
     ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],

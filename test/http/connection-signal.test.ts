@@ -17,7 +17,7 @@ beforeAll(async () => {
     {
       ...api,
       fetch(request, connection) {
-        signals.push(connection.signal);
+        signals.push(request.signal);
         return api.fetch(request, connection);
       },
     },

@@ -14,18 +14,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.close());
 
-const UUID = /^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 const chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
-
-/** The count of answered requests with this code. */
-async function counted(code: string): Promise<number> {
-  const metrics = await world.gateway.registry.metrics();
-  const line = new RegExp(
-    `^tributary_requests_total\\{operation="other",code="${code}"\\} (\\d+)`,
-    "m",
-  );
-  return Number(line.exec(metrics)?.[1] ?? 0);
-}
 
 /** Sends the text, and leaves the connection open. */
 function send(text: string) {
@@ -43,92 +32,69 @@ function send(text: string) {
 
 describe("a request that is not valid HTTP", () => {
   it.each([
-    ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400, "BAD_REQUEST"],
-    ["with an unknown method", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
-    ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400, "BAD_REQUEST"],
-    ["with a Host that is none", "GET /livez HTTP/1.1\r\nHost: [x\r\n\r\n", 400, "BAD_REQUEST"],
-    ["with two Hosts", "GET /livez HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", 400, "BAD_REQUEST"],
-    ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431, "BAD_REQUEST"],
-    ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400, "BAD_REQUEST"],
-    [
-      "with malformed chunks to an unknown path",
-      `POST /nothing HTTP/1.1\r\n${chunked}ZZ\r\n`,
-      400,
-      "BAD_REQUEST",
-    ],
+    ["with bytes that are not HTTP", "\x16\x03\x01\x02\r\n\r\n", 400],
+    ["with an unknown method", "BREW / HTTP/1.1\r\nHost: x\r\n\r\n", 400],
+    ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400],
+    ["with a Host that is none", "GET /livez HTTP/1.1\r\nHost: [x\r\n\r\n", 400],
+    ["with two Hosts", "GET /livez HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", 400],
+    ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431],
+    ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400],
+    ["with malformed chunks to an unknown path", `POST /nothing HTTP/1.1\r\n${chunked}ZZ\r\n`, 400],
     [
       "with malformed chunks after a whole one",
       `POST /collect HTTP/1.1\r\n${chunked}2\r\n{}\r\nZZ\r\n`,
       400,
-      "BAD_REQUEST",
     ],
-    ["with malformed chunks to GET", `GET /livez HTTP/1.1\r\n${chunked}ZZ\r\n`, 400, "BAD_REQUEST"],
-    [
-      "with a malformed trailer",
-      `POST /nothing HTTP/1.1\r\n${chunked}0\r\nX Y\r\n\r\n`,
-      400,
-      "BAD_REQUEST",
-    ],
+    ["with malformed chunks to GET", `GET /livez HTTP/1.1\r\n${chunked}ZZ\r\n`, 400],
+    ["with a malformed trailer", `POST /nothing HTTP/1.1\r\n${chunked}0\r\nX Y\r\n\r\n`, 400],
     [
       "with an unknown transfer encoding",
       "POST /nothing HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip\r\n\r\nab",
       400,
-      "BAD_REQUEST",
     ],
     [
       "with two lengths",
       "POST /nothing HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nabc",
       400,
-      "BAD_REQUEST",
     ],
     [
       "with a length and chunks",
       `POST /nothing HTTP/1.1\r\nContent-Length: 2\r\n${chunked}0\r\n\r\n`,
       400,
-      "BAD_REQUEST",
     ],
-    ["that opens a tunnel", "CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400, "BAD_REQUEST"],
-    ["that opens a tunnel, without Host", "CONNECT x:80 HTTP/1.0\r\n\r\n", 400, "BAD_REQUEST"],
-    ["of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400, "BAD_REQUEST"],
+    ["of HTTP/2", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", 400],
     [
       "with long chunk extensions",
       `POST /collect HTTP/1.1\r\n${chunked}2;${"x".repeat(20_000)}`,
       413,
-      "BAD_REQUEST",
     ],
-    ["with a raw byte in the path", "GET /caf\xe9 HTTP/1.1\r\nHost: x\r\n\r\n", 400, "BAD_REQUEST"],
+    ["with a raw byte in the path", "GET /caf\xe9 HTTP/1.1\r\nHost: x\r\n\r\n", 400],
     [
       "with raw UTF-8 as the handle",
       "GET /wallet/lookup?handle=café HTTP/1.1\r\nHost: x\r\n\r\n",
       400,
-      "BAD_REQUEST",
     ],
     [
       "with raw UTF-8 beside the handle",
       "GET /wallet/lookup?handle=a&mint=é HTTP/1.1\r\nHost: x\r\n\r\n",
       400,
-      "BAD_REQUEST",
     ],
-  ])(
-    "%s gets the error body and the headers of every response, and is counted",
-    async (_, text, status, code) => {
-      const before = await counted(code);
-      const answer = await sendRaw(
-        world.url,
-        text.includes("caf\xe9 ") ? Buffer.from(text, "latin1") : text,
-      );
-      expect(answer.statuses).toEqual([status]);
-      expect(answer.headers).toMatchObject({
-        connection: "close",
-        "content-type": "application/json; charset=utf-8",
-        "cache-control": "no-store",
-        "access-control-allow-origin": "*",
-        "x-request-id": expect.stringMatching(UUID),
-      });
-      expect(answer.body).toMatch(new RegExp(`\\{"error":"${code}","message":"[^"\\\\]`));
-      expect(await counted(code)).toBe(before + 1);
-    },
-  );
+  ])("%s gets the error body, and its connection closes", async (_, text, status) => {
+    const answer = await sendRaw(
+      world.url,
+      text.includes("caf\xe9 ") ? Buffer.from(text, "latin1") : text,
+    );
+    expect(answer.statuses).toEqual([status]);
+    expect(answer.headers).toMatchObject({
+      connection: "close",
+      "content-type": "application/json; charset=utf-8",
+      "content-length": String(answer.body.length),
+    });
+    expect(answer.body).toMatch(
+      /\{"error":"BAD_REQUEST","message":"The request cannot be read: [^"\\]/,
+    );
+    expect(answer.body).not.toMatch(/\bat \w+ \(/);
+  });
 
   it.each(["end", "resetAndDestroy"] as const)(
     "harms nobody when its caller is gone before the answer (%s)",
@@ -220,11 +186,6 @@ describe("a request with `Expect: 100-continue`", () => {
     const { socket, statuses } = send(text);
     await expect.poll(statuses).toEqual([100, status]);
     socket.destroy();
-  });
-
-  it("is answered as without it, as is one with another expectation", async () => {
-    const text = "GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: money\r\n\r\n";
-    expect((await sendRaw(world.url, text)).statuses).toEqual([200]);
   });
 
   it.each([

@@ -13,7 +13,6 @@ async function start(fetch: Responder["fetch"], lingerMs = CONNECTION_LIMITS.lin
   const server = await listen(
     {
       fetch,
-      refuse: ({ status, message }) => new Response(message, { status }),
       identifyClient: createIdentifyClient([]),
       log: createLogger("silent"),
     },

@@ -18,7 +18,6 @@ export async function inject(
       forwardedFor: headers["x-forwarded-for"],
     }),
     readBody: () => Promise.resolve(Buffer.from(body)),
-    signal: new AbortController().signal,
     disconnect: () => undefined,
   });
   return { status: response.status, headers: response.headers, body: await response.text() };

@@ -19,7 +19,7 @@ export function createHomePage(needs: {
   html: string;
   headers: Readonly<Record<string, string>>;
   handlePattern: RegExp;
-  publicUrl: URL | undefined;
+  publicUrl?: URL | undefined;
   /** The URL of the preview's picture, relative to the page. */
   previewImage: string;
   isSandbox: boolean;

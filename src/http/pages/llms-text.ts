@@ -1,7 +1,7 @@
 import { Kind, parse, print, printSchema, visit, type GraphQLSchema } from "graphql";
 import { codesOf, ERROR_CODES, meaningOf, type ErrorCode } from "../../contract/error-codes.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../../contract/mint.ts";
-import type { OpenApiDocument, RestOperation } from "../../rest/openapi.ts";
+import type { OpenApiDocument, RestOperation } from "./openapi.ts";
 import {
   MAX_COLLECTS,
   MAX_FOLLOWED,
@@ -12,9 +12,9 @@ import {
 } from "../../schema/field-costs.ts";
 import { STREAM_SECONDS, STREAMS_PER_ADDRESS } from "../streams.ts";
 
-export interface ApiDescription {
+interface ApiDescription {
   readonly basePath: string;
-  readonly publicUrl: URL | undefined;
+  readonly publicUrl?: URL | undefined;
   readonly schema: GraphQLSchema;
   readonly openApi: OpenApiDocument;
 }

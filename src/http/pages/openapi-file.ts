@@ -1,6 +1,6 @@
 import { isIPv4, isIPv6 } from "node:net";
 import { JSON_TYPE } from "../../contract/http-messages.ts";
-import { withServer, type OpenApiDocument } from "../../rest/openapi.ts";
+import { withServer, type OpenApiDocument } from "./openapi.ts";
 import type { Handler } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 

@@ -1,12 +1,15 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { Response } from "@whatwg-node/fetch";
-import { descriptionLink } from "../../rest/openapi.ts";
+import type { GraphQLSchema } from "graphql";
+import type { HandleFormat } from "../../contract/handle.ts";
+import { createOpenApiDocument, descriptionLink } from "./openapi.ts";
 import { printSdl } from "../../schema/print-sdl.ts";
 import { memoize } from "../../store/memoize.ts";
-import { renderGraphiQL, type ExampleAccount } from "./graphiql.ts";
+import { renderGraphiQL, wantsGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
-import { createLlmsText, type ApiDescription } from "./llms-text.ts";
+import { createLlmsText } from "./llms-text.ts";
+import { createOpenApiFile } from "./openapi-file.ts";
 import type { Handler, Route } from "../router.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -82,18 +85,34 @@ function readAsset(name: string): StaticFile {
 /** The home page shows this many sandbox accounts, and all further ones that have coins. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
+/** The settings that pages describe. */
+export interface PageSettings {
+  readonly basePath: string;
+  readonly publicUrl?: URL | undefined;
+  readonly corsOrigins?: readonly string[] | undefined;
+  readonly rateLimitMax: number;
+  readonly collectTimeoutMs: number;
+}
+
 /** The routes of the pages and their assets. Outside the sandbox there are no `sandboxAccounts`. */
 export function createPages(
-  needs: ApiDescription & {
-    handlePattern: RegExp;
+  needs: PageSettings & {
+    schema: GraphQLSchema;
+    handleFormat: HandleFormat;
     /** The chain's cluster, such as `devnet`. */
     cluster: () => string;
-    sandboxAccounts: readonly ExampleAccount[];
+    sandboxAccounts: readonly ExampleAccount[] | undefined;
   },
-): { routes: Record<string, Route>; graphiql: Handler } {
+): { routes: Record<string, Route>; orGraphiQL: (endpoint: Handler) => Handler } {
+  const { sandboxAccounts = [] } = needs;
+  const openApi = createOpenApiDocument({
+    ...needs,
+    isOpenToAllPages: needs.corsOrigins === undefined,
+    isSandbox: needs.sandboxAccounts !== undefined,
+  });
   /** GraphiQL's page and its large files, rendered when a browser first requests one. */
   const graphiql = memoize(async () => {
-    const { html, css, script } = await renderGraphiQL(needs.sandboxAccounts);
+    const { html, css, script } = await renderGraphiQL(sandboxAccounts);
     const files = {
       "graphiql-viewer.css": toFile("graphiql-viewer.css", css),
       "graphiql-viewer.js": toFile("graphiql-viewer.js", script),
@@ -106,13 +125,11 @@ export function createPages(
     async (request, scope) =>
       (await graphiql())[name].handle(request, scope);
 
-  const isSandbox = needs.sandboxAccounts.length > 0;
+  const isSandbox = sandboxAccounts.length > 0;
   const home = createHomePage({
     ...needs,
-    html: readPage("home/home.html").replace(
-      "<!-- sandbox -->",
-      sandboxNotice(needs.sandboxAccounts),
-    ),
+    handlePattern: needs.handleFormat.pattern,
+    html: readPage("home/home.html").replace("<!-- sandbox -->", sandboxNotice(sandboxAccounts)),
     headers: {
       "content-type": contentTypeOf("home.html"),
       link: descriptionLink(needs.basePath),
@@ -123,7 +140,7 @@ export function createPages(
   });
   const files: Record<string, StaticFile> = {
     "/schema.graphql": toFile("schema.graphql", printSdl(needs.schema)),
-    "/llms.txt": toFile("llms.txt", createLlmsText(needs)),
+    "/llms.txt": toFile("llms.txt", createLlmsText({ ...needs, openApi })),
     "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
@@ -134,6 +151,7 @@ export function createPages(
       ),
       "/assets/graphiql-viewer.css": { GET: graphiqlFile("graphiql-viewer.css") },
       "/assets/graphiql-viewer.js": { GET: graphiqlFile("graphiql-viewer.js") },
+      "/openapi.json": { GET: createOpenApiFile(openApi, needs) },
       "/": { GET: home },
       "/docs": { GET: toFile("docs.html", readPage("docs.html"), pageHeaders(POLICY)).handle },
       // The page's relative URLs need the trailing slash of the base path.
@@ -144,7 +162,9 @@ export function createPages(
         },
       },
     },
-    graphiql: graphiqlFile("page"),
+    /** Answers browsers that ask for GraphiQL, and passes other requests to the endpoint. */
+    orGraphiQL: (endpoint) => (request, scope) =>
+      (wantsGraphiQL(request) ? graphiqlFile("page") : endpoint)(request, scope),
   };
 }
 

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
-import type { HandleFormat } from "../contract/handle.ts";
-import { VERSION } from "../observability/version.ts";
+import type { HandleFormat } from "../../contract/handle.ts";
+import { VERSION } from "../../observability/version.ts";
 
 /** The parts of an OpenAPI 3.1 document that the service reads. Each path has one method. */
 export interface OpenApiDocument {
