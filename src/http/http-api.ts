@@ -123,7 +123,7 @@ function createRoutes(needs: ApiNeeds): Record<string, Route> {
     publicUrl,
     schema,
     openApi,
-    handlePattern: handleFormat.pattern,
+    handleFormat,
     cluster: needs.cluster,
     sandboxAccounts: sandbox?.accounts ?? [],
   });

@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { dirname, extname, join } from "node:path";
 import { Response } from "@whatwg-node/fetch";
+import type { HandleFormat } from "../../contract/handle.ts";
 import { descriptionLink } from "../../rest/openapi.ts";
 import { printSdl } from "../../schema/print-sdl.ts";
 import { memoize } from "../../store/memoize.ts";
@@ -79,13 +80,16 @@ function readAsset(name: string): StaticFile {
   );
 }
 
+/** What the texts of all services say of handles. Those of one service say which it takes. */
+const ANY_HANDLE = "1-15 alphanumeric characters, and underscores if the operator allows them";
+
 /** The home page shows this many sandbox accounts, and all further ones that have coins. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
 /** The routes of the pages and their assets. Outside the sandbox there are no `sandboxAccounts`. */
 export function createPages(
   needs: ApiDescription & {
-    handlePattern: RegExp;
+    handleFormat: HandleFormat;
     /** The chain's cluster, such as `devnet`. */
     cluster: () => string;
     sandboxAccounts: readonly ExampleAccount[];
@@ -121,10 +125,12 @@ export function createPages(
     previewImage: urlOf("home/preview.png"),
     isSandbox,
   });
+  const describe = (name: string, text: string) =>
+    toFile(name, text.replaceAll(ANY_HANDLE, needs.handleFormat.expected));
   const files: Record<string, StaticFile> = {
-    "/schema.graphql": toFile("schema.graphql", printSdl(needs.schema)),
-    "/llms.txt": toFile("llms.txt", createLlmsText(needs)),
-    "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
+    "/schema.graphql": describe("schema.graphql", printSdl(needs.schema)),
+    "/llms.txt": describe("llms.txt", createLlmsText(needs)),
+    "/errors.md": describe("errors.md", read("../../../docs/errors.md").toString()),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
   return {
