@@ -73,6 +73,16 @@ export function createHealth(needs: {
     ...(isDraining ? ["shutting down"] : []),
   ];
 
+  function describe() {
+    const reasons = findReasons();
+    const list = [...warnings.list(), ...rpc.problems()];
+    return {
+      status: reasons.length === 0 ? "ok" : "unavailable",
+      ...(reasons.length > 0 && { reasons }),
+      ...(list.length > 0 && { warnings: list }),
+    };
+  }
+
   function check(): Promise<void> {
     if (!isUp("social")) void checkSocial();
     if (warnings.list().length > 0) needs.refreshWarnings();
@@ -111,17 +121,13 @@ export function createHealth(needs: {
       const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await pendingCheck;
-      const reasons = findReasons();
-      const isReady = reasons.length === 0;
-      const list = [...warnings.list(), ...rpc.problems()];
-      const details = {
-        ...(!isReady && { reasons }),
-        ...(list.length > 0 && { warnings: list }),
-      };
-      return respondJson(isReady ? 200 : 503, {
-        status: isReady ? "ok" : "unavailable",
-        ...(hasDetails && details),
-      });
+      const { status, ...details } = describe();
+      return respondJson(status === "ok" ? 200 : 503, { status, ...(hasDetails && details) });
+    },
+    /** What `/readyz` shows to operators, without waiting. */
+    describe() {
+      void check();
+      return describe();
     },
 
     /**
