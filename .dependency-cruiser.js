@@ -41,7 +41,7 @@ const MAY_IMPORT = {
   checks: ["config.ts", ...DOMAIN],
   commands: ["checks", "config.ts", "variables.ts", "services.ts", "status.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
-  "status.ts": ["services.ts", "http/streams.ts", ...DOMAIN],
+  "status.ts": ["services.ts", "http/health.ts", "http/streams.ts", ...DOMAIN],
   "gateway.ts": ["services.ts", "status.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
   "start.js": ["main.ts"],
   "main.ts": [

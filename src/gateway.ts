@@ -72,7 +72,8 @@ export function createGateway(
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
     streams,
     health,
-    describeReplica: () => describeReplica({ chain, social, budgetMetrics, redis, streams }),
+    describeReplica: () =>
+      describeReplica({ chain, social, budgetMetrics, redis, streams, health }),
     sandbox,
     redis,
     registry,

@@ -1,5 +1,7 @@
 import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
+import type { Health } from "./http/health.ts";
 import type { Streams } from "./http/streams.ts";
+import { COMMIT, VERSION } from "./observability/version.ts";
 import type { createChainServices, createSocialServices } from "./services.ts";
 import type { Redis } from "./store/redis.ts";
 
@@ -19,11 +21,17 @@ export async function describeReplica(parts: {
   readonly budgetMetrics: BudgetMetrics;
   readonly redis: Redis | undefined;
   readonly streams: Streams;
+  readonly health: Pick<Health, "describe">;
 }) {
-  const { chain, social, budgetMetrics, redis, streams } = parts;
+  const { chain, social, budgetMetrics, redis, streams, health } = parts;
   const { failures } = chain;
   return {
     at: new Date().toISOString(),
+    version: VERSION,
+    commit: COMMIT,
+    upSeconds: Math.floor(process.uptime()),
+    readyz: health.describe(),
+    feePayer: chain.metrics.describe(),
     endpoints: chain.rpc.describe(),
     network: social.describe(),
     collects: { ...chain.flights.describe(MOST_LISTED), ...failures.describe(MOST_LISTED) },

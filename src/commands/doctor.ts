@@ -25,7 +25,7 @@ import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
 import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
-import { createExamineEndpoints } from "./examine-endpoint.ts";
+import { createExamineEndpoint } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 /** Returns an empty string if the user may not run INFO. */
@@ -102,7 +102,6 @@ export async function examine(
     warnings: createWarnings(log),
   });
   const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
-  const endpoints = createExamineEndpoints({ callUpstream, rpcTimeoutMs });
   /** Whether a URL leads to a chain endpoint. */
   const leadsToChain = (url: URL): Promise<boolean> =>
     withDeadline(rpcTimeoutMs, (deadline) =>
@@ -124,10 +123,9 @@ export async function examine(
   await Promise.all([
     checkNetwork(),
     checkChain({
-      ...{ config, rpc, report, examineEndpoint: endpoints.examine },
+      ...{ config, rpc, report },
       checkedSlots: redis?.ready.then(() => readPlatformChecks(redis)),
-    }).then(() => {
-      endpoints.distance().forEach(report);
+      examineEndpoint: createExamineEndpoint({ callUpstream, rpcTimeoutMs }),
     }),
     checkRedis(redis, redisUrl).then(report),
     checkListening(config).then((findings) => {

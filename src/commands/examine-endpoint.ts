@@ -10,7 +10,7 @@ import { REFUSES } from "../checks/check-chain.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import { toError } from "../observability/thrown.ts";
 import type { CallUpstream } from "../upstream/http.ts";
-import { monotonicNow, type MonotonicTime, msBetween, msSince } from "../time/monotonic.ts";
+import { monotonicNow, msBetween } from "../time/monotonic.ts";
 
 /** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
 const LARGEST_CALL = Array.from({ length: MAX_ACCOUNTS_PER_CALL }, (_, i) =>
@@ -23,95 +23,59 @@ const NO_DATA = { offset: 0, length: 0 };
  */
 const COUNT_MS = 1_000;
 const STILL_MS = 5_000;
-/** Endpoints that are further apart than this do not serve the same balances. */
-const MAX_APART_SECONDS = 5;
 
 const TAKES = "takes transactions of version 1";
 const NO_SIMULATION = "does not simulate transactions";
 
-/** An endpoint's slot at the time `at`, and its slots per second. */
-interface Pace {
-  readonly slot: number;
-  readonly at: MonotonicTime;
-  readonly perSecond: number;
-}
-
 type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
-/** Examines how well endpoints suit the service. */
-export function createExamineEndpoints(needs: {
-  callUpstream: CallUpstream;
-  rpcTimeoutMs: number;
-}) {
+/**
+ * Examines how well an endpoint suits the service. The finding's text starts with `text`, which
+ * names the endpoint's cluster. `simulation`: the error of a simulated transaction, if it failed.
+ */
+export function createExamineEndpoint(needs: { callUpstream: CallUpstream; rpcTimeoutMs: number }) {
   const callEndpoint = createCallEndpoint(needs);
-  const paces: Pace[] = [];
-
-  return {
-    /**
-     * The finding's text starts with `text`, which names the endpoint's cluster. `simulation`: the
-     * error of a simulated transaction, if it failed.
-     */
-    async examine(
-      endpoint: Endpoint,
-      text: string,
-      simulation: RpcError | undefined,
-    ): Promise<Finding> {
-      const call: Call = (method, params) =>
-        withDeadline(needs.rpcTimeoutMs, (deadline) =>
-          callEndpoint(endpoint, method, params, deadline),
-        );
-      const [pace, version, consensus, refusal] = await Promise.all([
-        countSlots(call).catch(() => undefined),
-        call("getVersion", []).then(
-          (answer) => answer["solana-core"],
-          () => "an unknown version",
-        ),
-        consensusAt(call),
-        call("getMultipleAccounts", [
-          LARGEST_CALL,
-          { encoding: "base64", dataSlice: NO_DATA },
-        ]).then(() => undefined, toError),
-      ]);
-      if (pace) paces.push(pace);
-      const facts = [
-        `runs ${version}`,
-        pace ? `makes ${pace.perSecond.toFixed(1)} slots a second` : "does not return its slot",
-        consensus,
-        ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
-        `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
-      ];
-      const all = `${text}; it ${facts.join(", ")}`;
-      if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
-      if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
-      if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
-      if (pace?.perSecond === 0)
-        return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
-      return (pace ? good : poor)("SOLANA_RPC_URL", all);
-    },
-
-    /**
-     * Reports how many slots the examined endpoints are apart; empty for fewer than two endpoints.
-     */
-    distance(): Finding[] {
-      const [first, ...others] = paces;
-      if (!first || others.length === 0) return [];
-      const perSecond = Math.max(...paces.map((pace) => pace.perSecond));
-      const now = paces.map(({ slot, at }) => slot + (msSince(at) / 1_000) * perSecond);
-      const slots = Math.max(...now) - Math.min(...now);
-      const text = `the endpoints are ${Math.round(slots)} slots apart`;
-      return slots <= MAX_APART_SECONDS * perSecond
-        ? [good("SOLANA_RPC_URL", text)]
-        : [
-            poor(
-              "SOLANA_RPC_URL",
-              `${text}: one of them is behind, and is used only while no better one answers`,
-            ),
-          ];
-    },
+  return async (
+    endpoint: Endpoint,
+    text: string,
+    simulation: RpcError | undefined,
+  ): Promise<Finding> => {
+    const call: Call = (method, params) =>
+      withDeadline(needs.rpcTimeoutMs, (deadline) =>
+        callEndpoint(endpoint, method, params, deadline),
+      );
+    const [slotsPerSecond, version, consensus, refusal] = await Promise.all([
+      countSlots(call).catch(() => undefined),
+      call("getVersion", []).then(
+        (answer) => answer["solana-core"],
+        () => "an unknown version",
+      ),
+      consensusAt(call),
+      call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
+        () => undefined,
+        toError,
+      ),
+    ]);
+    const hasSlot = slotsPerSecond !== undefined;
+    const facts = [
+      `runs ${version}`,
+      hasSlot ? `makes ${slotsPerSecond.toFixed(1)} slots a second` : "does not return its slot",
+      consensus,
+      ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
+      `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
+    ];
+    const all = `${text}; it ${facts.join(", ")}`;
+    if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
+    if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
+    if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+    if (slotsPerSecond === 0)
+      return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+    return (hasSlot ? good : poor)("SOLANA_RPC_URL", all);
   };
 }
 
-async function countSlots(call: Call): Promise<Pace> {
+/** Returns the slots per second. */
+async function countSlots(call: Call): Promise<number> {
   const read = async () => ({ slot: await call("getSlot", [FINALIZED]), at: monotonicNow() });
   const first = await read();
   let last = first;
@@ -119,7 +83,7 @@ async function countSlots(call: Call): Promise<Pace> {
     await sleep(COUNT_MS);
     last = await read();
   }
-  return { ...last, perSecond: ((last.slot - first.slot) * 1_000) / msBetween(first.at, last.at) };
+  return ((last.slot - first.slot) * 1_000) / msBetween(first.at, last.at);
 }
 
 /** Describes the consensus that a node's cluster follows. Nodes before Agave 4.3 do not know it. */

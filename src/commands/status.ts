@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { WriteStream } from "node:tty";
 import type { Environment } from "../config.ts";
+import { formatSol, toLamports } from "../chain/primitives/lamports.ts";
 import { toError } from "../observability/thrown.ts";
 import type { Status } from "../status.ts";
 import { Settings } from "../variables.ts";
@@ -51,8 +52,11 @@ export async function showStatus(
   for (;;) {
     const lines = await readStatus(url).then(toTable, (error: unknown) => [problem(url, error)]);
     const { columns, rows } = terminal;
-    const shown = [`Tributary at ${url}; Ctrl-C ends this`, "", ...lines].slice(0, rows - 1);
-    terminal.write(CLEAR + shown.map((line) => `${line.slice(0, columns)}\n`).join(""));
+    const wrapped = [`Tributary at ${url}; Ctrl-C ends this`, "", ...lines].flatMap(
+      (line) => line.match(new RegExp(`.{1,${columns}}`, "g")) ?? "",
+    );
+    const shown = wrapped.slice(0, rows - 1);
+    terminal.write(CLEAR + shown.map((line) => `${line}\n`).join(""));
     if (await Promise.race([hasStopped, sleep(REFRESH_MS, false)])) return 0;
   }
 }
@@ -85,7 +89,8 @@ function problem(url: string, error: unknown): string {
 
 /** Returns the lines of the table. */
 function toTable(status: Status): string[] {
-  const { at, endpoints, network, collects, budgets, replicas, caches, streams } = status;
+  const { at, version, commit, upSeconds, readyz, feePayer } = status;
+  const { endpoints, network, collects, budgets, replicas, caches, streams } = status;
   const ago = (time: string) => `${Math.round((Date.parse(at) - Date.parse(time)) / 1_000)} s ago`;
   const left = (time: string) => {
     const seconds = Math.ceil((Date.parse(time) - Date.parse(at)) / 1_000);
@@ -104,7 +109,10 @@ function toTable(status: Status): string[] {
   const limited = network.limitedUntil === undefined ? [] : [`429 ${left(network.limitedUntil)}`];
 
   return [
-    `Time      ${at.slice(11, 19)} UTC`,
+    `Time      ${at.slice(11, 19)} UTC; version ${version} (${commit}), up for ${upSeconds} s`,
+    `Ready     ${readyz.reasons?.join(", ") ?? "yes"}`,
+    ...(readyz.warnings ?? []).map((warning) => `Warning   ${warning}`),
+    `Fee payer ${feePayer.address} holds ${feePayer.lamports === undefined ? "an unknown amount" : `${formatSol(toLamports(BigInt(feePayer.lamports)))} SOL`}`,
     `Replicas  ${replicas.count}${replicas.redis === undefined ? ", no Redis" : `, Redis is ${replicas.redis}`}`,
     `Network   ${[network.host, circuit, ...limited, `${network.waiting} accounts wait`].join(", ")}`,
     `Quota     ${quotas.join(", ") || "unknown"}`,

@@ -70,6 +70,16 @@ export function createHealth(needs: {
     return isStarting || !hasReadChain ? "starting" : undefined;
   }
 
+  function describe() {
+    const reason = findReason();
+    const list = [...warnings.list(), ...rpc.problems()];
+    return {
+      status: reason ? "unavailable" : "ok",
+      ...(reason && { reasons: [reason] }),
+      ...(list.length > 0 && { warnings: list }),
+    };
+  }
+
   function check(): Promise<void> {
     if (SOCIAL_SUBJECTS.some(warnings.has)) void checkSocial();
     if (warnings.list().length > 0) needs.refreshWarnings();
@@ -104,14 +114,13 @@ export function createHealth(needs: {
       const pendingCheck = check();
       // Wait only before the first read: later, a probe would time out whenever the chain does.
       if (!hasReadChain) await pendingCheck;
-      const reason = findReason();
-      const list = [...warnings.list(), ...rpc.problems()];
-      const details = {
-        ...(reason && { reasons: [reason] }),
-        ...(list.length > 0 && { warnings: list }),
-      };
-      const status = reason ? "unavailable" : "ok";
-      return respondJson(reason ? 503 : 200, { status, ...(hasDetails && details) });
+      const { status, ...details } = describe();
+      return respondJson(status === "ok" ? 200 : 503, { status, ...(hasDetails && details) });
+    },
+    /** What `/readyz` shows to operators, without waiting. */
+    describe() {
+      void check();
+      return describe();
     },
 
     /**

@@ -122,6 +122,12 @@ describeWithBrowser("the page of a creator", (visit) => {
           return money.right > Math.min(right, card.right) ? [figure.textContent] : [];
         })`);
       expect(overflowing).toEqual([]);
+      const lines = await page.getByRole("button", { name: "Copy" }).evaluate((button) => {
+        const text = document.createRange();
+        text.selectNodeContents(button);
+        return text.getClientRects().length;
+      });
+      expect(lines).toBe(1);
       expect(await page.evaluate("document.documentElement.scrollWidth")).toBe(width);
     },
   );

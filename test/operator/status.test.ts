@@ -1,4 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
+import manifest from "../../package.json" with { type: "json" };
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
 import { showStatus } from "../../src/commands/status.ts";
 import { createClient, from } from "../support/client.ts";
@@ -42,13 +43,21 @@ it("/status shows an open collect, without its callers and without secrets", asy
   expect(open).toMatchObject({
     endpoints: [{ host: new URL(world.sandbox.rpc.url).host, state: "ok" }],
     network: { circuit: "closed", waiting: 0 },
+    version: manifest.version,
     replicas: { count: 1 },
     streams: { open: 0, accounts: 0, most: 1_000 },
+  });
+  await eventually(async () => {
+    expect(await status()).toMatchObject({
+      readyz: { status: "ok" },
+      feePayer: { address: expect.any(String), lamports: expect.stringMatching(/^\d+$/) },
+    });
   });
   expect(open.collects.open[0].ageSeconds).toBeGreaterThanOrEqual(0);
   expect(Object.keys(open.budgets.left).toSorted()).toEqual([
     ...["chain_calls", "fees", "small_fees", "social_calls", "social_reads"],
   ]);
+  expect(open.budgets.chainCalls.uses.collects.perSecond).toBeGreaterThan(0);
   const text = JSON.stringify(open);
   expect(text).not.toMatch(/a-user|a-secret|203\.0\.113|198\.51\.100/);
   expect(text).not.toContain(world.sandbox.env.SOCIAL_API_TOKEN);
@@ -79,24 +88,30 @@ it("/status shows an endpoint that fails, why, and until when it backs off", asy
   expect(second).toMatchObject({ state: "ok", calls: { failed: 0 } });
 });
 
-it("/status shows an endpoint that never answers as failing, without a slot", async () => {
+it("/status shows a Redis that never answers, and an endpoint as failing, without a slot", async () => {
   const { status, world } = await start(({ env }) =>
-    Promise.resolve({ SOLANA_RPC_URL: `http://127.0.0.1:1,${env.SOLANA_RPC_URL}` }),
+    Promise.resolve({
+      SOLANA_RPC_URL: `http://127.0.0.1:1,${env.SOLANA_RPC_URL}`,
+      REDIS_URL: "redis://127.0.0.1:1",
+    }),
   );
   await world.gateway.start();
   expect((await world.lookup("creator")).status).toBe(200);
-  const [first, second] = (await status()).endpoints;
+  const { endpoints, replicas } = await status();
+  expect(replicas).toEqual({ count: 4, redis: "down" });
+  const [first, second] = endpoints;
   expect(first).toMatchObject({ host: "127.0.0.1:1", state: "failing" });
   expect(first.failing.length).toBeGreaterThan(0);
   expect(first).not.toHaveProperty("slot");
   expect(second).toMatchObject({ state: "ok", slot: expect.any(Number) });
 });
 
-it("/status shows the network's open circuit", async () => {
+it("/status shows the network's open circuit, and the warning of /readyz", async () => {
   const { world, status } = await start();
   world.sandbox.social.faults.add({ then: { status: 401, body: "{}" } });
   for (const i of [0, 1, 2, 3, 4]) await world.lookup(`artist00${i}`);
-  const { network } = await status();
+  const { network, readyz } = await status();
+  expect(readyz.warnings).toEqual([expect.stringContaining("refuses SOCIAL_API_TOKEN")]);
   expect(network).toMatchObject({
     host: new URL(world.sandbox.social.url).host,
     lastError: "the social network: refused 401",
@@ -198,6 +213,12 @@ it("npm run status shows a table in a terminal, which refreshes, and fits", asyn
     );
   });
   expect(screen).toMatch(new RegExp(`^${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
+  await eventually(() => {
+    expect(screen).toMatch(/^Fee payer \w+ holds \d+\.\d{4} SOL$/m);
+  });
+  // Its line is longer than the terminal is wide.
+  const { collects } = (await createClient(adminUrl).request("/status")).body;
+  expect(screen.replaceAll("\n", "")).toContain(collects.open[0].signature);
   release();
   await collected;
   await eventually(() => {

@@ -119,13 +119,26 @@ it("each alert links to its section of docs/operating.md", () => {
   expect(linked.flatMap(([, , anchor]) => anchor ?? [])).toEqual(names);
 });
 
+it("each panel shows the job and the instances that the dashboard's variables select", () => {
+  const { templating } = JSON.parse(read("dashboard.json"));
+  const names = templating.list.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(["datasource", "job", "instance"]);
+  const selectors = panelQueries.flatMap((query) => query.match(/\w+\{[^}]*\}/g) ?? []);
+  // Alerts are of all instances.
+  const selected = /^(ALERTS\{job="\$job"|\w+\{job="\$job", instance=~"\$instance")/;
+  expect(selectors.filter((selector) => !selected.test(selector))).toEqual([]);
+  expect(selectors.length).toBeGreaterThanOrEqual(panelQueries.length);
+});
+
 const hasPromtool = spawnSync("promtool", ["--version"]).status === 0;
 
 it.skipIf(!hasPromtool && !process.env.CI)(
-  "the alerts fire when docs/alerts.test.yaml says, and not else",
+  "the alerts fire when docs/alerts.test.yaml and docs/alerts-days.test.yaml say, and not else",
   () => {
-    const file = new URL("../../docs/alerts.test.yaml", import.meta.url).pathname;
-    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", file], {
+    const files = ["alerts.test.yaml", "alerts-days.test.yaml"].map(
+      (file) => new URL(`../../docs/${file}`, import.meta.url).pathname,
+    );
+    const { status, stdout, stderr } = spawnSync("promtool", ["test", "rules", ...files], {
       encoding: "utf8",
     });
     expect({ status, output: stdout + stderr }).toMatchObject({ status: 0 });

@@ -78,7 +78,9 @@ export function createCollectMetrics(
     getBalance().then(setBalance, () => undefined);
   }
 
+  let newestBalance: Lamports | undefined;
   function setBalance(lamports: Lamports): void {
+    newestBalance = lamports;
     balance.set(Number(lamports));
     const { isEnough, text } = describeBalance(feePayer, lamports, needs);
     if (!isEnough) warnings.raise("fee payer", `${text}: fund it`);
@@ -102,6 +104,11 @@ export function createCollectMetrics(
       differences.inc();
     },
     setBalance,
+    /** For the operator: the fee payer, and its balance when it was last read. */
+    describe() {
+      refreshBalance();
+      return { address: feePayer, lamports: newestBalance?.toString() };
+    },
     /** Reads the fee payer's balance, at most once in ten seconds. */
     refreshBalance,
   };

@@ -1,4 +1,5 @@
 import type { Handler } from "../router.ts";
+import type { HandleFormat } from "../../contract/handle.ts";
 import { toSocialId } from "../../contract/social-id.ts";
 import { createStaticFile, type StaticFile } from "./static-file.ts";
 
@@ -18,7 +19,7 @@ export function createHomePage(needs: {
   /** The HTML, with its assets' URLs. */
   html: string;
   headers: Readonly<Record<string, string>>;
-  handlePattern: RegExp;
+  handleFormat: HandleFormat;
   publicUrl?: URL | undefined;
   /** The URL of the preview's picture, relative to the page. */
   previewImage: string;
@@ -26,7 +27,7 @@ export function createHomePage(needs: {
   /** The chain's cluster, such as `devnet`. */
   cluster: () => string;
 }): Handler {
-  const { html, headers, handlePattern, publicUrl, previewImage, isSandbox, cluster } = needs;
+  const { html, headers, handleFormat, publicUrl, previewImage, isSandbox, cluster } = needs;
 
   /** The page without an account, which changes when the cluster becomes known. */
   let start: { readonly text: string; readonly file: StaticFile } | undefined;
@@ -35,7 +36,7 @@ export function createHomePage(needs: {
     const socialId = toSocialId(parameters.get("socialId") ?? "");
     if (socialId !== undefined) return { socialId };
     const handle = parameters.get("handle") ?? "";
-    return handlePattern.test(handle) ? { handle } : undefined;
+    return handleFormat.pattern.test(handle) ? { handle } : undefined;
   }
 
   /**

