@@ -1,5 +1,8 @@
--- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles>`. Each request has a random client
--- address, of a million, and looks up a random handle, of the first <handles>.
+-- The load of bench/edge: `wrk -s load.lua <url> -- <case> <client> <handles> [requests a second]`. Each request has a
+-- random client address, of a million, and looks up a random handle, of the first <handles>. Without a rate, a
+-- connection sends its next request at once.
+local ffi = require("ffi")
+ffi.cdef("typedef struct { long seconds; long micros; } tributary_time; int gettimeofday(tributary_time *, void *);")
 local case, handles, head, body, path
 
 -- Header lines and bodies as @apollo/client 4.3.8 and @urql/core 6.0.3 send them from Node.
@@ -27,8 +30,25 @@ local function encode(text)
   return (text:gsub("[^%w%-%._]", function(character) return string.format("%%%02X", character:byte()) end))
 end
 
+local time = ffi.new("tributary_time")
+
+local function now_ms()
+  ffi.C.gettimeofday(time, nil)
+  return tonumber(time.seconds) * 1000 + tonumber(time.micros) / 1000
+end
+
+-- wrk calls `delay` before each request, if there is one. A late request does not move the next ones.
+local function set_rate(rate)
+  local next_at = now_ms()
+  function delay()
+    next_at = next_at + 1000 / rate
+    return math.max(0, next_at - now_ms())
+  end
+end
+
 function init(args)
   case, handles = args[1], tonumber(args[3])
+  if args[4] then set_rate(tonumber(args[4])) end
   local client = CLIENTS[args[2]]
   math.randomseed(os.time())
   head = " HTTP/1.1\r\nhost: " .. wrk.headers["Host"] .. "\r\n" .. client.head
@@ -57,8 +77,8 @@ function request()
   return "POST /graphql" .. head .. forwarded .. "content-length: " .. #text .. "\r\n\r\n" .. text
 end
 
-function done(summary)
+function done(summary, latency)
   local errors = summary.errors
   local failed = errors.connect + errors.read + errors.write + errors.timeout + errors.status
-  io.write(string.format('{"requests":%d,"seconds":%.3f,"failed":%d}\n', summary.requests, summary.duration / 1e6, failed))
+  io.write(string.format('{"requests":%d,"seconds":%.3f,"failed":%d,"p50Ms":%.2f,"p99Ms":%.2f}\n', summary.requests, summary.duration / 1e6, failed, latency:percentile(50) / 1e3, latency:percentile(99) / 1e3))
 end

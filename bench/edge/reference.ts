@@ -62,8 +62,15 @@ async function readBalances(some: readonly Wallet[]) {
     const collectable = Math.max(0, (vault?.lamports ?? 0) + inAmm - RENT_MINIMUM);
     const atAddress = pda?.lamports ?? 0;
     const total = collectable + atAddress;
-    const withdrawable = toSol((total * 98) / 100);
-    return { vault: toSol(collectable), pda: toSol(atAddress), total: toSol(total), withdrawable };
+    const withdrawable = Math.floor((total * 98) / 100);
+    return {
+      ...{ vault: toSol(collectable), pda: toSol(atAddress), total: toSol(total) },
+      withdrawable: toSol(withdrawable),
+      lamports: {
+        ...{ vault: String(collectable), pda: String(atAddress), total: String(total) },
+        withdrawable: String(withdrawable),
+      },
+    };
   });
 }
 

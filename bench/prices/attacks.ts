@@ -40,7 +40,7 @@ const LIMITED = { "x-forwarded-for": "203.0.113.10" };
 /** About as many tokens and fields as a document may have. */
 const TEN_COLLECTS = `mutation { ${join(10, (i) => `c${i}: collect(socialId: "${i + 1}") { ${"success ".repeat(190)} }`)} }`;
 
-const LONG_MINTS = join(20, (i) => `"${"m".repeat(240)}${i}"`);
+const LONG_MINTS = join(20, (i) => `"${"m".repeat(120)}${i}"`);
 const EQUAL_ARGUMENTS = join(10, (i) => {
   const places = join(6, (j) => `...P${j}`);
   return `query Q${i} { ${join(16, (k) => `w${k}: walletById(socialId: "7") { ${places} }`)} }`;

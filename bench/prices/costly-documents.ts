@@ -21,9 +21,9 @@ const times = (count: number, write: (i: number) => string) =>
 
 /** Of these, a wallet, its handle or its balance fails, or none of them. */
 const SOCIAL_IDS = ["1523400000000000123", "18446744073709551615", "9223372036854775809", "7", "x"];
-const HANDLES = ["creator", "nobody", "suspended", "bad-handle", "artist001", "x".repeat(250)];
+const HANDLES = ["creator", "nobody", "suspended", "bad-handle", "artist001", "x".repeat(120)];
 const MINT = "9sNCV4cp83nGDikeqaS1GaaTfRJV3i5isSTM9HUV2jaM";
-const LONG_MINTS = `[${times(10, (i) => `"${"m".repeat(200)}${i}"`)}]`;
+const LONG_MINTS = `[${times(10, (i) => `"${"m".repeat(120)}${i}"`)}]`;
 
 /** Selections of a wallet, with their numbers of fields and of tokens. */
 const SELECTIONS: readonly (readonly [text: string, fields: number, tokens: number])[] = [

@@ -1,11 +1,9 @@
 import {
   GraphQLError,
-  Kind,
   parse,
   Source,
   type DocumentNode,
   type FragmentDefinitionNode,
-  type OperationDefinitionNode,
 } from "graphql";
 import { ContractError, retryIn } from "../contract/contract-error.ts";
 import { TRUSTED_BLOCK, type BudgetScope } from "../fairness/budget.ts";
@@ -28,7 +26,6 @@ export interface Document {
 
 export interface Parsed {
   readonly node: DocumentNode;
-  readonly operations: readonly OperationDefinitionNode[];
   readonly fragments: ReadonlyMap<string, FragmentDefinitionNode>;
   /** What validation has found; undefined before. */
   errors?: readonly GraphQLError[];
@@ -51,27 +48,14 @@ const RETRY_SECONDS = 5;
 export function createDocuments() {
   const documents = new Map<string, Document>();
   let tokens = 0;
-  let usedTokens = 0;
   const usedByBlock = new Map<string, number>();
 
-  function pay(document: Document, size: number): void {
-    const { block } = document;
-    const blockTokens = (usedByBlock.get(block) ?? 0) + size;
-    if (blockTokens > 0) usedByBlock.set(block, blockTokens);
-    else usedByBlock.delete(block);
-    usedTokens += size;
-  }
+  const usedBy = (block: string) => usedByBlock.get(block) ?? 0;
 
-  /** Throws RATE_LIMITED or SERVICE_BUSY if a further document cannot be used. */
-  function assertRoom(size: number, block: string): void {
-    const share = block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE;
-    const refuse = (code: "RATE_LIMITED" | "SERVICE_BUSY", scope: BudgetScope) => {
-      const what = "Too many GraphQL documents are in use.";
-      return new ContractError(code, { ...retryIn(RETRY_SECONDS, what), extensions: { scope } });
-    };
-    if ((usedByBlock.get(block) ?? 0) + size > share * MAX_TOKENS)
-      throw refuse("RATE_LIMITED", "CALLER");
-    if (usedTokens + size > MAX_TOKENS) throw refuse("SERVICE_BUSY", "SERVICE");
+  function pay(block: string, size: number): void {
+    const sum = usedBy(block) + size;
+    if (sum > 0) usedByBlock.set(block, sum);
+    else usedByBlock.delete(block);
   }
 
   function remove({ text, size }: Document): void {
@@ -85,31 +69,39 @@ export function createDocuments() {
      * above a limit, or ContractError RATE_LIMITED or SERVICE_BUSY.
      */
     use(text: string, block: string): Document {
-      let document = documents.get(text);
-      const isNew = !document;
-      document ??= { text, ...read(text), uses: 0, block, isKept: false };
+      const known = documents.get(text);
+      const document = known ?? { text, ...read(text), uses: 0, block, isKept: false };
+      const { size } = document;
       if (document.uses === 0) {
-        assertRoom(document.size, block);
-        document.block = block;
-        pay(document, document.size);
+        const share = block === TRUSTED_BLOCK ? TRUSTED_SHARE : BLOCK_SHARE;
+        if (usedBy(block) + size > share * MAX_TOKENS) throw refusal("RATE_LIMITED", "CALLER");
       }
-      document.uses++;
-      if (isNew) tokens += document.size;
-      documents.delete(text);
-      documents.set(text, document);
+      if (known) remove(known);
       for (const each of documents.values()) {
-        if (tokens <= MAX_TOKENS) break;
+        if (tokens + size <= MAX_TOKENS) break;
         if (each.uses === 0) remove(each);
       }
+      if (tokens + size > MAX_TOKENS) throw refusal("SERVICE_BUSY", "SERVICE");
+      if (document.uses++ === 0) {
+        document.block = block;
+        pay(block, size);
+      }
+      documents.set(text, document);
+      tokens += size;
       return document;
     },
 
     release(document: Document): void {
       if (--document.uses > 0) return;
-      pay(document, -document.size);
+      pay(document.block, -document.size);
       if (!document.isKept) remove(document);
     },
   };
+}
+
+function refusal(code: "RATE_LIMITED" | "SERVICE_BUSY", scope: BudgetScope): ContractError {
+  const what = "Too many GraphQL documents are in use.";
+  return new ContractError(code, { ...retryIn(RETRY_SECONDS, what), extensions: { scope } });
 }
 
 function read(text: string): Pick<Document, "size" | "parsed"> {
@@ -121,11 +113,8 @@ function read(text: string): Pick<Document, "size" | "parsed"> {
     // graphql-js would count the lines up to the place of each error.
     source.body = "";
     const fragments = fragmentsOf(node);
-    const operations = node.definitions.filter(
-      (definition) => definition.kind === Kind.OPERATION_DEFINITION,
-    );
-    limitDocument(node, fragments, operations.length);
-    return { size, parsed: { node, operations, fragments } };
+    limitDocument(node, fragments);
+    return { size, parsed: { node, fragments } };
   } catch (error) {
     if (!(error instanceof GraphQLError) || error.extensions.code !== undefined) throw error;
     error.extensions.code = "GRAPHQL_PARSE_FAILED";

@@ -15,26 +15,12 @@ const MAX_MESSAGE_LENGTH = 500;
 /** All suggestions but the first. Only graphql-js writes a message's end. */
 const MORE_SUGGESTIONS = /( Did you mean [a-z ]*"[^"]+")(?:,? (?:or )?"[^"]+")+\?$/;
 
-/** What the errors of a request say that was refused as a whole: no collect of it ran. */
-const NOTHING_RAN = { moved: "no" satisfies Moved };
-
 /** An error that refuses the whole request as invalid; `code` replaces BAD_REQUEST. */
 export function badRequest(
   message: string,
   { status = 400, code = BAD_REQUEST }: { status?: number; code?: string | undefined } = {},
 ): GraphQLError {
   return new GraphQLError(message, { extensions: { code, http: { status } } });
-}
-
-/**
- * An error as callers see it. It is no GraphQLError: an operation can have thousands of errors, and
- * Yoga would create each of those again.
- */
-interface ShownError {
-  readonly message: string;
-  readonly locations: readonly SourceLocation[] | undefined;
-  readonly path: GraphQLError["path"];
-  readonly extensions: Readonly<Record<string, unknown>>;
 }
 
 interface Http {
@@ -44,67 +30,59 @@ interface Http {
 
 /**
  * Converts the errors of a result to those that callers see. Also returns the response's status,
- * and its headers.
+ * and its headers. The errors are no GraphQLErrors: an operation can have thousands of errors, and
+ * Yoga would create each of those again.
  */
 export function showErrors(
   { data, errors = [] }: ExecutionResult,
   scope: RequestScope,
-  type: string | undefined,
+  type?: string,
 ): { result: ExecutionResult; http: Http } {
   const hasRun = data !== undefined;
   const https: (Http | undefined)[] = [];
   const shown = errors.map((error) => {
-    const [one, http] = showError(error, hasRun, scope);
+    const { message, extensions, http } = describeError(error, hasRun, scope);
     // GraphQL over HTTP: in application/json, errors of the operation itself have the status 200.
-    const isOk = type === "application/json" && isOperationError(error);
-    if (!isOk) https.push(http);
-    return hasRun ? one : { ...one, extensions: { ...one.extensions, ...NOTHING_RAN } };
+    if (type !== "application/json" || !isOperationError(error)) https.push(http);
+    return {
+      ...{ message, locations: locationsOf(error), path: error.path },
+      // No collect of a request ran that was refused as a whole.
+      extensions: { ...extensions, ...(!hasRun && { moved: "no" satisfies Moved }) },
+    };
   });
-  const worst = https.reduce(
-    (one, other) => (other && other.status > (one?.status ?? 200) ? other : one),
-    undefined,
-  );
   return {
     result: {
       ...(hasRun && { data }),
       errors: shown as unknown as readonly GraphQLError[],
     },
-    http: worst ?? { status: 200 },
+    http: https.find((each) => each) ?? { status: 200 },
   };
 }
 
-function showError(
+function describeError(
   error: GraphQLError,
   hasRun: boolean,
   scope: RequestScope,
-): [ShownError, Http | undefined] {
-  const { path, originalError: cause } = error;
-  const locations = locationsOf(error);
+): { message: string; extensions: object; http: Http | undefined } {
+  const { originalError: cause } = error;
   // An error about the document or its variables.
   if (!cause || cause instanceof GraphQLError) {
-    const { http, ...extensions } = error.extensions;
-    const message = cut(error.message.replace(MORE_SUGGESTIONS, "$1?"));
-    const status = hasRun ? undefined : { status: 400 };
-    return [
-      { message, locations, path, extensions: { code: BAD_REQUEST, ...extensions } },
-      (http as Http | undefined) ?? status,
-    ];
+    const { http, ...extensions } = error.extensions as { http?: Http };
+    return {
+      message: cut(error.message.replace(MORE_SUGGESTIONS, "$1?")),
+      extensions: { code: BAD_REQUEST, ...extensions },
+      http: http ?? (hasRun ? undefined : { status: 400 }),
+    };
   }
   const callerError = scope.toCallerError(cause);
   const { code, status, message, retryAfterSeconds, extensions } = callerError;
   // Other errors concern one field, so they must not set the status.
   const isOfRequest = code === "RATE_LIMITED" || (!hasRun && (status === 429 || status >= 500));
-  return [
-    {
-      ...{ message, locations, path },
-      extensions: {
-        code,
-        ...(retryAfterSeconds !== undefined && { retryAfterSeconds }),
-        ...extensions,
-      },
-    },
-    isOfRequest ? { status, headers: errorHeaders(callerError) } : undefined,
-  ];
+  return {
+    message,
+    extensions: { code, retryAfterSeconds, ...extensions },
+    http: isOfRequest ? { status, headers: errorHeaders(callerError) } : undefined,
+  };
 }
 
 const cut = (message: string): string =>

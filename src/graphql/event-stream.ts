@@ -1,7 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ExecutionResult } from "graphql";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
-import type { OpenStream } from "../resolvers/request-scope.ts";
+import type { RequestScope } from "../resolvers/request-scope.ts";
+import { showErrors } from "./errors.ts";
 
 /** Proxies close silent connections, some after a minute. */
 const COMMENT_MS = 12_000;
@@ -19,53 +20,58 @@ const toEvent = (result: ExecutionResult): string =>
   `event: next\ndata: ${JSON.stringify(result)}\n\n`;
 
 /**
- * Repeats the last result with `extensions.retryAfterSeconds`, because every client can handle
- * another result. EventSource waits for the time of `retry`.
- */
-function toLastEvent(last: ExecutionResult | undefined, retryMs: number): string {
-  const extensions = { retryAfterSeconds: toRetryAfterSeconds(retryMs) };
-  return `retry: ${retryMs}\n${last ? toEvent({ ...last, extensions }) : "\n"}`;
-}
-
-/**
  * Writes results as server-sent events, each when the previous one has been read. Yoga's own
  * function always ends with `complete`. That is for operations that have ended; if the service ends
  * the stream, the last event says when to subscribe again.
  */
 export function toEventStream(
   results: AsyncIterable<ExecutionResult>,
-  stream: OpenStream | undefined,
+  scope: RequestScope,
 ): ReadableStream<Uint8Array> {
   const iterator = results[Symbol.asyncIterator]();
   const encoder = new TextEncoder();
   let last: ExecutionResult | undefined;
   let timer: NodeJS.Timeout | undefined;
+
+  function close(): void {
+    clearInterval(timer);
+    scope.stream?.close();
+  }
+
   return new ReadableStream({
     start(controller) {
       const comment = encoder.encode(COMMENT);
       controller.enqueue(comment);
       timer = setInterval(() => {
-        if (controller.desiredSize === null) clearInterval(timer);
+        if (controller.desiredSize === null) close();
         else if (controller.desiredSize > 0) controller.enqueue(comment);
       }, COMMENT_MS).unref();
     },
     async pull(controller) {
+      const send = (text: string) => {
+        controller.enqueue(encoder.encode(text));
+      };
       const next = await iterator.next();
       if (!next.done) {
-        last = next.value;
-        controller.enqueue(encoder.encode(toEvent(last)));
+        last = next.value.errors ? showErrors(next.value, scope).result : next.value;
+        send(toEvent(last));
         return;
       }
-      clearInterval(timer);
-      const retryMs = stream?.retryMs;
-      controller.enqueue(
-        encoder.encode(retryMs === undefined ? COMPLETE : toLastEvent(last, retryMs)),
-      );
-      if (retryMs !== undefined) await sleep(END_MS);
+      close();
+      const retryMs = scope.stream?.retryMs;
+      if (retryMs === undefined) {
+        send(COMPLETE);
+      } else {
+        // Repeats the last result, because every client can handle another result. EventSource
+        // waits for the time of `retry`.
+        const extensions = { retryAfterSeconds: toRetryAfterSeconds(retryMs) };
+        send(`retry: ${retryMs}\n${last ? toEvent({ ...last, extensions }) : "\n"}`);
+        await sleep(END_MS);
+      }
       controller.close();
     },
     async cancel() {
-      clearInterval(timer);
+      close();
       await iterator.return?.();
     },
   });

@@ -7,7 +7,6 @@ import { readAccept } from "./media-types.ts";
 import { useOperations } from "./operations.ts";
 import { useParams } from "./params.ts";
 import { useResults } from "./results.ts";
-import { useSubscriptions } from "./subscriptions.ts";
 
 /** Answers GraphQL requests by Yoga, which gets a Request and no Node request. */
 export function createGraphQLEndpoint(needs: {
@@ -19,7 +18,7 @@ export function createGraphQLEndpoint(needs: {
   const yoga = createYoga<ServerContext>({
     schema,
     graphqlEndpoint: path,
-    plugins: [useParams(), useOperations(schema), useSubscriptions(), useResults()],
+    plugins: [useParams(), useOperations(schema), useResults()],
     // `useOperations` caches documents, and `useResults` masks errors.
     parserAndValidationCache: false,
     maskedErrors: false,

@@ -6,13 +6,15 @@ import {
   specifiedRules,
   validate,
   type GraphQLSchema,
+  type SelectionSetNode,
 } from "graphql";
 import { isAsyncIterable, type GraphQLParams, type Plugin } from "graphql-yoga";
 import type { RequestScope } from "../resolvers/request-scope.ts";
+import { costsOf } from "../schema/field-costs.ts";
 import { fieldsOf } from "../schema/selected-fields.ts";
 import type { ServerContext } from "./context.ts";
 import { createTimeShares } from "./time-shares.ts";
-import { createDocuments, type Document, type Parsed } from "./documents.ts";
+import { createDocuments, type Parsed } from "./documents.ts";
 import { badRequest } from "./errors.ts";
 import { measureOperation, type OperationSize } from "./limits/operation-size.ts";
 import { MUST_ACCEPT, type Accepts } from "./media-types.ts";
@@ -22,36 +24,29 @@ const MAX_VALIDATION_ERRORS = 5;
 const MS_PER_FIELD = 0.015;
 
 /**
- * Runs operations by graphql-js. Before a document is validated, its operations are measured, and
- * the caller pays for the one that is to run.
+ * Runs operations by graphql-js. Before a document is validated, the operation that is to run is
+ * measured, and the caller pays for it.
  */
 export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, ServerContext> {
+  const costs = costsOf(schema);
   const documents = createDocuments();
   const shares = createTimeShares();
 
-  /** Measures the operations of a document; all, because validation visits them all. */
+  /** Measures the operation that is to run. Returns undefined if there is none: Yoga says so. */
   function measure(
-    { parsed }: Document,
+    parsed: Parsed,
     { operationName, variables }: GraphQLParams,
     accepts: Accepts,
-  ): Pick<OperationSize, "requests"> & { fields: number } {
-    if (parsed instanceof GraphQLError) return { requests: 1, fields: 0 };
-    const selection = getOperationAST(parsed.node, operationName);
-    let [requests, fields] = [1, 0];
-    for (const operation of parsed.operations) {
-      const isSelected = operation === selection;
-      const values = isSelected ? variables : undefined;
-      const size = measureOperation(schema, parsed.fragments, operation, values);
-      if (!isSelected) continue;
-      ({ requests } = size);
-      ({ fields } = size.counts);
-      const isSubscription = operation.operation === OperationTypeNode.SUBSCRIPTION;
-      if (isSubscription) limitSubscription(parsed, operation.selectionSet, size);
-      // Yoga checks this only after it has run the operation, even a mutation.
-      if (isSubscription ? !accepts.events : !accepts.result)
-        throw badRequest(MUST_ACCEPT, { status: 406 });
-    }
-    return { requests, fields };
+  ): OperationSize | undefined {
+    const operation = getOperationAST(parsed.node, operationName);
+    if (!operation) return undefined;
+    const size = measureOperation(costs, parsed.fragments, operation, variables);
+    const isSubscription = operation.operation === OperationTypeNode.SUBSCRIPTION;
+    if (isSubscription) limitSubscription(parsed, operation.selectionSet, size);
+    // Yoga checks this only after it has run the operation, even a mutation.
+    if (isSubscription ? !accepts.events : !accepts.result)
+      throw badRequest(MUST_ACCEPT, { status: 406 });
+    return size;
   }
 
   return {
@@ -64,16 +59,18 @@ export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, Serv
         const document = shares.measure(addressBlock, () =>
           documents.use(params.query!, addressBlock),
         );
+        const { parsed } = document;
         let isStream = false;
         try {
-          const { requests, fields } = shares.measure(addressBlock, () =>
-            measure(document, params, accepts),
+          const isInvalid = parsed instanceof GraphQLError;
+          const size = shares.measure(addressBlock, () =>
+            isInvalid ? undefined : measure(parsed, params, accepts),
           );
-          await admit(requests, scope);
-          shares.charge(addressBlock, fields * MS_PER_FIELD);
+          await admit(size?.requests ?? 1, scope);
           document.isKept = true;
-          if (document.parsed instanceof GraphQLError) throw document.parsed;
-          context.parsed = document.parsed;
+          if (isInvalid) throw parsed;
+          shares.charge(addressBlock, (size?.counts.fields ?? 0) * MS_PER_FIELD);
+          context.parsed = parsed;
           const result = await shares.measure(addressBlock, () => paramsHandler(payload));
           const { stream } = scope;
           isStream = isAsyncIterable(result) && stream?.signal.aborted === false;
@@ -109,7 +106,7 @@ export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, Serv
 
 function limitSubscription(
   { fragments }: Parsed,
-  selectionSet: Parsed["operations"][number]["selectionSet"],
+  selectionSet: SelectionSetNode,
   { historyRequests }: OperationSize,
 ): void {
   // Each event would read the history again.

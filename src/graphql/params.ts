@@ -1,4 +1,4 @@
-import type { Plugin } from "graphql-yoga";
+import type { GraphQLParams, Plugin } from "graphql-yoga";
 import { isJson, type ReadBody } from "../contract/http-messages.ts";
 import { isObject, parseJsonBody } from "../contract/parse-json.ts";
 import { MAX_WALLETS } from "../schema/field-costs.ts";
@@ -16,15 +16,13 @@ const MAX_VALUES = 1_000;
 /** The most members of an object in `variables`. `CollectInput` has two. */
 const MAX_MEMBERS = 5;
 
-/** Reads a request's parameters, and refuses requests that can have no answer. */
+/** Reads and limits a request's parameters. */
 export function useParams(): Plugin<object, ServerContext> {
   return {
     onRequestParse({ request, requestParser, setRequestParser, serverContext }) {
-      const { accepts, readBody } = serverContext;
       const { headers } = request;
       if (headers.get("upgrade")?.toLowerCase() === "websocket")
         throw badRequest(`There are no websockets. ${MUST_ACCEPT}`);
-      if (!accepts.result && !accepts.events) throw badRequest(MUST_ACCEPT, { status: 406 });
       if (request.method === "GET")
         setRequestParser(() => {
           try {
@@ -34,7 +32,7 @@ export function useParams(): Plugin<object, ServerContext> {
           }
         });
       else if (isJson(headers.get("content-type") ?? ""))
-        setRequestParser(() => readParams(readBody));
+        setRequestParser(() => readParams(serverContext.readBody));
       else
         throw badRequest(
           "The body must be JSON, with the header `Content-Type: application/json`.",
@@ -51,12 +49,8 @@ export function useParams(): Plugin<object, ServerContext> {
         throw badRequest("PersistedQueryNotSupported", { code: "PERSISTED_QUERY_NOT_SUPPORTED" });
       const variables = isNone(params.variables) ? undefined : params.variables;
       limitVariables(variables);
-      setParams({
-        ...(query !== undefined && { query }),
-        ...(variables !== undefined && { variables }),
-        ...(operationName && { operationName }),
-        ...(extensions !== undefined && { extensions }),
-      });
+      const name = operationName || undefined;
+      setParams({ query, variables, operationName: name, extensions } as GraphQLParams);
     },
   };
 }

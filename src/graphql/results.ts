@@ -1,4 +1,4 @@
-import type { ExecutionResult } from "graphql";
+import { subscribe, type ExecutionResult } from "graphql";
 import { isAsyncIterable, processRegularResult, type Plugin } from "graphql-yoga";
 import type { ServerContext } from "./context.ts";
 import { showErrors } from "./errors.ts";
@@ -14,13 +14,29 @@ const EVENT_HEADERS = {
 };
 
 /** Formats results. A request that was refused before its price was known counts as one. */
-export function useResults(): Plugin<object, ServerContext> {
+export function useResults(): Plugin<ServerContext, ServerContext> {
   return {
+    /**
+     * If a stream cannot start, the response's status shows an invalid request or a transient
+     * error, after which clients retry. Any other error is the only event.
+     */
+    onSubscribe({ args, setSubscribeFn }) {
+      const { scope, accepts } = args.contextValue;
+      setSubscribeFn(subscribe);
+      return {
+        onSubscribeResult({ result, setResult }) {
+          if (isAsyncIterable(result)) return;
+          const { http } = showErrors(result, scope, accepts.result);
+          if (http.status === 200) setResult(onlyEvent(result));
+        },
+      };
+    },
+
     async onResultProcess({ result, setResult, setResultProcessor, serverContext }) {
       const { scope, accepts } = serverContext;
       if (!scope.rateLimit) await scope.admit(1);
       if (isAsyncIterable(result)) {
-        const events = toEventStream(result as AsyncIterable<ExecutionResult>, scope.stream);
+        const events = toEventStream(result as AsyncIterable<ExecutionResult>, scope);
         // Node's own response takes no event before the caller reads.
         const answer = () => new Response(events, { headers: EVENT_HEADERS });
         setResultProcessor(answer, EVENT_STREAM);
@@ -34,4 +50,9 @@ export function useResults(): Plugin<object, ServerContext> {
       if (typeof code === "string") scope.recordCode(scope.signal.aborted ? "ABORTED" : code);
     },
   };
+}
+
+// eslint-disable-next-line @typescript-eslint/require-await -- Yoga sends async iterables
+async function* onlyEvent<Result>(result: Result) {
+  yield result;
 }

@@ -1,4 +1,4 @@
-import type { GraphQLField } from "graphql";
+import { isObjectType, OperationTypeNode, type GraphQLField, type GraphQLSchema } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 
@@ -12,7 +12,10 @@ interface FieldCost {
    * requestsOfHistory}.
    */
   readonly transfersOf?: string;
-  /** How many history pages of {@link MIN_LOOKED_AT} transactions the field reads. */
+  /**
+   * How many history pages of {@link MIN_LOOKED_AT} transactions the field reads. Each costs one
+   * request.
+   */
   readonly historyPages?: number;
   /** The list argument that multiplies the cost of the field and of everything selected in it. */
   readonly perItemOf?: string;
@@ -76,4 +79,27 @@ export function withCost(cost: FieldCost) {
 
 export function costOf({ extensions }: GraphQLField<unknown, unknown>): FieldCost | undefined {
   return extensions.cost as FieldCost | undefined;
+}
+
+/**
+ * The costs of root fields and of all other fields, by their names: of each, all of one name cost
+ * the same.
+ */
+export interface FieldCosts {
+  readonly root: ReadonlyMap<string, FieldCost>;
+  readonly nested: ReadonlyMap<string, FieldCost>;
+}
+
+export function costsOf(schema: GraphQLSchema): FieldCosts {
+  const costs = { root: new Map<string, FieldCost>(), nested: new Map<string, FieldCost>() };
+  const roots = Object.values(OperationTypeNode).map((operation) => schema.getRootType(operation));
+  for (const type of Object.values(schema.getTypeMap())) {
+    if (!isObjectType(type)) continue;
+    const costsOfType = roots.includes(type) ? costs.root : costs.nested;
+    for (const field of Object.values(type.getFields())) {
+      const cost = costOf(field);
+      if (cost) costsOfType.set(field.name, cost);
+    }
+  }
+  return costs;
 }

@@ -79,7 +79,7 @@ const REFUSED: readonly Refused[] = [
   {
     name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
-    message: tooManyInText(10, "operations"),
+    message: tooManyInText(60, "operations and fragments"),
   },
   {
     name: "characters",
@@ -93,18 +93,23 @@ const REFUSED: readonly Refused[] = [
   },
   {
     name: "characters of a literal",
-    query: `{ wallet(handle: "${"a".repeat(257)}") { id } }`,
-    message: tooManyInText(256, "characters in a name or a value"),
+    query: `{ wallet(handle: "${"a".repeat(129)}") { id } }`,
+    message: tooManyInText(128, "characters in a name or a value"),
   },
   {
     name: "spread fragments",
     query: () =>
       `{ ${times(60, (i) => `a${i}: walletById(socialId: "7") { ...F0 }`)} } ${times(600, (i) => `fragment F${i} on Wallet { ...F${i + 1} }`)} fragment F600 on Wallet { id }`,
-    message: tooManyInText(50, "fragments"),
+    message: tooManyInText(60, "operations and fragments"),
   },
   {
     name: "nested fields",
     query: "{a".repeat(20_000),
+    message: tooManyInText(20, "levels of brackets"),
+  },
+  {
+    name: "nested lists",
+    query: `{ wallets(handles: ${"[".repeat(2_900)}${"]".repeat(2_900)}) { id } }`,
     message: tooManyInText(20, "levels of brackets"),
   },
   {

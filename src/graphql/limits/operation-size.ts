@@ -1,23 +1,18 @@
 import {
-  getNamedType,
-  isInterfaceType,
-  isObjectType,
   Kind,
   OperationTypeNode,
   valueFromASTUntyped,
   type FieldNode,
-  type GraphQLInterfaceType,
-  type GraphQLNamedType,
-  type GraphQLObjectType,
-  type GraphQLSchema,
+  type FragmentDefinitionNode,
+  type InlineFragmentNode,
   type OperationDefinitionNode,
   type SelectionSetNode,
 } from "graphql";
 import { MAX_MINTS } from "../../contract/mint.ts";
+import { isObject } from "../../contract/parse-json.ts";
 import {
   accountsOf,
   ACCOUNTS_PER_REQUEST,
-  costOf,
   DEFAULT_TRANSFERS,
   MAX_COLLECTS,
   MAX_LISTED_COLLECTS,
@@ -25,6 +20,7 @@ import {
   MAX_TRANSFERS,
   MAX_WALLETS,
   requestsOfHistory,
+  type FieldCosts,
 } from "../../schema/field-costs.ts";
 import type { Parsed } from "../documents.ts";
 import { badRequest } from "../errors.ts";
@@ -49,8 +45,8 @@ const LIMITS = {
   /**
    * 100 wallets with every field but those with limits of their own. Below a field with a list
    * argument, each field counts once per item: each can fail, and an error costs much more than a
-   * field. A selection set's first `__typename` without an alias is free, because clients add it to
-   * every object.
+   * field. `__typename` without an alias is free, because clients add it to every object, and it
+   * runs once in each.
    */
   fields: [2_300, "fields"],
   aliases: [200, "aliases"],
@@ -76,7 +72,6 @@ export interface OperationSize {
 
 /** Where a selection set is. */
 interface Place {
-  readonly type: FieldsType | undefined;
   readonly depth: number;
   /** How often its fields run: the product of the lengths of list arguments. */
   readonly times: number;
@@ -90,7 +85,7 @@ interface Place {
  * counts as a field. Throws GraphQLError BAD_REQUEST or INVALID_MINT above a limit.
  */
 export function measureOperation(
-  schema: GraphQLSchema,
+  costs: FieldCosts,
   fragments: Parsed["fragments"],
   operation: OperationDefinitionNode,
   variables?: OperationVariables,
@@ -102,7 +97,7 @@ export function measureOperation(
   let accounts = 0;
   let historyRequests = 0;
   /** Fragments around the present one: one that spreads itself is invalid. */
-  const openFragments = new Set<string>();
+  const openFragments = new Set<FragmentDefinitionNode | InlineFragmentNode>();
   // Without a prototype, as a variable may be called `constructor`.
   const values: Record<string, unknown> = { __proto__: null };
   for (const { variable, defaultValue } of operation.variableDefinitions ?? [])
@@ -123,38 +118,28 @@ export function measureOperation(
     return value && valueFromASTUntyped(value, values);
   }
 
-  const typeOf = (name: string) => toFieldsType(schema.getType(name));
-
   function countSet({ selections }: SelectionSetNode, place: Place): void {
-    let hasTypename = false;
     for (const selection of selections) {
       if (selection.kind === Kind.FIELD) {
-        const isTypename = selection.name.value === "__typename" && !selection.alias;
-        countField(selection, place, isTypename && !hasTypename);
-        hasTypename ||= isTypename;
+        countField(selection, place);
         continue;
       }
       count("spreads");
-      if (selection.kind === Kind.INLINE_FRAGMENT) {
-        const type = selection.typeCondition?.name.value;
-        countSet(selection.selectionSet, { ...place, ...(type && { type: typeOf(type) }) });
-        continue;
-      }
-      const name = selection.name.value;
-      const fragment = fragments.get(name);
-      if (!fragment || openFragments.has(name)) continue;
-      openFragments.add(name);
-      const type = typeOf(fragment.typeCondition.name.value);
-      countSet(fragment.selectionSet, { ...place, type });
-      openFragments.delete(name);
+      const isInline = selection.kind === Kind.INLINE_FRAGMENT;
+      const fragment = isInline ? selection : fragments.get(selection.name.value);
+      if (!fragment || openFragments.has(fragment)) continue;
+      openFragments.add(fragment);
+      countSet(fragment.selectionSet, place);
+      openFragments.delete(fragment);
     }
   }
 
-  function countField(node: FieldNode, place: Place, isFree: boolean): void {
+  function countField(node: FieldNode, place: Place): void {
     const name = node.name.value;
-    const field = place.type?.getFields()[name];
-    const { mintsIn, perItemOf, transfersOf, ...cost } = (field && costOf(field)) ?? {};
     const isRoot = place.depth === 0;
+    const costsOfPlace = isRoot ? costs.root : costs.nested;
+    const { mintsIn, perItemOf, transfersOf, ...cost } = costsOfPlace.get(name) ?? {};
+    const isFree = name === "__typename" && !node.alias;
     const isIntrospection = place.isIntrospection || name === "__schema" || name === "__type";
     const depth = place.depth + 1;
     const items = perItemOf === undefined ? [undefined] : toList(argumentOf(node, perItemOf));
@@ -174,40 +159,28 @@ export function measureOperation(
       count("transfers", times * transfers);
       historyRequests += times * requestsOfHistory(transfers);
     }
-    historyRequests += times * (cost.historyPages ?? 0) * requestsOfHistory(0);
+    historyRequests += times * (cost.historyPages ?? 0);
     if (mintsIn !== undefined && perItemOf === undefined) {
       wallet.mints ??= new Set();
       for (const mint of toMints(argumentOf(node, mintsIn))) wallet.mints.add(mint);
     }
-    if (node.selectionSet)
-      countSet(node.selectionSet, {
-        ...{ type: toFieldsType(field && getNamedType(field.type)), depth, times },
-        ...{ wallet, isIntrospection },
-      });
+    if (node.selectionSet) countSet(node.selectionSet, { depth, times, wallet, isIntrospection });
     if (!isRoot) return;
     for (const item of items) {
-      const ofItem = perItemOf === undefined ? [] : toMints(memberOf(item, mintsIn));
+      const ofItem = isObject(item) && mintsIn !== undefined ? toMints(item[mintsIn]) : [];
       const coins = new Set([...(wallet.mints ?? []), ...ofItem]).size;
       count("mints", coins);
       if (wallet.mints) accounts += accountsOf(coins);
     }
   }
 
-  const type = schema.getRootType(operation.operation) ?? undefined;
-  const root = { type, depth: 0, times: 1, wallet: undefined, isIntrospection: false };
+  const root = { depth: 0, times: 1, wallet: undefined, isIntrospection: false };
   countSet(operation.selectionSet, root);
   const isQuery = operation.operation === OperationTypeNode.QUERY;
   const sum = isQuery
     ? Math.ceil(accounts / ACCOUNTS_PER_REQUEST)
     : counts.collects + counts.listedCollects;
   return { requests: Math.max(1, sum) + historyRequests, historyRequests, counts };
-}
-
-/** The types that have fields. */
-type FieldsType = GraphQLObjectType | GraphQLInterfaceType;
-
-function toFieldsType(type: GraphQLNamedType | undefined): FieldsType | undefined {
-  return isObjectType(type) || isInterfaceType(type) ? type : undefined;
 }
 
 /** GraphQL coerces a value that is not a list to a list of one. */
@@ -217,9 +190,3 @@ function toList(value: unknown): readonly unknown[] {
 
 /** Up to one above a field's maximum: with more, the field fails anyway. */
 const toMints = (value: unknown) => toList(value).slice(0, MAX_MINTS + 1);
-
-function memberOf(value: unknown, name: string | undefined): unknown {
-  return typeof value === "object" && value !== null && name !== undefined
-    ? Reflect.get(value, name)
-    : undefined;
-}

@@ -46,19 +46,11 @@ const REQUEST = {
   info: { fieldName: "request" } as GraphQLResolveInfo,
 };
 
-function rateLimited(
-  { max, windowSeconds }: RateLimitConfig,
-  retryAfterSeconds: number,
-): ContractError {
-  const what = `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address.`;
-  return new ContractError("RATE_LIMITED", {
+const refusal = (what: string, retryAfterSeconds: number) =>
+  new ContractError("RATE_LIMITED", {
     ...retryIn(retryAfterSeconds, what, BATCHING),
     extensions: { scope: "CALLER" satisfies BudgetScope },
   });
-}
-
-/** A time in every window. */
-const A_TIME = [Infinity];
 
 /**
  * Limits REST and GraphQL together: at most `max` requests of a caller in any span of
@@ -70,8 +62,10 @@ const A_TIME = [Infinity];
  * a request if there are fewer times than one. So a decision costs the same after any number of
  * earlier requests.
  */
-export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLimit {
-  const { max, maxCost = max, windowSeconds } = config;
+export function createRateLimit(
+  { max, maxCost = max, windowSeconds }: RateLimitConfig,
+  redis?: Redis,
+): RateLimit {
   const windowMs = windowSeconds * 1000;
   const reserveInMemory = createMemoryWindow({ max, windowMs });
   const reserveInRedis = redis && createRedisWindow(redis, { max, windowMs });
@@ -82,26 +76,24 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
     const wanted = cost > maxCost ? max + 1 : cost;
     let reservation: Reservation | undefined;
     const store = {
-      async getForIdentity({ contextIdentity }: { contextIdentity: string }) {
-        reservation =
-          (await reserveInRedis?.(contextIdentity, wanted)) ??
-          reserveInMemory(contextIdentity, wanted);
-        return reservation.isGranted ? [] : A_TIME;
+      async getForIdentity() {
+        reservation = (await reserveInRedis?.(caller, wanted)) ?? reserveInMemory(caller, wanted);
+        // A refusal returns a time in every window.
+        return reservation.isGranted ? [] : [Infinity];
       },
       setForIdentity: () => undefined,
     };
     const decide = getGraphQLRateLimiter({
       identifyContext: () => caller,
-      formatError: () => "refused",
       // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
       store,
     });
-    const isRefused =
-      (await decide(REQUEST, { max: 1, window: `${windowSeconds}s` })) !== undefined;
+    const message = await decide(REQUEST, { max: 1, window: `${windowSeconds}s` });
     const { requests, waitMs } = reservation!;
     const seconds = toRetryAfterSeconds(waitMs);
     // The limit may have been lowered: there are then more requests than it admits.
     const remaining = Math.max(0, max - requests);
+    const what = `Too many requests: the maximum is ${max} in ${windowSeconds} seconds from one address.`;
     return {
       limit: max,
       maxCost,
@@ -110,7 +102,7 @@ export function createRateLimit(config: RateLimitConfig, redis?: Redis): RateLim
       resetSeconds: seconds,
       policyHeader,
       rateLimitHeader: `${POLICY};r=${remaining};t=${seconds}`,
-      refusal: isRefused ? rateLimited(config, seconds) : undefined,
+      refusal: message === undefined ? undefined : refusal(what, seconds),
     };
   };
 }

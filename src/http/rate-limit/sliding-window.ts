@@ -4,6 +4,7 @@
  * they record `cost` requests if all of them fit into the window; otherwise one, if one fits.
  */
 import { z } from "zod";
+import { createLruCache } from "../../store/lru-cache.ts";
 import { redisKeys } from "../../store/redis-keys.ts";
 import type { Redis } from "../../store/redis.ts";
 import { script } from "../../store/script.ts";
@@ -26,67 +27,36 @@ export interface Reservation {
   readonly waitMs: number;
 }
 
-/** There are two generations. A caller takes 125 to 450 bytes. */
-const MAX_CALLERS_PER_GENERATION = 100_000;
+/** Each takes about 500 bytes. */
+const MAX_CALLERS = 100_000;
 
-/**
- * Counts in this process's memory, in two generations of callers. When the newer generation is
- * `windowMs` old, or full, the older is dropped and a new one begins. So no request searches for
- * callers to drop.
- */
+/** Counts in this process's memory. The least recently admitted caller goes first. */
 export function createMemoryWindow({ max, windowMs }: Limit) {
-  let current = new Map<string, number[]>();
-  let previous = new Map<string, number[]>();
-  let changedAt = performance.now();
-
-  function changeGenerations(now: number): void {
-    previous = current;
-    current = new Map();
-    changedAt = now;
-  }
+  /** `first`: the index of the first time in the window. */
+  const callers = createLruCache<string, { times: number[]; first: number }>(MAX_CALLERS);
 
   return (caller: string, cost: number): Reservation => {
     const now = performance.now();
-    if (changedAt + windowMs <= now) changeGenerations(now);
-    const currentTimes = current.get(caller);
-    let times = currentTimes ?? previous.get(caller) ?? [];
-    let first = firstIndex(times, (time) => time + windowMs > now);
+    const entry = callers.peek(caller) ?? { times: [], first: 0 };
+    const { times } = entry;
+    while (times[entry.first]! + windowMs <= now) entry.first++;
     // Removing moves all others, so it waits until it removes more than it moves.
-    if (first > times.length / 2) {
-      times.splice(0, first);
-      first = 0;
+    if (entry.first > times.length / 2) {
+      times.splice(0, entry.first);
+      entry.first = 0;
     }
-    const room = max - (times.length - first);
+    const room = max - (times.length - entry.first);
     const isGranted = cost <= room;
-    const count = isGranted ? cost : Math.min(1, Math.max(0, room));
-    if (count > 0) {
-      // Most callers send one request: an array of this length takes less memory than one that
-      // grows.
-      if (times.length === 0) times = new Array<number>(count).fill(now);
-      else for (let i = 0; i < count; i++) times.push(now);
-      if (currentTimes !== times) {
-        if (!currentTimes && current.size === MAX_CALLERS_PER_GENERATION) changeGenerations(now);
-        current.set(caller, times);
-      }
-    }
-    const requests = times.length - first;
+    const count = isGranted ? cost : Math.min(1, room);
+    for (let i = 0; i < count; i++) times.push(now);
+    if (count > 0) callers.set(caller, entry);
+    const requests = times.length - entry.first;
     // Of the requests, the oldest being 0, the one that must leave before anything changes.
     const leaving = isGranted ? 0 : Math.min(requests + cost - max, requests) - 1;
     // The sum may be rounded up.
-    const waitMs = Math.min(windowMs, (times[first + leaving] ?? now) + windowMs - now);
+    const waitMs = Math.min(windowMs, (times[entry.first + leaving] ?? now) + windowMs - now);
     return { isGranted, requests, waitMs };
   };
-}
-
-/** Returns the index of the first time that `is`; `is` is false, then true, in order of `times`. */
-function firstIndex(times: readonly number[], is: (time: number) => boolean): number {
-  let first = 0;
-  for (let end = times.length; first < end;) {
-    const middle = Math.floor((first + end) / 2);
-    if (is(times[middle]!)) end = middle;
-    else first = middle + 1;
-  }
-  return first;
 }
 
 /**

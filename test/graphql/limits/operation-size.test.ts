@@ -1,12 +1,15 @@
-import { getOperationAST, parse, type DocumentNode } from "graphql";
+import { getOperationAST, isObjectType, parse, type DocumentNode } from "graphql";
 import { expect, it } from "vitest";
 import { measureOperation } from "../../../src/graphql/limits/operation-size.ts";
+import { costOf as costOfField, costsOf } from "../../../src/schema/field-costs.ts";
 import { schema } from "../../../src/schema/schema.ts";
 import { fragmentsOf } from "../../../src/schema/selected-fields.ts";
 
+const costs = costsOf(schema);
+
 function measure(document: DocumentNode, variables?: Record<string, unknown>, name?: string) {
   const operation = getOperationAST(document, name)!;
-  return measureOperation(schema, fragmentsOf(document), operation, variables);
+  return measureOperation(costs, fragmentsOf(document), operation, variables);
 }
 
 function costOf(
@@ -146,4 +149,21 @@ it("counts only the operation that runs", () => {
   );
   expect(costOf(document, {}, "A")).toBe(1);
   expect(costOf(document, {}, "B")).toBe(2);
+});
+
+it("a transfer's `node` is no wallet", () => {
+  const { counts } = measure(
+    parse('{ node(id: "1") { ... on Wallet { history { edges { node { kind } } } } } }'),
+  );
+  expect([counts.wallets, counts.transfers]).toEqual([1, 10]);
+});
+
+it("root fields of one name cost the same, and so do all others, so that a name is enough to know a field's cost", () => {
+  for (const type of Object.values(schema.getTypeMap()).filter((each) => isObjectType(each))) {
+    const isRoot = ["Query", "Mutation", "Subscription"].includes(type.name);
+    for (const field of Object.values(type.getFields())) {
+      const cost = (isRoot ? costs.root : costs.nested).get(field.name);
+      expect([type.name, field.name, costOfField(field)]).toEqual([type.name, field.name, cost]);
+    }
+  }
 });

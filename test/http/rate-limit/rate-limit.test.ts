@@ -156,7 +156,7 @@ describe("the rate limit in memory", () => {
   it("evicts the least recently admitted callers when it is full", () => {
     const reserve = createMemoryWindow({ max: 20, windowMs: 60_000 });
     reserve("first", 20);
-    for (let i = 0; i < 199_999; i++) reserve(`caller${i}`, 1);
+    for (let i = 0; i < 99_999; i++) reserve(`caller${i}`, 1);
     expect(reserve("first", 1).isGranted).toBe(false);
     reserve("one more", 1);
     expect(reserve("first", 1).requests).toBe(1);
@@ -166,7 +166,6 @@ describe("the rate limit in memory", () => {
   it("does not keep a caller longer for refused requests", () => {
     const reserve = createMemoryWindow({ max: 1, windowMs: 60_000 });
     reserve("refused", 1);
-    for (let i = 0; i < 100_000; i++) reserve(`caller${i}`, 1);
     reserve("second", 1);
     reserve("refused", 1);
     for (let i = 0; i < 99_999; i++) reserve(`later${i}`, 1);

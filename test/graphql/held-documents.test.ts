@@ -1,0 +1,69 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { openEventStream } from "../support/event-stream.ts";
+import { eventually } from "../support/eventually.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
+});
+afterAll(() => world.close());
+
+/** The body of a request whose document has about as many tokens as one may have. */
+function largeBody(operation: string, i: number) {
+  const fields = "id handle socialId address __typename";
+  const wallets = Array.from(
+    { length: 390 },
+    (_, j) => `w${j}: walletById(socialId: "7") { ${fields} }`,
+  );
+  const query = `${operation} query Other${i} { ${wallets.join(" ")} }`;
+  return { query, operationName: "Run" };
+}
+
+it("a block's open streams hold at most an eighth of the memory for documents", async () => {
+  const open = (i: number, address: string) =>
+    openEventStream(
+      world.url,
+      largeBody('subscription Run { walletById(socialId: "7") { id } }', i),
+      { address },
+    );
+  const streams = await Promise.all([1, 2, 3].map((i) => open(i, `192.0.2.${i}`)));
+  onTestFinished(() => {
+    for (const { close } of streams) close();
+  });
+  expect(streams.map(({ status }) => status).toSorted()).toEqual([200, 200, 429]);
+  const refused = streams.find(({ status }) => status === 429)!;
+  await eventually(() => {
+    expect(JSON.parse(refused.text()).errors[0]).toMatchObject({
+      message: expect.stringContaining("Too many GraphQL documents are in use."),
+      extensions: { code: "RATE_LIMITED", scope: "CALLER" },
+    });
+  });
+  const ofOthers = await open(4, "198.51.100.1");
+  streams.push(ofOthers);
+  expect(ofOthers.status).toBe(200);
+
+  streams.find(({ status }) => status === 200)!.close();
+  await eventually(async () => {
+    const again = await open(5, "192.0.2.9");
+    again.close();
+    expect(again.status).toBe(200);
+  });
+});
+
+it("a block's waiting requests do, too", async () => {
+  const release = hold(world.sandbox.rpc, isMethod("getMultipleAccounts"));
+  const statuses: number[] = [];
+  const answers = [1, 2, 3].map(async (i) => {
+    const body = largeBody('query Run { walletById(socialId: "7") { balance { total } } }', i);
+    const { status } = await world.post("/graphql", body, { "x-forwarded-for": `203.0.113.${i}` });
+    statuses.push(status);
+  });
+  await eventually(() => {
+    expect(statuses).toEqual([429]);
+  });
+  release();
+  await Promise.all(answers);
+  expect(statuses).toEqual([429, 200, 200]);
+});
