@@ -1,6 +1,5 @@
 import { expect, it, onTestFinished } from "vitest";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
-import { showStatus } from "../../src/commands/status.ts";
 import { createClient, from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
@@ -179,36 +178,4 @@ it("npm run status says why it has no status", async () => {
   const closed = await run({ ADMIN_PORT: String(await freePort()) });
   expect(closed.exitCode).toBe(1);
   expect(closed.output).toContain("ECONNREFUSED");
-});
-
-it("npm run status shows a table in a terminal, which refreshes, and fits", async () => {
-  const { world, adminUrl } = await start();
-  const release = hold(world.sandbox.rpc, isLook);
-  const { id, address } = world.account("creator");
-  const collected = world.collect(id);
-  const { promise: stopped, resolve: stop } = Promise.withResolvers<undefined>();
-  let screen = "";
-  const terminal = { columns: 90, rows: 60, write: (text: string) => Boolean((screen = text)) };
-  const silent = () => expect.fail("printed");
-  const options = { url: adminUrl, terminal, stopped, print: silent, printError: silent };
-  const shown = showStatus({}, options);
-  await eventually(() => {
-    expect(screen).toMatch(
-      new RegExp(`^${address.slice(0, 6)}…${address.slice(-4)} +sent +\\d+ s +1 `, "m"),
-    );
-  });
-  expect(screen).toMatch(new RegExp(`^${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
-  release();
-  await collected;
-  await eventually(() => {
-    expect(screen).toMatch(/^COLLECTS .*\nnone$/m);
-  });
-  terminal.rows = 10;
-  await eventually(() => {
-    expect(screen.split("\n")).toHaveLength(10);
-  });
-  const lengths = screen.split("\n").map((line) => line.length);
-  expect(Math.max(...lengths)).toBeLessThanOrEqual(90 + "\x1b[H\x1b[J".length);
-  stop(undefined);
-  expect(await shown).toBe(0);
 });
