@@ -1,6 +1,5 @@
 import { ApolloClient, ApolloLink, gql, HttpLink, InMemoryCache, Observable } from "@apollo/client";
 import { relayStylePagination } from "@apollo/client/utilities";
-import { Client, fetchExchange } from "@urql/core";
 import { OperationTypeNode, print } from "graphql";
 import { createClient as createSseClient } from "graphql-sse";
 import { EventSource } from "undici";
@@ -112,65 +111,6 @@ it("graphql-sse gets the error of an unknown handle at once, without trying agai
   ]);
   expect(connections).toBe(1);
   client.dispose();
-});
-
-it("urql gets the wallet and its changes, and when the service ends the stream, the seconds until it can subscribe again", async () => {
-  setFees("artist002", 10n ** 9n);
-  const client = new Client({
-    url: `${world.url}/graphql`,
-    exchanges: [fetchExchange],
-    fetchSubscriptions: true,
-    fetchOptions: { headers: from("192.0.2.3") },
-  });
-  const seen: string[] = [];
-  const retries: unknown[] = [];
-  let stop: () => void;
-  const subscribe = () => {
-    ({ unsubscribe: stop } = client
-      .subscription(WATCH, { handle: "artist002" })
-      .subscribe(({ data, error, extensions, hasNext }) => {
-        seen.push(error?.message ?? data.wallet.balance.vault);
-        if (hasNext) return;
-        retries.push(extensions?.retryAfterSeconds);
-        stop();
-        setImmediate(subscribe);
-      }));
-  };
-  subscribe();
-  await eventually(() => {
-    expect(seen).toContain("1.0000");
-  });
-  setFees("artist002", 2n * 10n ** 9n);
-  await eventually(() => {
-    expect(seen).toContain("2.0000");
-  });
-  await eventually(() => {
-    expect(retries[0]).toEqual(expect.any(Number));
-  });
-  setFees("artist002", 3n * 10n ** 9n);
-  await eventually(() => {
-    expect(seen.at(-1)).toBe("3.0000");
-  });
-  stop!();
-  expect(new Set(seen)).toEqual(new Set(["1.0000", "2.0000", "3.0000"]));
-});
-
-it("Apollo Client's own link gets an error that names the link to use", async () => {
-  const client = new ApolloClient({
-    link: new HttpLink({ uri: `${world.url}/graphql`, headers: from("192.0.2.7") }),
-    cache: new InMemoryCache(),
-  });
-  const { promise, resolve } = Promise.withResolvers<unknown>();
-  const watching = client
-    .subscribe({ query: gql(WATCH), variables: { handle: "artist007" } })
-    .subscribe({
-      next: ({ error }) => {
-        resolve(error);
-      },
-      error: resolve,
-    });
-  expect(await promise).toMatchObject({ message: expect.stringContaining("graphql-sse") });
-  watching.unsubscribe();
 });
 
 it("Apollo Client gets streams through graphql-sse, updates its cache with them, also after the service has ended one, and pages through a history", async () => {
