@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { deriveAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
+import { deriveAddress, findAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import { toLamports } from "../../chain/primitives/lamports.ts";
 import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-addresses.ts";
 import { decodeFeeAccount, PLACES } from "../../chain/launchpad/fee-accounts.ts";
@@ -177,11 +177,7 @@ export function createCoins(chain: Chain) {
 
       const data = toFeeAccountData("POOL", poolBytes, { ...account, waiting: fees });
       const seeds = poolSeedsOf(mint, account.quoteMint);
-      const [key, bump] = PublicKey.findProgramAddressSync(
-        seeds,
-        new PublicKey(LAUNCHPAD_AMM_PROGRAM_ID),
-      );
-      const pool = key.toBase58();
+      const { address: pool, bump } = findAddress(seeds, LAUNCHPAD_AMM_PROGRAM_ID);
       data.writeUInt8(bump, POOL_BUMP);
       data.set(seeds[2], POOL_CREATOR);
       writeKey(data, POOL_BASE_MINT, mint);
