@@ -205,8 +205,8 @@ describeWithRedis("the rate limit in Redis", () => {
     }
   });
 
-  it("refuses a request if someone has written a million times", async () => {
-    const fill = "for i = 1, 1000000 do redis.call('RPUSH', KEYS[1], ARGV[1]) end";
+  it("refuses a request if someone has written a hundred thousand times", async () => {
+    const fill = "for i = 1, 100000 do redis.call('RPUSH', KEYS[1], ARGV[1]) end";
     await server.command("EVAL", fill, 1, "tributary:v2:limit:a", Date.now());
     const { refusal, remaining } = await newLimit(redis)("a", 1);
     expect([refusal?.code, remaining]).toEqual(["RATE_LIMITED", 0]);
