@@ -27,10 +27,10 @@ export default defineConfig({
           name: "fast",
           include: ["test/**/*.test.ts"],
           exclude: [SLOW, LONG, PLATFORM],
-          // These take seconds on an idle machine, and a minute beside other work.
-          testTimeout: 120_000,
-          hookTimeout: 120_000,
-          expect: { poll: { timeout: 100_000 } },
+          // These take seconds on a busy machine.
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
+          expect: { poll: { timeout: 25_000 } },
         },
       },
       { extends: true, test: { name: "slow", include: [SLOW] } },

@@ -1,12 +1,8 @@
-import { readFileSync } from "node:fs";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { printHead, printRow } from "../../bench/measure.ts";
-import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
-import { WINDOW_SECONDS } from "../../src/http/rate-limit/rate-limit.ts";
 import { readConfig } from "../../src/config.ts";
 import { atOnce, from, type Answer } from "../support/client.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { hold, isMethod, onNext } from "../support/sandbox.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -18,9 +14,6 @@ const GUARANTEED_LAMPORTS = 20_000_000n;
 const BASE_FEE = 5_000n;
 /** Above any fee without competition for priority. Compute units vary with the addresses. */
 const LOW_FEE = 5_100n;
-/** The same of a distribution with a pool: the units are at least 150,000. */
-const SHARED_FEE = 5_150n;
-const callsTo = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 const artists = (count: number) =>
   world.sandbox.accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, count);
 
@@ -48,7 +41,6 @@ const expectLowFees = (count: number) => {
   expect(fees()).toHaveLength(count);
   for (const fee of fees()) expect(fee).toBeLessThan(LOW_FEE);
 };
-const sum = (amounts: bigint[]) => amounts.reduce((total, amount) => total + amount, 0n);
 const codes = (answers: { body: any }[]) =>
   answers.map(({ body }) => body.error as string | undefined);
 /** An address of another block than any other `i`. */
@@ -76,79 +68,6 @@ async function collectInVain(
 }
 
 describe("an attacker", () => {
-  it("costs the service nothing with dust in many vaults", async () => {
-    world = await startWorld();
-    const accounts = artists(50);
-    refill(accounts, MIN_LAMPORTS - 1n);
-    const answers = await Promise.all(accounts.map(({ id }) => world.collect(id)));
-    expect(codes(answers)).toEqual(repeat(50, "NOTHING_TO_COLLECT"));
-    expect([fees(), callsTo("simulateTransaction"), callsTo("sendTransaction")]).toEqual([
-      [],
-      0,
-      0,
-    ]);
-  });
-
-  it("costs one fee by collecting one account from many addresses as fast as the rate limit allows", async () => {
-    world = await startWorld();
-    const { id } = world.account("creator");
-    const answers = await Promise.all(
-      Array.from({ length: 210 }, (_, i) =>
-        world.collect(id, { "x-forwarded-for": `192.0.2.${i % 10}` }),
-      ),
-    );
-    const later = await Promise.all(repeat(50, id).map((again) => world.collect(again)));
-    // Each address sends 21 requests; one is refused.
-    expect(codes(answers).filter((code) => code === "RATE_LIMITED")).toHaveLength(10);
-    expect(codes(later)).toEqual(repeat(50, "NOTHING_TO_COLLECT"));
-    expectLowFees(1);
-  });
-
-  it("costs the budget, one maximum fee at a time, by raising priority fees", async () => {
-    world = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "240000" });
-    world.sandbox.chain.setPriorityFee(1_000_000_000);
-    const answers: Answer[] = [];
-    // One after the other, so that none share a transaction.
-    for (const [i, { id }] of artists(6).entries())
-      answers.push(await world.collect(id, blockOf(i)));
-    expect(codes(answers).toSorted()).toEqual([
-      ...repeat(4, "COLLECT_FAILED"),
-      ...repeat(2, undefined),
-    ]);
-    for (const fee of fees()) expect(fee).toBeLessThanOrEqual(BASE_FEE + 50_000n);
-    expect(sum(fees())).toBeGreaterThan(109_000n);
-    expect(sum(fees())).toBeLessThanOrEqual(120_000n);
-  });
-
-  it("costs nothing with an account whose collect always fails: the simulation stops it", async () => {
-    world = await startWorld();
-    const { chain } = world.sandbox;
-    const { id, creatorVault } = world.account("creator");
-    const lamports = chain.balance(creatorVault);
-    // The launch platform refuses a vault that another program owns.
-    const owner = LAUNCHPAD_PROGRAM_ID;
-    chain.setAccount(creatorVault, { lamports, owner, data: new Uint8Array() });
-    for (let i = 0; i < 10; i++) {
-      const answers = await Promise.all(repeat(5, id).map((again) => world.collect(again)));
-      expect(codes(answers)).toEqual(repeat(5, "COLLECT_FAILED"));
-    }
-    expect(callsTo("simulateTransaction")).toBeGreaterThanOrEqual(1);
-    expect([fees(), callsTo("sendTransaction")]).toEqual([[], 0]);
-  });
-
-  it("costs one fee per backoff with an account that is emptied after a successful simulation", async () => {
-    world = await startWorld();
-    const [failing, other] = artists(2);
-    refill([failing!], MIN_LAMPORTS);
-    await collectInVain(failing!);
-    for (let i = 0; i < 10; i++) {
-      const answers = await Promise.all(repeat(5, failing!.id).map((id) => world.collect(id)));
-      expect(codes(answers)).toEqual(repeat(5, "COLLECT_FAILED"));
-    }
-    expect((await world.collect(other!.id)).status).toBe(200);
-    expectLowFees(2);
-  });
-
   it("costs the budget with many accounts that are emptied before landing: transactions without effect count in full", async () => {
     // Two fees at once for small collects.
     world = await startWorld({
@@ -246,121 +165,4 @@ describe("attackers who refill vaults", () => {
     setHonest(GUARANTEED_LAMPORTS);
     expect((await honest()).body).toMatchObject({ success: true, collected: "0.0200" });
   });
-
-  it("so that collects pay for themselves leave half of what the budget holds to others", async () => {
-    const pays = 50n * LOW_FEE;
-    refill(artists(MANY), pays);
-    expect((await attack(1, 20)).filter(isCollected)).toHaveLength(20);
-    refill(artists(MANY), pays);
-    const ofMany = (await attack(8, 20, 1)).filter(isCollected).length;
-    expect(ofMany).toBeGreaterThanOrEqual(130);
-    expect(ofMany).toBeLessThanOrEqual(145);
-    // The owners pay at withdrawal what the service has paid.
-    const withdrawalFees = (BigInt(20 + ofMany) * pays) / 50n;
-    expect(withdrawalFees).toBeGreaterThanOrEqual(sum(fees()));
-    setHonest(GUARANTEED_LAMPORTS);
-    expect((await honest()).body).toMatchObject({ success: true });
-  });
-
-  it("cannot make a collect fail for others by starting it when their own share is used", async () => {
-    refill(artists(80), GUARANTEED_LAMPORTS);
-    const ofBlock = await atOnce(80, (i) =>
-      world.collect(artists(80)[i]!.id, from(`198.18.0.${1 + (i % 4)}`)),
-    );
-    expect(ofBlock.filter(isCollected).length).toBeGreaterThanOrEqual(75);
-    expect(ofBlock.filter(isCollected).length).toBeLessThan(80);
-    setHonest(GUARANTEED_LAMPORTS);
-    const release = hold(world.sandbox.rpc, isMethod("simulateTransaction"));
-    const simulations = callsTo("simulateTransaction");
-    const started = world.collect(world.account("creator").id, from("198.18.0.5"));
-    await expect.poll(() => callsTo("simulateTransaction")).toBe(simulations + 1);
-    const joined = honest();
-    release();
-    expect(await joined).toMatchObject({ status: 200 });
-    await started;
-  });
-
-  it("are told in GraphQL whose limit is reached, and the metrics count it", async () => {
-    refill(artists(6), MIN_LAMPORTS);
-    await attack(1, 5);
-    const { id } = artists(6)[5]!;
-    const { status, body } = await world.graphql(
-      "mutation ($id: String!) { collect(socialId: $id) { success } }",
-      { id },
-      blockOf(0),
-    );
-    expect([status, body.data, body.errors]).toEqual([
-      200,
-      { collect: null },
-      [
-        expect.objectContaining({
-          message: expect.stringMatching(SHARE_USED),
-          extensions: expect.objectContaining({
-            code: "COLLECT_FAILED",
-            moved: "no",
-            scope: "CALLER",
-            retryAfterSeconds: expect.any(Number),
-          }),
-        }),
-      ],
-    ]);
-    const { body: metrics } = await world.request("/metrics");
-    expect(metrics).toMatch(/^tributary_budget_left_ratio\{budget="fees"\} 0\.96/m);
-    expect(metrics).toMatch(/^tributary_budget_left_ratio\{budget="small_fees"\} 0\.8/m);
-    expect(metrics).toContain('tributary_budget_refusals_total{budget="fees",scope="CALLER"} 1\n');
-    expect(metrics).toContain('tributary_collects_total{result="refused"} 1\n');
-  });
 });
-
-describe("SECURITY.md", () => {
-  it("states what attackers can make the service pay in an hour at the default settings", async () => {
-    world = await startWorld();
-    const config = readConfig(world.sandbox.env);
-    const { feeBudgetLamportsPerHour: budget } = config;
-    const highestFee = BASE_FEE + config.maxPriorityFeeLamports;
-    const perAddress = BigInt((3_600 / WINDOW_SECONDS) * config.rateLimitMax);
-    const min = (a: bigint, b: bigint) => (a < b ? a : b);
-    /** What addresses in 1, 9 and 1,000 blocks cost, with these limits for a block and for all. */
-    const cost = (fee: bigint, share: bigint, limit: bigint) =>
-      [1n, 9n, 1_000n].map(
-        (blocks) => min(blocks * min(share / fee, perAddress), limit / fee) * fee,
-      );
-    const small = (fee: bigint) => cost(fee, budget / 20n, budget / 2n);
-    const large = (fee: bigint) => cost(fee, budget / 4n, budget);
-    /**
-     * Failures of one account in an hour: the first, and after backoffs of 1, 2, 4, 8 and 16
-     * minutes.
-     */
-    const failures = 6n;
-    const byAttack = {
-      "Collect one account repeatedly": repeat(3, LOW_FEE),
-      "Refill vaults with MIN_COLLECT_LAMPORTS after each collect": small(LOW_FEE),
-      "Refill vaults so that collects pay for themselves": large(LOW_FEE),
-      "Distribute others' shared fees in the smallest amounts": small(SHARED_FEE),
-      "Small collects, at priority fees driven up to the cap": small(highestFee),
-      "An account whose collect fails on the chain": repeat(3, failures * highestFee),
-      "Many such accounts": large(highestFee),
-      "Coins whose sweeps need rent": [budget / 4n, budget, budget],
-    };
-    printHead("Attack", "1 block", "9 blocks", "1,000 blocks");
-    for (const [attack, lamports] of Object.entries(byAttack))
-      printRow(attack, ...lamports.map(format));
-
-    const costs = Object.values(byAttack);
-    const most = (values: readonly bigint[]) => values.reduce((a, b) => (a > b ? a : b));
-    const ofOneBlock = most(costs.map(([cost]) => cost!));
-    const ofSmall = most([LOW_FEE, SHARED_FEE, highestFee].flatMap(small));
-    expect(most(costs.flat())).toBeLessThanOrEqual(budget);
-    expect(most(costs.map(([, cost]) => cost!))).toBeGreaterThan((99n * budget) / 100n);
-    expect(ofSmall).toBeLessThanOrEqual(budget / 2n);
-    const page = readFileSync(new URL("../../SECURITY.md", import.meta.url), "utf8");
-    for (const conclusion of [
-      `One block can spend at most ${format(ofOneBlock)} lamports, a quarter of the budget`,
-      `Small collects, however many blocks ask, cost at most ${format(budget / 2n)} lamports`,
-      `One account whose collect fails on the chain costs at most ${format(failures * highestFee)} lamports`,
-    ])
-      expect(page).toContain(conclusion);
-  });
-});
-
-const format = (lamports: bigint) => lamports.toLocaleString("en-US");

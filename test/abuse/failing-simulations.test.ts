@@ -84,35 +84,6 @@ describe("one collect of ten coins whose sweeps fail in the simulation", () => {
       expect([method, before.filter(isMethod(method)).length <= times]).toEqual([method, true]);
     expect(before.filter((call) => !(call.method in most))).toEqual([]);
   });
-
-  it("makes at most two reads and three simulations, and no other call, if it signs nothing", async () => {
-    const mints = ten(launchFailing);
-    world.forgetCalls();
-    expect(await collect(mints)).toMatchObject({ success: false });
-    expect(count("getMultipleAccounts")).toBeLessThanOrEqual(2);
-    expect(simulations()).toBeLessThanOrEqual(3);
-    const others = (method: string) =>
-      method !== "getMultipleAccounts" && method !== "simulateTransaction";
-    expect(world.chainCalls().filter(others)).toEqual([]);
-  });
-
-  it("makes two simulations if the node names no coin: the second has none", async () => {
-    setVault(SOL);
-    const mints = ten(launch);
-    const value = { err: "CallChainTooDeep", logs: [], unitsConsumed: 1_000, accounts: null };
-    world.sandbox.rpc.faults.add({
-      when: isMethod("simulateTransaction"),
-      times: 1,
-      then: ({ body }) => {
-        const { id } = JSON.parse(body) as { id: unknown };
-        const result = { context: { slot: chain.slot("finalized") }, value };
-        return { status: 200, body: JSON.stringify({ jsonrpc: "2.0", id, result }) };
-      },
-    });
-    world.forgetCalls();
-    expect(await collect(mints)).toMatchObject({ success: true, collected: "1.0000" });
-    expect(simulations()).toBe(2);
-  });
 });
 
 describe.each([

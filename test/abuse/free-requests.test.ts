@@ -1,6 +1,3 @@
-import { createHook } from "node:async_hooks";
-import { once } from "node:events";
-import { connect } from "node:net";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { atOnce, from } from "../support/client.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -17,55 +14,6 @@ beforeAll(async () => {
 });
 beforeEach(() => atOnce(RATE_LIMIT_MAX, () => world.lookup("creator", REFUSED)));
 afterAll(() => world.close());
-
-describe("a body in chunks of one byte", () => {
-  const CHUNKS = "1\r\nx\r\n".repeat(10_000);
-  const FLOOD = 16_000_000;
-
-  it.each([
-    ["to an unknown path", "POST /nowhere", {}, [404]],
-    ["with a wrong method", "POST /wallet/lookup", {}, [405]],
-    ["of a preflight", "OPTIONS /collect", {}, [204]],
-    ["of a collect above the limit", "POST /collect", REFUSED, [429]],
-    ["of an operation above the limit", "POST /graphql", REFUSED, [429]],
-    ["of a health check", "GET /livez", {}, [200]],
-    ["of a lookup", "GET /wallet/lookup?handle=creator", from("203.0.113.10"), [200, 413]],
-    ["of a collect", "POST /collect", from("203.0.113.11"), [413]],
-    ["of an operation", "POST /graphql", from("203.0.113.12"), [413]],
-  ])("%s is answered, and not read to its end", async (_name, start, headers, expected) => {
-    const { hostname, port } = new URL(world.url);
-    const socket = connect({ host: hostname, port: Number(port), allowHalfOpen: true });
-    let received = "";
-    socket
-      .on("data", (bytes: Buffer) => (received += bytes.toString()))
-      .on("error", () => undefined);
-    const closed = new Promise((resolve) => socket.once("close", resolve));
-    const lines = Object.entries({ ...headers, "Content-Type": "application/json" });
-    socket.write(
-      `${start} HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n${lines.map((line) => `${line.join(": ")}\r\n`).join("")}\r\n`,
-    );
-    let sent = 0;
-    for (; sent < FLOOD && !socket.closed; sent += CHUNKS.length)
-      if (!socket.write(CHUNKS))
-        await Promise.race([once(socket, "drain").catch(() => undefined), closed]);
-    socket.destroy();
-    expect(expected).toContain(Number(/^HTTP\/1\.1 (\d{3})/.exec(received)?.[1]));
-    expect(sent).toBeLessThan(FLOOD);
-  });
-});
-
-describe("a client that sends 10 MB", () => {
-  it.each([
-    ["to an unknown path", "/nowhere", 404],
-    ["to collect", "/collect", 413],
-    ["to GraphQL", "/graphql", 413],
-  ])("%s receives the answer", async (_name, path, expected) => {
-    const body = "x".repeat(10_000_000);
-    const headers = { "content-type": "application/json" };
-    const answers = await atOnce(3, () => world.request(path, { method: "POST", headers, body }));
-    for (const { status } of answers) expect(status).toBe(expected);
-  });
-});
 
 describe("an `Accept` header", () => {
   const page = async (accept: string) =>
@@ -117,65 +65,5 @@ describe("a file whose response is above 400 kB", () => {
       "accept-encoding": "gzip",
     });
     expect([status, headers.has("ratelimit")]).toEqual([200, false]);
-  });
-});
-
-describe("a page", () => {
-  /** How often something was compressed meanwhile. */
-  async function compressions(run: () => Promise<unknown>): Promise<number> {
-    let count = 0;
-    const hook = createHook({
-      init(_id, type) {
-        if (type === "ZLIB") count++;
-      },
-    });
-    hook.enable();
-    await run();
-    hook.disable();
-    return count;
-  }
-  const get =
-    (path: string, isCompressed = true) =>
-    async () => {
-      // `fetch` decompresses, which would count, too.
-      const { hostname, port } = new URL(world.url);
-      const socket = connect(Number(port), hostname);
-      socket.write(
-        `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nAccept-Encoding: gzip\r\n\r\n`,
-      );
-      let received = "";
-      for await (const bytes of socket) received += (bytes as Buffer).toString("latin1");
-      expect(/^content-encoding: gzip\r$/im.test(received)).toBe(isCompressed);
-    };
-  const times = (count: number, run: () => Promise<unknown>) => async () => {
-    for (let i = 0; i < count; i++) await run();
-  };
-
-  it.each(["/", "/docs", "/schema.graphql", "/errors.md"])(
-    "at %s is compressed once, not for each request",
-    async (path) => {
-      expect(await compressions(times(10, get(path)))).toBe(1);
-      expect(await compressions(times(10, get(path)))).toBe(0);
-    },
-  );
-
-  it.each(["/?handle=creator", "/?socialId=1", "/?handle=no-handle"])(
-    "at %s, of which callers can make many, is not compressed",
-    async (path) => {
-      expect(await compressions(times(10, get(path, false)))).toBe(0);
-    },
-  );
-});
-
-describe("requests above the rate limit", () => {
-  it("write no lines", async () => {
-    const info = () => world.logLines.filter((line) => JSON.parse(line).level >= 30).length;
-    const before = info();
-    for (let i = 0; i < 20; i++) {
-      expect((await world.lookup("creator", REFUSED)).status).toBe(429);
-      expect((await world.collect("1", REFUSED)).status).toBe(429);
-      expect((await world.graphql("{ __typename }", {}, REFUSED)).status).toBe(429);
-    }
-    expect(info()).toBe(before);
   });
 });

@@ -1,16 +1,4 @@
-import { addTypenameToDocument } from "@apollo/client/utilities";
-import { formatDocument, stringifyDocument } from "@urql/core";
-import {
-  getIntrospectionQuery,
-  getNamedType,
-  isObjectType,
-  parse,
-  print,
-  type DocumentNode,
-  type GraphQLObjectType,
-} from "graphql";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { schema } from "../../src/schema/schema.ts";
 import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -33,19 +21,8 @@ const collects = (count: number, fields = "success") =>
 const BALANCE =
   "balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports __typename }";
 const WALLET = `id handle socialId address ${BALANCE} __typename`;
-const COLLECT_RESULT = `success collected collectedLamports newBalance newBalanceLamports txSignature error message wallet { ${WALLET} }`;
 const MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
 const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
-
-/** All fields of a type and of their types, but for those that have limits of their own. */
-function allFields(name: string): string {
-  const fields = (schema.getType(name) as GraphQLObjectType).getFields();
-  return Object.values(fields)
-    .filter((field) => !["history", "coins", "coinsSeen"].includes(field.name))
-    .map((field) => [field.name, getNamedType(field.type)] as const)
-    .map(([field, type]) => (isObjectType(type) ? `${field} { ${allFields(type.name)} }` : field))
-    .join(" ");
-}
 
 interface Refused {
   readonly name: string;
@@ -400,16 +377,6 @@ describe("an operation above a limit is refused with 400 and the limit, without 
 });
 
 describe("an ordinary request passes:", () => {
-  it("a field that many fragments select", async () => {
-    const { status, body } = await world.graphql(
-      `{ wallet(handle: "creator") { ${"balance { vault } ".repeat(100)} } }`,
-    );
-    expect([status, body]).toEqual([
-      200,
-      { data: { wallet: { balance: { vault: expect.any(String) } } } },
-    ]);
-  });
-
   it("a hundred aliased wallets with all their fields", async () => {
     const { status, body } = await world.graphql(`{ ${wallets(100, WALLET)} }`);
     expect([status, body.errors]).toEqual([200, undefined]);
@@ -420,32 +387,6 @@ describe("an ordinary request passes:", () => {
     });
   });
 
-  it("a hundred aliased wallets, each with a variable, a directive, an alias and a fragment", async () => {
-    const query = `query (${times(100, (i) => `$h${i}: String!`)}, $with: Boolean!) {
-      ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { ...All sum: balance @include(if: $with) { total } }`)}
-    } fragment All on Wallet { ${WALLET} }`;
-    const handles = Object.fromEntries(artists(100).map((handle, i) => [`h${i}`, handle]));
-    const { status, body } = await world.graphql(query, { ...handles, with: true });
-    expect([status, body.errors]).toEqual([200, undefined]);
-    expect(body.data.w99.sum.total).toBe(body.data.w99.balance.total);
-  });
-
-  it("a hundred wallets, each with a variable for its handle and one for its coin", async () => {
-    const query = `query (${times(100, (i) => `$h${i}: String!, $m${i}: [String!]!`)}) {
-      ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { coins(mints: $m${i}) { mint } }`)}
-    }`;
-    const mint = newMint();
-    const variables = Object.fromEntries(
-      artists(100).flatMap((handle, i) => [
-        [`h${i}`, handle],
-        [`m${i}`, [mint]],
-      ]),
-    );
-    const { status, body } = await world.graphql(query, variables);
-    expect([status, body.errors]).toEqual([200, undefined]);
-    expect(body.data.w99).toEqual({ coins: [{ mint }] });
-  });
-
   it("a hundred entries to collect in one variable, with a coin each", async () => {
     const c = Array.from({ length: 100 }, (_, i) => ({
       socialId: String(10 ** 6 + i),
@@ -453,68 +394,5 @@ describe("an ordinary request passes:", () => {
     }));
     const { status, body } = await world.graphql(MANY, { c });
     expect([status, body.errors, body.data.collectMany.length]).toEqual([200, undefined, 100]);
-  });
-
-  it("a hundred wallets in a literal list or a variable, with all their fields", async () => {
-    const written = JSON.stringify(artists(100));
-    for (const [query, variables] of [
-      [`{ wallets(handles: ${written}) { ${WALLET} } }`, undefined],
-      [
-        `query ($handles: [String!]!) { wallets(handles: $handles) { ${WALLET} } }`,
-        { handles: artists(100) },
-      ],
-      [
-        `query ($handles: [String!]! = ${written}) { wallets(handles: $handles) { ${WALLET} } }`,
-        undefined,
-      ],
-    ] as const) {
-      const { status, body } = await world.graphql(query, variables);
-      expect([status, body.errors, body.data.wallets.length]).toEqual([200, undefined, 100]);
-    }
-  });
-
-  it.each([
-    ["Apollo", (document: DocumentNode) => print(addTypenameToDocument(document))],
-    [
-      "urql",
-      (document: DocumentNode) => stringifyDocument(formatDocument(document) as DocumentNode),
-    ],
-  ])(
-    "a hundred aliased wallets with all fields but lists, as %s prints them",
-    async (_client, printed) => {
-      const handles = artists(100);
-      const text = `query (${times(100, (i) => `$h${i}: String!`)}) {
-        ${times(100, (i) => `w${i}: wallet(handle: $h${i}) { ${allFields("Wallet")} }`)}
-      }`;
-      const variables = Object.fromEntries(handles.map((handle, i) => [`h${i}`, handle]));
-      const { status, body } = await world.graphql(printed(parse(text)), variables);
-      expect([status, body.errors]).toEqual([200, undefined]);
-      expect(body.data.w99).toMatchObject({ __typename: "Wallet", handle: "artist100" });
-
-      const list = `query ($handles: [String!]!) { wallets(handles: $handles) { ${allFields("Wallet")} } }`;
-      const listed = await world.graphql(printed(parse(list)), { handles });
-      expect([listed.status, listed.body.errors]).toEqual([200, undefined]);
-      expect(listed.body.data.wallets[99].balance.__typename).toBe("Balance");
-    },
-  );
-
-  it("GraphiQL's introspection", async () => {
-    const query = getIntrospectionQuery({
-      specifiedByUrl: true,
-      directiveIsRepeatable: true,
-      schemaDescription: true,
-      inputValueDeprecation: true,
-      oneOf: true,
-    });
-    const { status, body } = await world.graphql(query);
-    expect([status, body.errors]).toEqual([200, undefined]);
-    expect(body.data.__schema.queryType.name).toBe("Query");
-  });
-
-  it("ten collects with all their fields", async () => {
-    const { status, body } = await world.graphql(collects(10, COLLECT_RESULT));
-    expect([status, body.errors]).toEqual([200, undefined]);
-    expect(Object.values(body.data)).toHaveLength(10);
-    expect(body.data.c0).toMatchObject({ success: true, txSignature: expect.any(String) });
   });
 });

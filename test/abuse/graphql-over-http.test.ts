@@ -11,10 +11,6 @@ afterAll(() => world.close());
 const audits = serverAudits({ url: () => `${world.url}/graphql` });
 
 describe("the audits of the GraphQL over HTTP specification", () => {
-  it("are complete", () => {
-    expect(audits).toHaveLength(61);
-  });
-
   it.each(audits.map(({ id, name, fn }) => ({ id, name, fn })))("$id: $name", async ({ fn }) => {
     const result = await fn();
     expect(result).toMatchObject({ status: "ok" });

@@ -156,36 +156,6 @@ describe("a connection", () => {
     }),
   );
 
-  it("may be idle for longer than Google's load balancer keeps it, 600 s", async () => {
-    const { headers } = await world.request("/livez");
-    expect(Number(/timeout=(\d+)/.exec(headers.get("keep-alive")!)![1])).toBeGreaterThan(600);
-  });
-
-  it("that is reset in the middle of a request has no effect", async () => {
-    for (const text of [
-      post("/collect", "Content-Length: 40", '{"socialId":'),
-      post("/graphql", "Content-Length: 90", '{"query":"{'),
-    ]) {
-      const { socket } = await dial();
-      socket.write(text);
-      await world.request("/livez");
-      socket.resetAndDestroy();
-    }
-    await expectServing();
-    expect(world.sandbox.chain.ledger()).toHaveLength(0);
-  });
-
-  it("receives the responses to pipelined requests in order", async () => {
-    const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
-    const { statuses } = await send(
-      request("/wallet/lookup?handle=creator") +
-        request("/nowhere") +
-        request("/livez") +
-        get("/wallet/lookup"),
-    );
-    expect(statuses).toEqual([200, 404, 200, 400]);
-  });
-
   it("whose client reads too slowly is cut off, and one whose client reads fast enough is not", async () => {
     // The system takes a few megabytes at once.
     const body = Buffer.alloc(32_000_000);
@@ -323,23 +293,6 @@ describe("a connection", () => {
       world = shared;
     }
   });
-
-  it.each([
-    ["pipelines 100 requests", 1, 100],
-    ["is one of 150", 150, 1],
-  ])(
-    "that %s for a file of 8 MB and reads nothing blocks no other client",
-    async (_name, count, requests) => {
-      const clients = await Promise.all(Array.from({ length: count }, dial));
-      for (const { socket } of clients) {
-        socket.pause();
-        socket.write("GET /assets/graphiql-viewer.js HTTP/1.1\r\nHost: x\r\n\r\n".repeat(requests));
-      }
-      for (let i = 0; i < 20; i++) await expectServing();
-      for (const { socket } of clients) socket.destroy();
-      await expectServing();
-    },
-  );
 });
 
 describe("requests behind a slow one on a connection", () => {
@@ -364,33 +317,6 @@ describe("requests behind a slow one on a connection", () => {
 
 describe("a malformed request", () => {
   const body = JSON.stringify({ socialId: "1" });
-  it.each([
-    ["headers that are too large", get("/livez", `X-Large: ${"x".repeat(20_000)}\r\n`), 431],
-    ["a target that is too long", get(`/wallet/lookup?handle=${"x".repeat(20_000)}`), 431],
-    ["bytes that are not HTTP", "\x16\x03\x01\x02\x00\x01\x00\r\n\r\n", 400],
-    ["a negative Content-Length", post("/collect", "Content-Length: -1", body), 400],
-    [
-      "two Content-Lengths",
-      post("/collect", `Content-Length: ${body.length}\r\nContent-Length: 1`, body),
-      400,
-    ],
-    [
-      "a Content-Length and chunks",
-      post("/collect", "Content-Length: 5\r\nTransfer-Encoding: chunked", "0\r\n\r\n"),
-      400,
-    ],
-    ["another transfer coding", post("/collect", "Transfer-Encoding: gzip", body), 400],
-    ["a line break in a header", get("/livez", "X-A: b\nHTTP/1.1 200\r\n"), 400],
-    ["a space in a header name", get("/livez", "X A: b\r\n"), 400],
-    ["no Host", "GET /livez HTTP/1.1\r\nConnection: close\r\n\r\n", 400],
-    ["an unknown HTTP version", "GET /livez HTTP/9.9\r\nHost: x\r\n\r\n", 400],
-  ])("with %s is refused, and the connection is closed", async (_name, text, expected) => {
-    const { status, statuses, received } = await send(text);
-    expect(status).toBe(expected);
-    expect(statuses).toHaveLength(1);
-    expect(received).not.toMatch(/stack|node|at \w+ \(/i);
-    await expectServing();
-  });
 
   it("cannot smuggle another request", async () => {
     const inner = `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${body.length}\r\n\r\n${body}`;
@@ -423,135 +349,6 @@ describe("a malformed request", () => {
     const { status, received } = await send(text);
     expect(status).toBe(expected);
     if (expected === 404) expect(received).toContain('{"error":"NOT_FOUND"');
-  });
-});
-
-describe("a body", () => {
-  const chunked = (text: string, size: number) =>
-    `${text
-      .match(new RegExp(`[^]{1,${size}}`, "g"))!
-      .map((part) => `${part.length.toString(16)}\r\n${part}\r\n`)
-      .join("")}0\r\n\r\n`;
-  const long = (bytes: number) =>
-    JSON.stringify({ query: "{ __typename }", socialId: "1", pad: "x".repeat(bytes) });
-
-  it.each([
-    ["/collect", 16_384, "INVALID_SOCIAL_ID"],
-    ["/graphql", 100_000, "BAD_REQUEST"],
-  ])("to %s of more than %i bytes gets 413, chunked or not", async (path, limit, code) => {
-    const text = long(limit);
-    for (const request of [
-      post(path, `Content-Length: ${text.length}`, text),
-      post(path, "Transfer-Encoding: chunked", chunked(text, 1_000)),
-    ]) {
-      const { status, received } = await send(request);
-      expect(status).toBe(413);
-      expect(received).toContain(code);
-    }
-  });
-
-  it("without an end is not read forever", async () => {
-    for (const path of ["/collect", "/graphql"]) {
-      const { socket, closed, isClosed } = await dial();
-      socket.write(post(path, "Transfer-Encoding: chunked"));
-      const chunk = `10000\r\n${"x".repeat(65_536)}\r\n`;
-      let sent = 0;
-      while (!isClosed() && sent < 4_000) {
-        sent++;
-        if (!socket.write(chunk))
-          await Promise.race([once(socket, "drain"), once(socket, "close")]).catch(() => undefined);
-      }
-      await closed();
-      expect(sent).toBeLessThan(4_000);
-    }
-  });
-
-  it.each([
-    ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
-    ["overlong UTF-8", Buffer.from([0xc0, 0xaf])],
-    ["a number as the id", Buffer.from('{"socialId":1}')],
-    [
-      "names of prototypes",
-      Buffer.from('{"__proto__":{"socialId":"1"},"constructor":{"socialId":"1"}}'),
-    ],
-    ["no bytes", Buffer.alloc(0)],
-    ["deep nesting", Buffer.from("[".repeat(8_000))],
-    [
-      "a duplicate member whose last value is wrong",
-      Buffer.from('{"socialId":"1","socialId":null}'),
-    ],
-  ])("of %s is INVALID_SOCIAL_ID for collect", async (_name, bytes) => {
-    const { status, body } = await world.request("/collect", {
-      method: "POST",
-      body: new Uint8Array(bytes),
-    });
-    expect([status, body.error]).toEqual([400, "INVALID_SOCIAL_ID"]);
-    expect(Object.keys(body).sort()).toEqual(["error", "message", "moved", "success"]);
-  });
-
-  it.each([
-    ["broken UTF-8", Buffer.from([0x7b, 0xff, 0xfe, 0x7d])],
-    ["deep nesting", Buffer.from("[".repeat(50_000))],
-    ["JSON that is not an object", Buffer.from("null")],
-    ["a query that is not a string", Buffer.from('{"query":{"constructor":1}}')],
-  ])("of %s gets a GraphQL response with an error code", async (_name, bytes) => {
-    const { status, body } = await world.request("/graphql", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: new Uint8Array(bytes),
-    });
-    expect(status === 400 || status === 200).toBe(true);
-    expect(body.errors[0].extensions.code).toEqual(expect.any(String));
-  });
-
-  it("may call a variable __proto__", async () => {
-    const { body } = await world.request("/graphql", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: '{"query":"query($__proto__:String!){wallet(handle:$__proto__){handle}}","variables":{"__proto__":"creator"}}',
-    });
-    expect(body).toEqual({ data: { wallet: { handle: "creator" } } });
-    expect(({} as any).socialId).toBeUndefined();
-  });
-});
-
-describe("a handle in a query string", () => {
-  it.each([
-    ["a NUL", "creator%00"],
-    ["a dot", "creator%2e"],
-    ["broken encoding", "%E0%A4%A"],
-    ["a percent sign alone", "%"],
-    ["overlong UTF-8", "%c0%af"],
-    ["double encoding", "%2563reator"],
-    ["a plus", "cre+ator"],
-    ["a look-alike letter", "cre%D0%B0tor"],
-    ["full-width letters", "%EF%BD%83reator"],
-    ["a line break", "creator%0d%0aX-Injected:%20yes"],
-    ["an apostrophe", "creator'--"],
-    ["an address", "gfDqkYvEaRSVA9choWTZJPPyHhp2mJ1GFZnU5AuZUk6"],
-  ])("with %s is INVALID_HANDLE", async (_name, encoded) => {
-    const { status, body, headers } = await world.request(`/wallet/lookup?handle=${encoded}`);
-    expect([status, body.error]).toEqual([400, "INVALID_HANDLE"]);
-    expect(headers.get("x-injected")).toBeNull();
-  });
-
-  it("that is the name of an inherited property is treated like any other", async () => {
-    for (const handle of ["constructor", "toString", "hasOwnProperty", "valueOf"]) {
-      expect((await world.lookup(handle)).body.error).toBe("SOCIAL_NOT_FOUND");
-    }
-  });
-
-  it("given twice or under another name is refused, and an encoded name is decoded", async () => {
-    expect((await world.request("/wallet/lookup?handle=creator&handle=dusty")).body.error).toBe(
-      "INVALID_HANDLE",
-    );
-    expect((await world.request("/wallet/lookup?handle[]=creator")).body.error).toBe(
-      "HANDLE_REQUIRED",
-    );
-    expect((await world.request("/wallet/lookup?%68andle=creator")).body.handle).toBe("creator");
-    expect((await world.request("/wallet/lookup?handle=creator#&handle=dusty")).body.handle).toBe(
-      "creator",
-    );
   });
 });
 

@@ -64,29 +64,6 @@ describeWithBrowser("the pages for programs", (visit) => {
       }
     });
 
-    it("covers no row of the form with Execute at 1280x800, which is in sight", async () => {
-      const page = await visit(`${world.url}/docs`);
-      await page.setViewportSize({ width: 1280, height: 800 });
-      await open(page, "/wallet/lookup");
-      const execute = page.getByRole("button", { name: "Execute" });
-      const { y, height } = (await execute.boundingBox())!;
-      expect(y + height).toBeLessThanOrEqual(800);
-      const covered = await page.evaluate(`
-        const { top, bottom } = document.querySelector(".execute-wrapper").getBoundingClientRect();
-        [...document.querySelectorAll(".parameters tr")].filter((row) => {
-          const box = row.getBoundingClientRect();
-          return box.bottom > top + 1 && box.top < bottom;
-        }).length`);
-      expect(covered).toBe(0);
-    });
-
-    it("shows text in angle brackets", async () => {
-      const page = await openAll();
-      const descriptions = page.locator(".response-col_description .renderedMarkdown");
-      await descriptions.getByText("Use /some/base/wallet/lookup?handle=<name>.").waitFor();
-      expect(page.offences).toEqual([]);
-    });
-
     it("has no serious violation that axe finds, and fits phones, in light and dark", async () => {
       const page = await openAll();
       for (const view of VIEWS) {
@@ -95,30 +72,6 @@ describeWithBrowser("the pages for programs", (visit) => {
         expect([view, (await overflowOf(page)).width]).toEqual([view, 0]);
       }
       expect(page.offences).toEqual([]);
-    });
-
-    it("shows schemas, and a response's headers on demand", async () => {
-      const page = await openAll();
-      const response = page.locator('#get_wallet_lookup_responses tr[data-code="200"]');
-      const headers = response.getByText("X-Request-Id");
-      expect(await headers.isVisible()).toBe(false);
-      await response.getByText("Headers", { exact: true }).click();
-      await headers.waitFor();
-      await response.getByRole("tab", { name: "Schema" }).click();
-      await response.getByText("The account's handle, in the network's spelling.").waitFor();
-      expect(await seriousViolations(page)).toEqual([]);
-    });
-
-    it("opens the operation that its address names, and collects with the example", async () => {
-      const page = await openAll();
-      const url = page.url();
-      expect(url).toMatch(/#\/default\/collectFees$/);
-      const other = await visit(url);
-      const execute = other.getByRole("button", { name: "Execute" });
-      await other.getByRole("textbox", { name: "Request body" }).waitFor();
-      expect(await execute.count()).toBe(1);
-      await execute.click();
-      await other.locator(".live-responses-table").getByText('"success": true').waitFor();
     });
   });
 

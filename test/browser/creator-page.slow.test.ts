@@ -1,8 +1,8 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { describeWithBrowser, type WatchedPage } from "../support/describe-with-browser.ts";
 import { eventually } from "../support/eventually.ts";
-import { hold, isMethod } from "../support/sandbox.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { violationsOn } from "../support/violations.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -25,12 +25,6 @@ function partsOf(page: WatchedPage) {
   };
 }
 
-/** Makes the page think that its tab is hidden, or visible again. */
-const setHidden = (page: WatchedPage, isHidden: boolean) =>
-  page.evaluate(`
-    Object.defineProperty(document, "hidden", { value: ${isHidden}, configurable: true });
-    document.dispatchEvent(new Event("visibilitychange"));`);
-
 /** Scrolls to the history, without which the page does not read it. */
 const scrollToHistory = (page: WatchedPage) => page.locator("#history").scrollIntoViewIfNeeded();
 
@@ -50,13 +44,6 @@ describeWithBrowser("the page of a creator", (visit) => {
     world = await startWorld({ ...NO_LIMIT, BASE_PATH: "/some/base" });
   });
   afterAll(() => world.close());
-
-  const addFees = (handle: string) =>
-    world.request("/sandbox/fees", {
-      method: "POST",
-      headers: { "content-type": "application/json" },
-      body: JSON.stringify({ socialId: world.account(handle).id, source: "VAULT" }),
-    });
 
   it("opens by keyboard alone, collects inside the card, and shows the transfer", async () => {
     const page = await visit(`${world.url}/`);
@@ -176,137 +163,6 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(await violationsOn(page)).toEqual([]);
   });
 
-  it("holds no stream while it is hidden, and shows what has changed once it is visible", async () => {
-    const openStreams = async () =>
-      Number(/^tributary_streams_open (\d+)$/m.exec((await world.request("/metrics")).body)![1]);
-    const page = await visit(`${world.url}/`);
-    await page.addInitScript(
-      'Object.defineProperty(document, "hidden", { value: true, configurable: true });',
-    );
-    await page.goto(`${world.url}/?handle=artist016`);
-    const { amount } = partsOf(page);
-    await page.getByRole("button", { name: /^Collect \d/ }).waitFor();
-    expect(await openStreams()).toBe(0);
-    await page.getByText("Updates paused").waitFor();
-
-    await setHidden(page, false);
-    await page.getByText("Live").waitFor();
-    expect(await openStreams()).toBe(1);
-    await setHidden(page, true);
-    await expect.poll(openStreams).toBe(0);
-    const before = await amount("Waiting").innerText();
-    await addFees("artist016");
-    await setHidden(page, false);
-    await page.getByText("Live").waitFor();
-    expect(await amount("Waiting").innerText()).not.toBe(before);
-    expect(page.offences).toEqual([]);
-  });
-
-  it.each(["creator", "artist100"])(
-    "looks up a numeric id, also one that could be a handle: that of %s",
-    async (handle) => {
-      const { id } = world.account(handle);
-      const page = await visit(`${world.url}/`);
-      await page.getByLabel("Handle").fill(id);
-      await page.keyboard.press("Enter");
-      await page.getByText(`@${handle}`).first().waitFor();
-      expect(page.url()).toBe(`${world.url}/?socialId=${id}`);
-      await page.goBack();
-      await page.getByRole("heading", { name: /^Every creator/ }).waitFor();
-    },
-  );
-
-  it("shows what others add and collect, in the figures and the history, without reload", async () => {
-    const page = await visit(`${world.url}/?handle=artist002`);
-    await waitForAll(page);
-    const { amount, history } = partsOf(page);
-    const before = await amount("Waiting").innerText();
-    await addFees("artist002");
-    await eventually(async () => {
-      expect(await amount("Waiting").innerText()).not.toBe(before);
-    });
-    const { body } = await world.collect(world.account("artist002").id);
-    await amount("Waiting").getByText("0.0000").waitFor();
-    await history.getByText(`+${body.collected} SOL`).waitFor();
-  });
-
-  it("goes back and forward between accounts", async () => {
-    const page = await visit(`${world.url}/`);
-    const { name } = partsOf(page);
-    for (const handle of ["graduate", "newcomer"]) {
-      await page.getByLabel("Handle").fill(handle);
-      await page.keyboard.press("Enter");
-      await name.getByText(new RegExp(handle, "i")).waitFor();
-    }
-    await page.goBack();
-    await name.getByText("Graduate").waitFor();
-    await page.goBack();
-    await page.getByRole("heading", { name: /^Every creator/ }).waitFor();
-    expect(await page.title()).toBe("Tributary");
-    await page.goForward();
-    await name.getByText("Graduate").waitFor();
-  });
-
-  it("offers the coins that the account's last transactions swept, once the field for a mint has the focus", async () => {
-    const { id, coins } = world.account("prolific");
-    const mints = coins.slice(0, 2).map(({ mint }) => mint);
-    await world.collect(id, {}, mints);
-    world.sandbox.chain.advanceSlots(1);
-    const page = await visit(`${world.url}/?handle=prolific`);
-    await page.getByText("Live").waitFor();
-    const { coins: region } = partsOf(page);
-    const offers = region.getByRole("button", { name: /^Add coin / });
-    expect(await offers.count()).toBe(0);
-    await page.getByLabel("Count the fees that wait on a coin").focus();
-    await eventually(async () => {
-      expect(await offers.count()).toBe(2);
-    });
-    expect(await violationsOn(page)).toEqual([]);
-    const [first] = mints;
-    await region.getByRole("button", { name: `Add coin ${first!.slice(0, 4)}` }).click();
-    await region.getByRole("button", { name: `Remove coin ${first!.slice(0, 4)}` }).waitFor();
-    expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([first]);
-    expect(await offers.count()).toBe(1);
-    await page.goto(`${world.url}/?handle=newcomer`);
-    await page.getByText("Live").waitFor();
-    expect(await offers.count()).toBe(0);
-    expect(page.offences).toEqual([]);
-  });
-
-  it("copies the address, and a link that survives a rename", async () => {
-    const { coins, address, id } = world.account("launcher");
-    const mint = coins[0]!.mint;
-    const page = await visit(`${world.url}/?handle=launcher&mint=${mint}`);
-    await page.context().grantPermissions(["clipboard-read", "clipboard-write"]);
-    const clipboard = () => page.evaluate<string>("navigator.clipboard.readText()");
-    await waitForAll(page);
-    await page.getByRole("button", { name: "Copy" }).click();
-    await page.getByRole("button", { name: "Copied" }).waitFor();
-    expect(await clipboard()).toBe(address);
-    await page.getByRole("button", { name: "Share", exact: true }).click();
-    await eventually(async () => {
-      expect(await clipboard()).toBe(`${world.url}/?socialId=${id}&mint=${mint}`);
-    });
-
-    world.sandbox.social.rename("launcher", "relaunched");
-    const shared = await visit(await clipboard());
-    await shared.getByText("@relaunched").waitFor();
-    await shared.getByText("In the vault and on 1 coin").waitFor();
-    world.sandbox.social.rename("relaunched", "launcher");
-  });
-
-  it.each([
-    "https://x.com/Graduate?s=20",
-    "twitter.com/graduate/",
-    "https://mobile.twitter.com/@graduate/status/1",
-  ])("understands the pasted %s", async (text) => {
-    const page = await visit(`${world.url}/`);
-    await page.getByLabel("Handle").fill(` ${text} `);
-    await page.keyboard.press("Enter");
-    await partsOf(page).name.getByText("Graduate").waitFor();
-    expect(page.url()).toMatch(/\/\?handle=graduate$/i);
-  });
-
   it("adds and removes a coin, and explains one that never pays the address", async () => {
     const { coins } = world.account("variety");
     const [pays, , , holders] = coins.map(({ mint }) => mint);
@@ -336,42 +192,6 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(page.offences).toEqual([]);
   });
 
-  it("lets people trade on a coin that the account shares, and adds the coin", async () => {
-    const page = await visit(`${world.url}/?handle=band`);
-    await waitForAll(page);
-    await page.getByRole("button", { name: "on a shared coin" }).click();
-    await page.getByText("SOL of fees appeared on a shared coin.").waitFor();
-    const { mint } = world.account("band").coins[0]!;
-    await eventually(() => {
-      expect(new URL(page.url()).searchParams.getAll("mint")).toEqual([mint]);
-    });
-    await page.getByText("50% share").waitFor();
-    await page.getByText("A collect pays all who share it.").waitFor();
-    expect(page.offences).toEqual([]);
-  });
-
-  it("lets the whole flow be played with the mouse", async () => {
-    const page = await visit(`${world.url}/`);
-    await page.getByRole("link", { name: "newcomer" }).click();
-    const { collect, outcome, amount, coins } = partsOf(page);
-    await page.getByText("Live").waitFor();
-    for (const place of ["in the vault", "on a curve", "in a pool"]) {
-      const before = await amount("Waiting").innerText();
-      await page.getByRole("button", { name: place }).click();
-      await eventually(async () => {
-        expect(await amount("Waiting").innerText()).not.toBe(before);
-      });
-    }
-    await coins.getByText("Curve").waitFor();
-    await coins.getByText("Pool").waitFor();
-    expect(new URL(page.url()).searchParams.getAll("mint")).toHaveLength(2);
-    const waiting = await amount("Waiting").innerText();
-    await collect.click();
-    await outcome.getByText(`Collected ${waiting}`).waitFor();
-    await amount("At the address").getByText(waiting.split(" ")[0]!).waitFor();
-    expect(page.offences).toEqual([]);
-  });
-
   it("goes on until the vault and the shared coin are collected, and shows both transactions", async () => {
     const [{ mint }] = world.account("band").coins as readonly [{ mint: string }, ...unknown[]];
     const page = await visit(`${world.url}/?handle=band&mint=${mint}`);
@@ -385,31 +205,6 @@ describeWithBrowser("the page of a creator", (visit) => {
     ).toBeGreaterThan(1);
     expect(await outcome.getByText(/still wait/).count()).toBe(0);
     expect(page.offences).toEqual([]);
-  });
-
-  it.each([
-    ["mainnet-beta", (signature: string) => `https://solscan.io/tx/${signature}`],
-    ["devnet", (signature: string) => `https://explorer.solana.com/tx/${signature}?cluster=devnet`],
-  ])("links transactions to the explorer of %s", async (cluster, toUrl) => {
-    const handle = cluster === "devnet" ? "artist012" : "artist015";
-    const page = await visit(`${world.url}/?handle=${handle}`);
-    await page.evaluate(`document.body.dataset.cluster = "${cluster}"`);
-    const { outcome, history } = partsOf(page);
-    await page.getByRole("button", { name: /^Collect \d/ }).click();
-    const link = outcome.getByRole("link", { name: /^Transaction .* in the explorer$/ });
-    const signature = (await link.locator("code").getAttribute("title"))!;
-    expect(await link.getAttribute("href")).toBe(toUrl(signature));
-    expect(await link.getAttribute("rel")).toBe("noopener noreferrer");
-    await scrollToHistory(page);
-    const shown = history.getByRole("link");
-    expect(await shown.getAttribute("href")).toBe(toUrl(signature));
-    await page.setViewportSize({ width: 390, height: 844 });
-    const [transfer, list] = [
-      await shown.boundingBox(),
-      await history.locator(".rows").boundingBox(),
-    ];
-    expect(transfer!.x + transfer!.width).toBeLessThanOrEqual(list!.x + list!.width);
-    expect(await violationsOn(page)).toEqual([]);
   });
 
   it("has nothing to collect for an empty vault, or one with less than it shows", async () => {
@@ -446,37 +241,6 @@ describeWithBrowser("the page of a creator", (visit) => {
     expect(await outcome.getAttribute("class")).toContain("refused");
     expect(await violationsOn(page)).toEqual([]);
     chain.setBalance(feePayer, balance);
-  });
-
-  it("shows the network's picture without telling where it is shown, and initials if there is none", async () => {
-    const { id } = world.account("graduate");
-    const url = "https://pbs.twimg.com/profile_images/1/face_normal.png";
-    const user = { id, name: "Graduate Artist", username: "graduate", profile_image_url: url };
-    const remove = world.sandbox.social.faults.add({
-      then: {
-        status: 200,
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ data: [user] }),
-      },
-    });
-    const page = await visit(`${world.url}/`);
-    const requested: (string | undefined)[] = [];
-    await page.route("https://pbs.twimg.com/**", (route) => {
-      requested.push(route.request().url(), route.request().headers().referer);
-      return requested.length === 2
-        ? route.fulfill({ path: "src/http/pages/assets/home/touch-icon.png" })
-        : route.abort();
-    });
-    await page.goto(`${world.url}/?socialId=${id}`);
-    await page.locator("#avatar img.loaded").waitFor();
-    expect(requested).toEqual([url.replace("_normal", "_400x400"), undefined]);
-    await page.reload();
-    await waitForAll(page);
-    await eventually(async () => {
-      expect(await page.locator("#avatar img").count()).toBe(0);
-    });
-    expect(await page.locator("#avatar").innerText()).toBe("GA");
-    remove();
   });
 
   it("says that there is no such account, and warns of an id that the network does not know", async () => {
@@ -537,72 +301,4 @@ describeWithBrowser("the page of a creator", (visit) => {
       }
     },
   );
-
-  describe("with the default rate limit", () => {
-    let limited: World;
-    beforeAll(async () => {
-      limited = await startWorld();
-    });
-    afterAll(() => limited.close());
-    let callers = 0;
-
-    /** Opens an account's page from an address that no other test uses. */
-    async function visitAlone(handle: string) {
-      const page = await visit(`${limited.url}/`);
-      const address = `192.0.2.${++callers}`;
-      await page.setExtraHTTPHeaders({ "x-forwarded-for": address });
-      await page.goto(`${limited.url}/?handle=${handle}`);
-      return { page, address: { "x-forwarded-for": address } };
-    }
-    const remainingIn = (headers: Headers) => Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
-
-    it("costs one request for a view with live updates, and two more once its history is in view", async () => {
-      const { page, address } = await visitAlone("creator");
-      await page.getByText("Live").waitFor();
-      await partsOf(page).amount("Waiting").getByText("3.1000").waitFor();
-      const { headers } = await limited.lookup("creator", address);
-      expect(remainingIn(headers)).toBe(20 - 1 - 1);
-      const { history } = partsOf(page);
-      const box = history.locator("#history");
-      expect(await box.innerText()).toBe("");
-      expect((await box.boundingBox())!.height).toBeGreaterThan(50);
-      limited.forgetCalls();
-      const release = hold(limited.sandbox.rpc, isMethod("getSignaturesForAddress"));
-      await scrollToHistory(page);
-      await expect.poll(() => limited.chainCalls()).toContain("getSignaturesForAddress");
-      expect(await box.innerText()).toBe("");
-      expect(await violationsOn(page)).toEqual([]);
-      release();
-      await waitForAll(page);
-      const later = await limited.lookup("creator", address);
-      expect(remainingIn(later.headers)).toBe(20 - 1 - 2 - 2);
-    });
-
-    it("counts down after a rate limit, and then collects again", async () => {
-      const { page, address } = await visitAlone("graduate");
-      await waitForAll(page);
-      await page.clock.install();
-      for (let left = 17; left > 0; left--) await limited.lookup("graduate", address);
-      const { collect, outcome } = partsOf(page);
-      await collect.click();
-      await page
-        .getByRole("button", { name: /^Collect again in \d+ s$/, disabled: true })
-        .waitFor();
-      await outcome.getByText("Wait for the countdown").waitFor();
-      expect(await outcome.getAttribute("class")).toContain("refused");
-      expect(await violationsOn(page)).toEqual([]);
-      await page.clock.fastForward(61_000);
-      await page.getByRole("button", { name: "Collect 1.5000 SOL", disabled: false }).waitFor();
-    });
-
-    it("counts down to another try when the account itself is refused", async () => {
-      const { page, address } = await visitAlone("newcomer");
-      await waitForAll(page);
-      for (let left = 17; left > 0; left--) await limited.lookup("graduate", address);
-      await page.clock.install();
-      await page.reload();
-      await page.getByText(/Trying again in \d+ s\./).waitFor();
-      expect(await violationsOn(page)).toEqual([]);
-    });
-  });
 });

@@ -1,13 +1,9 @@
-import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startProgram } from "../support/program.ts";
 import { startRedis } from "../support/redis-server.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
-
-const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
 let sandbox: TestSandbox;
 beforeEach(async () => {
@@ -20,17 +16,6 @@ const envWith = (env: Record<string, string>) => ({
   ...AMPLE_DEADLINES,
   PORT: "0",
   ...env,
-});
-
-it("a start that fails ends the process with code 1 and the reason", async () => {
-  sandbox.rpc.faults.add({ when: isMethod("getGenesisHash"), then: rpcResult(MAINNET) });
-  const program = startProgram(
-    envWith({ ESCROW_PROGRAM_ID: Keypair.generate().publicKey.toBase58() }),
-  );
-  expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain(
-    "Tributary cannot start: ESCROW_PROGRAM_ID: there is no program",
-  );
 });
 
 describeWithRedis("a start with the URLs of servers that are no Redis Cluster", () => {

@@ -10,7 +10,6 @@ import {
 } from "@apollo/client/core";
 import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { eventually } from "../support/eventually.ts";
 import { recordFetch } from "../support/recorded-fetch.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -32,35 +31,6 @@ const WALLET: TypedDocumentNode<any, { handle: string }> = gql`
       balance {
         vault
         total
-      }
-    }
-  }
-`;
-const COLLECT: TypedDocumentNode<any, { socialId: string }> = gql`
-  mutation Collect($socialId: String!) {
-    collect(socialId: $socialId) {
-      success
-      collected
-      wallet {
-        id
-        balance {
-          vault
-          total
-        }
-      }
-    }
-  }
-`;
-
-const COINS: TypedDocumentNode<any, { handle: string; mints: string[] }> = gql`
-  query Coins($handle: String!, $mints: [String!]!) {
-    wallet(handle: $handle) {
-      id
-      balance(mints: $mints) {
-        vault
-      }
-      coins(mints: $mints) {
-        mint
       }
     }
   }
@@ -155,47 +125,4 @@ describe("Apollo Client", () => {
       ]);
     },
   );
-
-  it("keeps the figures of a query when another names coins of the same wallet", async () => {
-    const { client, exchanges } = createClient();
-    const variables = { handle: "launcher" };
-    const mint = world.account("launcher").coins[0]!.mint;
-    const shown: unknown[] = [];
-    const watched = client.watchQuery({ query: WALLET, variables }).subscribe(({ data }) => {
-      if (data) shown.push(data.wallet.balance.vault);
-    });
-    await eventually(() => {
-      expect(shown).toEqual(["1.2500"]);
-    });
-    const withCoin = { query: COINS, variables: { ...variables, mints: [mint] } };
-    const { data } = await client.query(withCoin);
-    expect(data.wallet).toMatchObject({ balance: { vault: "6.2500" }, coins: [{ mint }] });
-    expect(client.readQuery({ query: WALLET, variables })!.wallet.balance.vault).toBe("1.2500");
-    expect(client.readQuery(withCoin)!.wallet.balance.vault).toBe("6.2500");
-    expect([shown, exchanges.length]).toEqual([["1.2500"], 2]);
-    watched.unsubscribe();
-  });
-
-  it("shows the new balance after a collect, without another lookup", async () => {
-    const { client, exchanges } = createClient();
-    const shown: string[] = [];
-    const subscription = client
-      .watchQuery({ query: WALLET, variables: { handle: "artist001" } })
-      .subscribe(({ data }) => {
-        if (data) shown.push(data.wallet.balance.vault);
-      });
-    await eventually(() => {
-      expect(shown).toHaveLength(1);
-    });
-    const { socialId, balance } = (await world.lookup("artist001")).body;
-    expect(shown).toEqual([balance.vault]);
-
-    const { data } = await client.mutate({ mutation: COLLECT, variables: { socialId } });
-    expect(data.collect).toMatchObject({ success: true, collected: balance.vault });
-    await eventually(() => {
-      expect(shown).toEqual([balance.vault, "0.0000"]);
-    });
-    expect(exchanges).toHaveLength(2);
-    subscription.unsubscribe();
-  });
 });

@@ -8,7 +8,6 @@ import {
   transferCreatorFeesToPump,
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
-import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 10n ** 9n;
@@ -65,7 +64,6 @@ const send = (...instructions: Parameters<typeof toInstruction>[0][]): string =>
       toInstruction(each, (each as ReturnType<typeof sweepCurve>).accounts),
     ),
   );
-const callsTo = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 
 it("a transfer has the coins that its collect swept from curves and pools, or distributed", async () => {
   const [onCurve, inPool, shared] = [launch(), launchInPool(), launchShared()];
@@ -128,15 +126,6 @@ it("the coins seen can be named, and their balance is read from the chain", asyn
   const [seen] = (await read()).coinsSeen;
   const { body } = await world.request(`/wallet/lookup?handle=${account.handle}&mint=${seen}`);
   expect(body.coins).toMatchObject([{ mint, waiting: "1.0000", collectable: true }]);
-});
-
-it("a transaction or a pool is read once", async () => {
-  await collect(launch(), launchInPool());
-  await read();
-  const before = [callsTo("getTransaction"), callsTo("getMultipleAccounts")];
-  await read();
-  await read();
-  expect([callsTo("getTransaction"), callsTo("getMultipleAccounts")]).toEqual(before);
 });
 
 it("coins cannot be watched, because each event would read them again", async () => {

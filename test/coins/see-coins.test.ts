@@ -213,32 +213,6 @@ describe("the chain is read", () => {
     expect(params).toHaveLength(keys);
     if (count === 0) expect(options.dataSlice).toEqual({ offset: 0, length: 72 });
   });
-
-  it("in calls of at most 100 keys, and the keys of a wallet and its coins in one call", async () => {
-    const mints = mintsOf("prolific");
-    const handles = Array.from({ length: 10 }, (_, i) => `artist0${10 + i}`);
-    const fields = handles.map(
-      (handle) => `${handle}: wallet(handle: "${handle}") { balance(mints: $mints) { vault } }`,
-    );
-    await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, { mints });
-    world.forgetCalls();
-    const { body } = await world.graphql(`query ($mints: [String!]) { ${fields.join(" ")} }`, {
-      mints,
-    });
-    expect(Object.keys(body.data)).toEqual(handles);
-    const calls = accountReads().map(({ params }) => params[0] as string[]);
-    expect(calls.length).toBeLessThanOrEqual(4);
-    for (const keys of calls) {
-      expect(keys.length).toBeLessThanOrEqual(100);
-      expect(new Set(keys).size).toBe(keys.length);
-    }
-    const coinKeys = world.account("prolific").coins.flatMap(({ curve, pool }) => [curve, pool]);
-    for (const handle of handles) {
-      const { creatorVault, ammVault, address } = world.account(handle);
-      const own = [creatorVault, ammVault, address, ...coinKeys.slice(0, 2 * mints.length)];
-      expect(calls.filter((keys) => own.every((key) => keys.includes(key)))).toHaveLength(1);
-    }
-  });
 });
 
 describe("within one operation", () => {

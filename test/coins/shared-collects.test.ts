@@ -78,21 +78,6 @@ describe("within one process", () => {
     expect(second).toEqual(first);
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
-
-  it("collects of many accounts with coins at the same moment all land", async () => {
-    const withCoins = createSandboxCollector(sandbox, { withCoins: true });
-    const handles = sandbox.accounts
-      .map(({ handle }) => handle)
-      .filter((handle) => /^artist0/.test(handle) && sandbox.account(handle).coins.length > 0)
-      .slice(0, 12);
-    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
-    const collects = Promise.all(handles.map((handle) => withCoins.collect(handle, handle)));
-    await expect.poll(() => withCoins.openSignatures().length).toBe(12);
-    release();
-    for (const outcome of await collects)
-      expect(outcome).toMatchObject({ kind: "collected", remaining: [] });
-    expect(sandbox.landedCollects().map(({ err }) => err)).toEqual(handles.map(() => null));
-  });
 });
 
 describeWithRedis("two replicas", () => {

@@ -164,13 +164,6 @@ describe("a lookup that names a coin whose fees are shared", () => {
     ]);
   });
 
-  it("makes one call, as for any other coin", async () => {
-    const mints = [launch({ onCurve: SOL }), launch({ inPool: SOL })];
-    world.forgetCalls();
-    expect(await vaultOf("artist001", mints)).toBe("1.1996");
-    expect(world.chainCalls()).toEqual(["getMultipleAccounts"]);
-  });
-
   it("does not depend on what the other shareholders hold", async () => {
     chain.setBalance(STRANGER, 2n ** 60n);
     const mint = launch({ onCurve: SOL });
@@ -337,16 +330,6 @@ describe("a collect that names a coin whose fees are shared", () => {
     chain.setBalance(world.account("artist001").creatorVault, chain.rentExemptMinimum(0) + SOL);
     expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000" });
     expect(collects().map(({ err }) => err === null)).toEqual([false, true]);
-  });
-
-  it("asks for no price of the other shareholders' accounts, which may be busy", async () => {
-    const mint = launch({ onCurve: SOL });
-    await collect("artist001", [mint]);
-    const asked = world.sandbox.rpc.calls
-      .filter(isMethod("getRecentPrioritizationFees"))
-      .flatMap(({ params }) => params[0] as string[]);
-    expect(asked).toContain(configOf(mint).creatorVault);
-    expect(asked).not.toContain(STRANGER);
   });
 
   it("is left out by the next collect if its transaction does not land", async () => {

@@ -476,33 +476,6 @@ describe("the endpoint", () => {
     expect(JSON.stringify(body)).not.toMatch(/secret|SyntaxError|position/);
   });
 
-  it("logs no warning when a client disconnects", async () => {
-    world.sandbox.social.faults.add({ delayMs: 1_000 });
-    world.logLines.length = 0;
-    world.forgetCalls();
-    const leaving = new AbortController();
-    const body = JSON.stringify({
-      query:
-        '{ a: wallet(handle: "artist051") { address } b: wallet(handle: "artist052") { address } }',
-    });
-    const headers = { "content-type": "application/json" };
-    const left = world.request("/graphql", {
-      method: "POST",
-      headers,
-      body,
-      signal: leaving.signal,
-    });
-    await expect.poll(() => world.sandbox.social.calls.length).toBe(1);
-    leaving.abort();
-    await expect(left).rejects.toThrow();
-    const lines = () =>
-      world.logLines.map((line) => JSON.parse(line) as { level: number; msg: string });
-    await expect.poll(() => lines().filter(({ msg }) => msg === "answered")).toHaveLength(1);
-    expect(lines().filter(({ level }) => level > 20)).toMatchObject([
-      { level: 30, msg: "answered" },
-    ]);
-  });
-
   it("runs no mutation over GET", async () => {
     const query = encodeURIComponent('mutation { collect(socialId: "1") { success } }');
     const { status } = await world.request(`/graphql?query=${query}`, {

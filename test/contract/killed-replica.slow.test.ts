@@ -92,38 +92,6 @@ describeWithRedis("a replica that is killed", () => {
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });
 
-  it("before a transaction of 21 accounts reaches a node loses nothing: another replica sends the same bytes", async () => {
-    const accounts = Array.from({ length: 21 }, newAccount);
-    const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: "reset" });
-    sandbox.rpc.calls.length = 0;
-    const lost = accounts.map(({ id }) =>
-      replicas
-        .at(0)
-        .collect(id)
-        .catch(() => "lost"),
-    );
-    const keys = () =>
-      [...new Set(sent())].flatMap((base64) =>
-        messageOf(String(base64))!.staticAccountKeys.map((key) => key.toBase58()),
-      );
-    await expect
-      .poll(keys, { timeout: 60_000 })
-      .toEqual(expect.arrayContaining(accounts.map(({ address }) => address)));
-    const bytes = new Set(sent());
-    expect(bytes.size).toBeLessThan(21);
-    replicas.kill(0);
-    expect(await Promise.all(lost)).toEqual(Array(21).fill("lost"));
-    await replicas.restart(0);
-    lift();
-
-    const answers = await Promise.all(accounts.map(({ id }) => replicas.at(1).collect(id)));
-    // On a slow machine some ask after it has landed.
-    const amounts = answers.map(({ body }) => (body.success ? body : body.lastCollect));
-    expect(amounts).toMatchObject(Array(21).fill({ collected: "3.1000", newBalance: "8.3000" }));
-    expect(new Set(sent())).toEqual(bytes);
-    for (const { handle } of accounts) expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
-  });
-
   it("before signing blocks other collects of the account only until its lock expires", async () => {
     const { id, handle, address } = newAccount();
     const lock = `tributary:v3:claim:{${sandbox.feePayer}:${address}}`;

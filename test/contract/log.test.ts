@@ -1,5 +1,4 @@
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { eventually } from "../support/eventually.ts";
 import { isLook } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -161,29 +160,6 @@ describe("the log", () => {
       );
     },
   );
-
-  it("has one line for a request whose handles were parts of several refused calls", async () => {
-    const refused = await startWorld({ SOCIAL_READS_PER_HOUR: "0" });
-    onTestFinished(refused.close);
-    const { promise: until, resolve: release } = Promise.withResolvers<undefined>();
-    refused.sandbox.social.faults.add({ until, then: { status: 401, body: "{}" } });
-    const first = refused.lookup("creator");
-    await eventually(() => {
-      expect(refused.sandbox.social.calls).toHaveLength(1);
-    });
-    const answers = ["a", "b", "c"].map((name) =>
-      refused.graphql("query ($handles: [String!]!) { wallets(handles: $handles) { handle } }", {
-        handles: Array.from({ length: 40 }, (_, i) => `${name}${i}`),
-      }),
-    );
-    await eventually(() => {
-      expect(refused.sandbox.social.calls.length).toBeGreaterThan(2);
-    });
-    release(undefined);
-    await Promise.all([first, ...answers]);
-    const warnings = refused.logLines.filter((line) => line.includes('"level":40'));
-    expect(warnings).toHaveLength(4);
-  });
 
   it("has one warning, with the cause and what to do, for a collect that the fee payer cannot pay", async () => {
     const { chain, feePayer } = world.sandbox;

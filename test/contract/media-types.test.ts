@@ -126,33 +126,6 @@ describe("the media type of a GraphQL response", () => {
   });
 });
 
-describe("an operation that the service has answered before", () => {
-  it("is not parsed again, whatever headers and members a client sends", async () => {
-    const query = `${QUERY} # another text`;
-    const parsed = () =>
-      world.logLines.filter((line) => line.includes("parsed and validated")).length;
-    world.logLines.length = 0;
-    await post({ query, variables: VARIABLES, operationName: "Wallet" });
-    expect(parsed()).toBe(1);
-    const extensions = { clientLibrary: { name: "@apollo/client", version: "4.3.0" } };
-    const body = { operationName: "Wallet", variables: VARIABLES, query };
-    for (const [accept, sent] of [
-      ["*/*", body],
-      [APOLLO, { ...body, extensions }],
-      [URQL, body],
-      [GRAPHQL_REQUEST, body],
-      ["application/json", { ...body, extensions: null }],
-      [APOLLO, { ...body, extensions: { persistedQuery: { version: 1, sha256Hash: "ab" } } }],
-    ] as const) {
-      for (const type of ["application/json", "Application/JSON; charset=utf-8"]) {
-        const answer = await post(sent, { accept, "content-type": type });
-        expect([answer.status, answer.body.data.wallet.handle]).toEqual([200, "creator"]);
-      }
-    }
-    expect(parsed()).toBe(1);
-  });
-});
-
 describe("a persisted query", () => {
   const extensions = { persistedQuery: { version: 1, sha256Hash: "ab".repeat(32) } };
   const NOT_SUPPORTED = {

@@ -1,4 +1,3 @@
-import { readFileSync } from "node:fs";
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
@@ -11,20 +10,11 @@ import {
   type GraphQLOutputType,
 } from "graphql";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import {
-  codesOf as codesOfOperation,
-  ERROR_CODES,
-  rowOf,
-  type ErrorCode,
-} from "../../src/contract/error-codes.ts";
-import { readConfig } from "../../src/config.ts";
-import { createGateway } from "../../src/gateway.ts";
+import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-codes.ts";
 import { schema } from "../../src/schema/schema.ts";
 import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
-import { inject } from "../support/inject.ts";
 import { sendRaw } from "../support/raw-request.ts";
-import { withoutPictures } from "../support/without-pictures.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 /** With a rate-limit window longer than any test run. */
@@ -174,46 +164,6 @@ describe("/openapi.json", () => {
     expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
   });
 
-  it("revalidates by ETag, and is compressed, with a public URL and without", async () => {
-    const etags = new Set<string>();
-    for (const { request } of [published, world]) {
-      const { headers, body } = await request("/openapi.json");
-      expect(body.components.schemas).toEqual(document.components.schemas);
-      expect([headers.get("cache-control"), headers.get("content-encoding")]).toEqual([
-        "no-cache",
-        "gzip",
-      ]);
-      const etag = headers.get("etag")!;
-      etags.add(etag);
-      const again = await request("/openapi.json", { headers: { "if-none-match": etag } });
-      expect([again.status, again.body]).toEqual([304, ""]);
-    }
-    expect(etags.size).toBe(2);
-  });
-
-  it("is compressed for a few hosts only, because callers can invent them, and has an ETag for all", async () => {
-    const read = (port: number, headers = "") =>
-      sendRaw(
-        world.url,
-        `GET /api/openapi.json HTTP/1.1\r\nHost: 127.0.0.1:${port}\r\nConnection: close\r\n${headers}\r\n`,
-      );
-    const ports = Array.from({ length: 40 }, (_, i) => i + 1);
-    const encodings: (string | undefined)[] = [];
-    for (const port of [...ports, ...ports]) {
-      const { headers } = await read(port, "Accept-Encoding: gzip\r\n");
-      encodings.push(headers["content-encoding"]);
-    }
-    const compressed = encodings.flatMap((encoding, i) => (encoding ? [i % 40] : []));
-    expect(new Set(compressed).size).toBeLessThanOrEqual(16);
-    expect(compressed.slice(compressed.length / 2)).toEqual(
-      compressed.slice(0, compressed.length / 2),
-    );
-    const last = await read(40);
-    expect(JSON.parse(last.body).servers).toEqual([{ url: "http://127.0.0.1:40/api" }]);
-    const again = await read(40, `If-None-Match: ${last.headers.etag}\r\n`);
-    expect([again.statuses, again.body]).toEqual([[304], ""]);
-  });
-
   it("is named by the header Link of the first page and of REST errors", async () => {
     const link = '</api/openapi.json>; rel="service-desc"';
     for (const path of [
@@ -242,72 +192,6 @@ describe("/openapi.json", () => {
     expect(new Set(pairs)).toEqual(new Set([...table, "413 INVALID_SOCIAL_ID"]));
   });
 
-  it("names its schemas, and every response refers to them", () => {
-    expect(Object.keys(document.components.schemas).sort()).toEqual([
-      "Balance",
-      "Coin",
-      "CollectError",
-      "CollectResult",
-      "Derivation",
-      "ErrorBody",
-      "ErrorCode",
-      "Lamports",
-      "LastCollect",
-      "LeftFees",
-      "LookupError",
-      "NothingToCollect",
-      "Profile",
-      "Wallet",
-      "Wallets",
-      "WalletsEntry",
-      "WalletsError",
-    ]);
-    const namesIn = (schema: any) =>
-      (schema.oneOf ?? [schema]).map(({ $ref }: any) => $ref.replace("#/components/schemas/", ""));
-    const { OriginNotAllowed } = document.components.responses;
-    const names = Object.entries<any>(document.paths).flatMap(([path, item]) =>
-      Object.values<any>(item).flatMap(({ responses }) =>
-        Object.entries<any>(responses).map(([status, response]) => [
-          `${path} ${status}`,
-          namesIn(bodySchema(response.$ref ? OriginNotAllowed : response)),
-        ]),
-      ),
-    );
-    const schemaOfErrors: Record<string, string> = {
-      "/wallet/lookup": "LookupError",
-      "/wallets": "WalletsError",
-      "/collect": "CollectError",
-    };
-    const errors = names.filter(([, schemas]) => /Error/.test(schemas.join())).map(([key]) => key);
-    expect(Object.fromEntries(names)).toEqual({
-      ...Object.fromEntries(
-        errors.map((key) => [
-          key,
-          [/ 40[35]$/.test(key) ? "ErrorBody" : schemaOfErrors[key.split(" ", 1)[0]!]],
-        ]),
-      ),
-      "/wallet/lookup 200": ["Wallet"],
-      "/wallets 200": ["Wallets"],
-      "/collect 200": ["CollectResult"],
-      "/collect 400": ["NothingToCollect", "CollectError"],
-    });
-    const { Wallet, ErrorCode, ...schemas } = document.components.schemas;
-    for (const [name, operation] of [
-      ["LookupError", "lookup"],
-      ["WalletsError", "wallets"],
-      ["CollectError", "collect"],
-    ] as const)
-      expect([...schemas[name].properties.error.enum].sort()).toEqual(
-        codesOfOperation(operation)
-          .filter((code) => code !== "NOTHING_TO_COLLECT")
-          .sort(),
-      );
-    expect(Wallet.properties.balance.$ref).toBe("#/components/schemas/Balance");
-    expect([...ErrorCode.enum, "NOTHING_TO_COLLECT"].sort()).toEqual(
-      Object.keys(ERROR_CODES).sort(),
-    );
-  });
-
   it("describes each code and has an example of each body, and every example matches its schema", () => {
     const bodies = operations().flatMap(({ responses }) => Object.values<any>(responses));
     for (const response of bodies) {
@@ -324,37 +208,6 @@ describe("/openapi.json", () => {
     expect([parameters.length, requests.length, headers.length > 0]).toEqual([4, 1, true]);
     for (const { example, schema } of [...parameters, ...requests, ...headers])
       expect(problemsOf(example, schema)).toEqual([]);
-  });
-
-  it("has only what generators of other languages understand: references to whole components, one type each, unions with a discriminator, no lookaround, no name of a built-in type", () => {
-    const walk = (value: any): any[] =>
-      value && typeof value === "object" ? [value, ...Object.values(value).flatMap(walk)] : [];
-    const nodes = walk(document);
-    expect(nodes.filter(({ type }) => Array.isArray(type))).toEqual([]);
-    for (const { $ref } of nodes.filter(({ $ref }) => typeof $ref === "string"))
-      expect($ref).toMatch(/^#\/components\/\w+\/[\w-]+$/);
-    for (const { pattern } of nodes.filter(({ pattern }) => typeof pattern === "string"))
-      expect(pattern).not.toContain("(?");
-    expect(Object.keys(document.components.schemas)).not.toContain("Error");
-    const [union, ...others] = nodes.filter(({ oneOf }) => oneOf);
-    expect([union.discriminator.propertyName, others]).toEqual(["error", []]);
-    const schemaOf = (code: string) =>
-      code === "NOTHING_TO_COLLECT" ? "NothingToCollect" : "CollectError";
-    expect(union.discriminator.mapping).toEqual(
-      Object.fromEntries(
-        codesOfOperation("collect").map((code) => [code, `#/components/schemas/${schemaOf(code)}`]),
-      ),
-    );
-  });
-
-  it("is openapi.json at the top of the repository (`npm run schema` updates it)", async () => {
-    const committed = readFileSync(new URL("../../openapi.json", import.meta.url), "utf8");
-    // Without the sandbox's routes.
-    const gateway = createGateway(readConfig({ ...world.sandbox.env, LOG_LEVEL: "silent" }));
-    const headers = { host: "localhost:4000" };
-    const { body } = await inject(gateway.api, "/openapi.json", { headers });
-    gateway.close();
-    expect(JSON.parse(committed)).toEqual(JSON.parse(body));
   });
 
   it.each([
@@ -426,76 +279,6 @@ describe("/openapi.json", () => {
       }
     }
     expect(compared).toEqual(MEMBERS);
-  });
-
-  it("states the messages of the error table but for those that an operation words itself, and describes what its examples say", () => {
-    const own = /^(INVALID_|RATE_LIMITED|BAD_REQUEST)/;
-    const meaning = (message: string) => message.replace(/ Try again.*/, "");
-    for (const { responses } of [...operations(), { responses: resolved.components.responses }])
-      for (const { description, content } of Object.values<any>(responses))
-        for (const { value } of Object.values<any>(content["application/json"].examples)) {
-          const { error, message } = value as { error?: ErrorCode; message: string };
-          if (error === undefined || error === "NOTHING_TO_COLLECT") continue;
-          expect(description).toContain(`\`${error}\`: ${message.replaceAll("<", "\\<")}`);
-          if (!own.test(error))
-            expect(meaning(message).replace("/api/", "/")).toBe(meaning(rowOf(error).message));
-        }
-  });
-
-  it("describes members as REST has them: none that is never null says when, and a lookup has no `mints`", () => {
-    const { schemas } = document.components;
-    for (const [name, { properties }] of Object.entries<any>(schemas))
-      for (const [member, { anyOf, description }] of Object.entries<any>(properties ?? {}))
-        if (!anyOf && !("$ref" in properties[member]))
-          expect([name, member, description]).toEqual([
-            name,
-            member,
-            expect.not.stringMatching(/\bnull\b/i),
-          ]);
-    const { Wallet, Balance, Coin } = schemas;
-    expect(JSON.stringify([document.paths["/wallet/lookup"], Wallet, Balance, Coin])).not.toContain(
-      "mints",
-    );
-  });
-
-  it("has the sandbox's responses as examples, and follows HANDLE_ALLOW_UNDERSCORE", async () => {
-    const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
-    try {
-      const { servers, paths } = (await wide.request("/openapi.json")).body;
-      expect(servers).toEqual([{ url: wide.url }]);
-      const { parameters, responses } = paths["/wallet/lookup"].get;
-      expect(problemsOf("with_underscore", parameters[0].schema)).toEqual([]);
-      expect(responses[400].description).toContain("1-15 alphanumeric characters or underscores");
-      const examplesOf200 = responses[200].content["application/json"].examples;
-      const exampleOf = ({ content }: any) => content["application/json"].examples.OK.value;
-      const { body: wallet } = await wide.lookup(parameters[0].example);
-      expect(withoutPictures(wallet)).toEqual(exampleOf(responses[200]));
-      const withMints = examplesOf200.OK_with_coins.value;
-      const [{ mint }] = withMints.coins;
-      const path = `/wallet/lookup?handle=${withMints.handle}&mint=${mint}`;
-      expect((await wide.request(path)).body).toEqual(withMints);
-
-      const { requestBody, responses: ofCollect } = paths["/collect"].post;
-      const { socialId } = requestBody.content["application/json"].example;
-      const { body } = await wide.collect(socialId);
-      expect(body).toEqual({ ...exampleOf(ofCollect[200]), txSignature: expect.any(String) });
-      const { examples } = ofCollect[400].content["application/json"];
-      const { NOTHING_TO_COLLECT: nothing, NOTHING_TO_COLLECT_with_lastCollect: repeated } =
-        examples;
-      expect((await wide.collect("98")).body).toEqual(nothing.value);
-      const lastCollect = {
-        ...repeated.value.lastCollect,
-        txSignature: body.txSignature,
-        at: expect.any(String),
-      };
-      expect((await wide.collect(socialId)).body).toEqual({
-        ...repeated.value,
-        lastCollect,
-        lastCollects: [lastCollect],
-      });
-    } finally {
-      await wide.close();
-    }
   });
 });
 

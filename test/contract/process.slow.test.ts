@@ -2,12 +2,9 @@ import { once } from "node:events";
 import { writeFileSync } from "node:fs";
 import { connect, createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
-import { Connection, Keypair, PublicKey } from "@solana/web3.js";
+import { Connection, PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DerivedCreator } from "../../src/chain/launchpad/vaults.ts";
-import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
-import { startBareChain } from "../support/doubles/bare-chain.ts";
-import { startBareNetwork } from "../support/doubles/bare-network.ts";
 import { runMain, startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
@@ -63,35 +60,6 @@ describe("npm start with nothing configured", () => {
 
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);
-  });
-
-  it("lets a newcomer send 200 requests a minute, or as many as RATE_LIMIT_MAX says", async () => {
-    const limitOf = async (env: Record<string, string>) => {
-      const url = await runMain({ PORT: "0", ...env }).address(/Gateway +(http\S+)/);
-      return (await fetch(`${url}/wallet/lookup?handle=creator`)).headers.get("ratelimit-policy");
-    };
-    expect(await limitOf({ RATE_LIMIT_MAX: "" })).toBe('"address";q=200;w=60');
-    expect(await limitOf({ RATE_LIMIT_MAX: "7" })).toBe('"address";q=7;w=60');
-  });
-
-  it("refuses a request that counts as more than 20, as production does", async () => {
-    const url = await runMain({ PORT: "0" }).address(/Gateway +(http\S+)/);
-    const collectMany = async (count: number) => {
-      const collects = Array.from({ length: count }, (_, i) => `{ socialId: "${i + 1}" }`);
-      const query = `mutation { collectMany(collects: [${collects.join(" ")}]) { success } }`;
-      const response = await fetch(`${url}/graphql`, {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ query }),
-      });
-      return { status: response.status, body: await response.json() };
-    };
-    const refused = await collectMany(21);
-    expect([refused.status, refused.body.errors[0].message]).toEqual([
-      400,
-      "This request counts as 21 requests, and one request may count as at most 20. Split it.",
-    ]);
-    expect((await collectMany(20)).body.data.collectMany).toHaveLength(20);
   });
 
   it("runs twice at once: the second sandbox uses free ports", async () => {
@@ -207,73 +175,6 @@ describe("SIGTERM in the middle of a collect", () => {
   });
 });
 
-describe("the service", () => {
-  it("works with other test doubles of its upstreams", async () => {
-    const ESCROW_PROGRAM_ID = Keypair.generate().publicKey.toBase58();
-    const feePayer = Keypair.generate();
-    const accounts = [
-      { id: "1600000000000000001", username: "Rich" },
-      { id: "17", username: "Empty" },
-    ];
-    const addressesOf = createAddresses({
-      escrowProgramId: ESCROW_PROGRAM_ID,
-      escrowSeed: "other",
-    });
-    const { address, creatorVault } = addressesOf(accounts[0]!.id);
-    const balances = new Map([
-      [feePayer.publicKey.toBase58(), 1_000_000_000n],
-      [creatorVault, 890_880n + 2_500_000_000n],
-      [address, 1_000_000_000n],
-    ]);
-    const network = await startBareNetwork(accounts, "the-token");
-    const chain = await startBareChain(balances);
-    try {
-      const program = runMain({
-        NODE_ENV: "production",
-        PORT: "0",
-        SOCIAL_API_URL: network.url,
-        SOCIAL_API_TOKEN: "the-token",
-        SOLANA_RPC_URL: chain.url,
-        FEE_PAYER_KEYPAIR: JSON.stringify([...feePayer.secretKey]),
-        ESCROW_PROGRAM_ID,
-        ESCROW_SEED: "other",
-      });
-      const url = await program.address(/"url":"(http[^"]+)"/);
-      expect((await get(`${url}/readyz`)).status).toBe(200);
-      expect((await get(`${url}/wallet/lookup?handle=rich`)).body).toEqual({
-        handle: "Rich",
-        socialId: accounts[0]!.id,
-        address,
-        balance: {
-          ...{ vault: "2.5000", pda: "1.0000", total: "3.5000", withdrawable: "3.4300" },
-          lamports: expect.any(Object),
-        },
-        profile: expect.any(Object),
-        derivation: expect.any(Object),
-      });
-      expect((await get(`${url}/wallet/lookup?handle=nobody`)).status).toBe(404);
-
-      const collected = await collect(url, accounts[0]!.id);
-      expect(collected.body).toEqual({
-        success: true,
-        collected: "2.5000",
-        newBalance: "3.5000",
-        txSignature: expect.any(String),
-        left: [],
-        lastCollects: [],
-      });
-      expect([...chain.landed.keys()]).toEqual([collected.body.txSignature]);
-      expect(balances.get(feePayer.publicKey.toBase58())).toBe(999_995_000n);
-      expect((await collect(url, accounts[0]!.id)).status).toBe(400);
-      expect((await collect(url, "17")).body.error).toBe("NOTHING_TO_COLLECT");
-      expect(chain.landed.size).toBe(1);
-      expect(program.output()).not.toContain("sandbox");
-    } finally {
-      await Promise.all([network.close(), chain.close()]);
-    }
-  });
-});
-
 describe("the start fails", () => {
   it("with code 1 and one message that names each problem", async () => {
     const program = startProgram({
@@ -293,20 +194,6 @@ describe("the start fails", () => {
     ]) {
       expect(lines.filter((line) => line.startsWith(`  - ${name}: `))).toHaveLength(1);
     }
-  });
-
-  it("in production without upstreams: there is no sandbox", async () => {
-    const program = runMain({ NODE_ENV: "production" });
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toMatch(/SOLANA_RPC_URL: missing/);
-  });
-
-  it("with a sandbox and a malformed variable", async () => {
-    const program = runMain({ PORT: "0", RATE_LIMIT_MAX: "lots" });
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain(
-      'RATE_LIMIT_MAX: expected a whole number from 1 to 1000000, got "lots"',
-    );
   });
 
   it("at a port in use", async () => {

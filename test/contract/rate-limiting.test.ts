@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { atOnce, type Answer } from "../support/client.ts";
-import { newMint } from "../support/new-mint.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -118,20 +117,6 @@ describe("the cost of a request", () => {
     expect((await world.lookup("creator", caller)).status).toBe(429);
   });
 
-  it("is paid before an operation is cached", async () => {
-    const caller = newCaller();
-    await atOnce(15, () => world.lookup("creator", caller));
-    const parsed = () =>
-      world.logLines.filter((line) => line.includes("parsed and validated")).length;
-    const unknown = `#unknown\n${collects(6)}`;
-    expect((await world.graphql(unknown, {}, caller)).status).toBe(429);
-    const before = parsed();
-    expect((await world.graphql(unknown, {}, newCaller())).status).toBe(200);
-    expect(parsed() - before).toBe(1);
-    expect((await world.graphql(unknown, {}, newCaller())).status).toBe(200);
-    expect(parsed() - before).toBe(1);
-  });
-
   it("is zero for everything but operations", async () => {
     const caller = newCaller();
     await atOnce(15, () => world.lookup("creator", caller));
@@ -202,27 +187,6 @@ describe("the cost of a request", () => {
       });
       expect(headers.get("ratelimit")).toBe(`"address";r=${remaining};t=${resetSeconds}`);
     }
-  });
-});
-
-describe("a query costs one request for each started 400 accounts that it reads from the chain:", () => {
-  const ids = (count: number) => Array.from({ length: count }, (_, i) => String(i + 1));
-  const query = `query ($ids: [String!]!, $mints: [String!]!, $others: [String!]!) {
-    rateLimit { cost }
-    a: walletsById(socialIds: $ids) { balance(mints: $mints) { vault } }
-    b: walletsById(socialIds: $others) { balance { vault } }
-  }`;
-
-  it.each([
-    [3, { ids: ids(100), mints: [newMint()], others: [] }],
-    [4, { ids: ids(10), mints: Array.from({ length: 10 }, newMint), others: ids(90) }],
-    // Only two of them fit into one call.
-    [2, { ids: ids(11), mints: Array.from({ length: 6 }, newMint), others: [] }],
-    [1, { ids: ids(100), mints: [], others: [] }],
-  ])("%i", async (cost, variables) => {
-    const { body, headers } = await world.graphql(query, variables, newCaller());
-    expect([body.errors, body.data.rateLimit]).toEqual([undefined, { cost }]);
-    expect(headers.get("ratelimit")).toContain(`r=${20 - cost};`);
   });
 });
 

@@ -1,5 +1,3 @@
-import { randomBytes } from "node:crypto";
-import { getBase58Decoder } from "@solana/codecs-strings";
 import { describe, expect, it } from "vitest";
 import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
@@ -10,11 +8,10 @@ const SOL = 1_000_000_000n;
 
 let world: World;
 let first: LyingEndpoint;
-let second: LyingEndpoint;
 async function start(count: 1 | 2): Promise<void> {
   const started = await startWithLyingEndpoints(count);
   world = started.world;
-  [first, second] = started.endpoints;
+  [first] = started.endpoints;
 }
 const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
 /** The preferred endpoint changes its latest blockhash. */
@@ -45,26 +42,6 @@ describe.each([
     first.stopLying();
     expect(await collect()).toMatchObject({ success: true });
   });
-});
-
-it("a blockhash said to be valid for more than 300 blocks is replaced by the next endpoint's", async () => {
-  await start(2);
-  change(({ lastValidBlockHeight }) => ({
-    lastValidBlockHeight: Number(lastValidBlockHeight) + 200,
-  }));
-  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-  expect(callsOf(second, "getLatestBlockhash")).toBe(1);
-});
-
-it("a blockhash that other nodes do not know costs a retry: collects succeed", async () => {
-  await start(2);
-  change(() => ({ blockhash: getBase58Decoder().decode(randomBytes(32)) }));
-  for (const handle of ["creator", "artist001"]) {
-    const before = callsOf(second, "getLatestBlockhash");
-    expect(await collect(handle)).toMatchObject({ success: true });
-    expect(callsOf(second, "getLatestBlockhash")).toBe(before + 1);
-  }
-  expect(world.sandbox.landedCollects()).toHaveLength(2);
 });
 
 it.each([1, 2] as const)(

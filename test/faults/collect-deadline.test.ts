@@ -2,14 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import {
-  hold,
-  isLook,
-  isMethod,
-  isReadOf,
-  startTestSandbox,
-  type TestSandbox,
-} from "../support/sandbox.ts";
+import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -32,51 +25,6 @@ const wasCalled = (method: string) =>
   expect.poll(() => sandbox.rpc.calls.some(isMethod(method))).toBe(true);
 
 describe("a collect", () => {
-  it("is not cancelled by a caller who joins it with little time left", async () => {
-    const collector = create();
-    const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
-    const patient = collector.collect("creator");
-    await wasCalled("getLatestBlockhash");
-    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
-    release();
-    expect(await patient).toMatchObject(ALL_FEES);
-  });
-
-  it("continues after all its callers have timed out, and the next caller receives its result", async () => {
-    const collector = create();
-    const releaseBlockhash = hold(sandbox.rpc, isMethod("getLatestBlockhash"));
-    expect(await collector.collectBriefly("creator")).toEqual(NOTHING_SENT_YET);
-    await wasCalled("getLatestBlockhash");
-    const removeFault = sandbox.rpc.faults.add({
-      when: isMethod("sendTransaction"),
-      then: "reset",
-    });
-    releaseBlockhash();
-    await expect.poll(collector.openSignatures).toHaveLength(1);
-    const [signature] = collector.openSignatures();
-    expect(await collector.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
-    sandbox.rpc.calls.length = 0;
-    const next = collector.collect("creator");
-    const { creatorVault } = sandbox.account("creator");
-    await expect.poll(() => sandbox.rpc.calls.some(isReadOf(creatorVault))).toBe(true);
-    removeFault();
-    expect(await next).toEqual({ ...ALL_FEES, signature });
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
-  it("names its transaction to a caller who times out while the account is read", async () => {
-    const collector = create();
-    const releaseLook = hold(sandbox.rpc, isLook);
-    const first = collector.collect("creator");
-    await expect.poll(collector.openSignatures).toHaveLength(1);
-    const [signature] = collector.openSignatures();
-    const releaseRead = hold(sandbox.rpc, isMethod("getMultipleAccounts"));
-    expect(await collector.collectBriefly("creator")).toEqual({ kind: "still-running", signature });
-    releaseRead();
-    releaseLook();
-    expect(await first).toEqual({ ...ALL_FEES, signature });
-  });
-
   it("that has not signed a transaction by its own deadline sends none", async () => {
     const collector = create();
     const release = hold(sandbox.rpc, isMethod("getLatestBlockhash"));

@@ -25,29 +25,6 @@ const logged = () =>
     .map(({ lamports }) => lamports);
 
 describe("a transaction that moves nothing, because someone else collected first,", () => {
-  it("is not logged as collected", async () => {
-    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
-      setVault(0n);
-    });
-    const { body } = await world.collect(account().id);
-    expect(body).toMatchObject({ error: "NOTHING_TO_COLLECT" });
-    expect(world.sandbox.landedCollects()).toHaveLength(1);
-    expect(logged()).toEqual([]);
-  });
-
-  it("is not logged as collected beside the one that follows it", async () => {
-    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
-      setVault(0n);
-    });
-    onNext(world.sandbox.rpc, isMethod("getTransaction"), () => {
-      setVault(SOL);
-    });
-    const { body } = await world.collect(account().id);
-    expect(body).toMatchObject({ success: true, collected: "1.0000" });
-    expect(world.sandbox.landedCollects()).toHaveLength(2);
-    expect(logged()).toEqual([String(SOL)]);
-  });
-
   it.each([
     [SOL, "COLLECT_FAILED", "Fees may still wait: try again."],
     [0n, "NOTHING_TO_COLLECT", "Try again after more trading."],

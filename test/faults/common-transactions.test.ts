@@ -1,6 +1,4 @@
-import { SystemProgram } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
@@ -76,37 +74,5 @@ describe("a common transaction that expires, because one of its vaults is conges
     expect(sizesOf(accounts[4]!, accounts)).toEqual([12, 12]);
     for (const { handle } of accounts)
       expect(world.sandbox.landedCollectsOf(handle)).toHaveLength(1);
-  });
-});
-
-describe("a common transaction that fails on the chain, because one of its accounts goes bad,", () => {
-  /**
-   * Whenever it is read or simulated, the account can be collected. Once its transaction is sent,
-   * the launch platform refuses to pay it.
-   */
-  function goBadWhenSent({ address, ...account }: SandboxAccount): void {
-    const setOwner = (owner: string) => {
-      chain.setAccount(address, { lamports: SOL, owner, data: new Uint8Array() });
-    };
-    world.sandbox.rpc.faults.add({
-      when: (call) => {
-        const isBad = isMethod("sendTransaction")(call) && names(call, account);
-        if (isBad) setOwner(LAUNCHPAD_FEES_PROGRAM_ID);
-        else if (isMethod("simulateTransaction", "getMultipleAccounts")(call))
-          setOwner(SystemProgram.programId.toBase58());
-        return false;
-      },
-    });
-  }
-
-  it("goes on with each alone, and the 20 others are all collected", async () => {
-    const accounts = fill(21);
-    const bad = accounts[7]!;
-    goBadWhenSent(bad);
-    const results = await collectMany(accounts);
-    expect(results[7]).toBe(null);
-    expect(results.toSpliced(7, 1)).toMatchObject(Array(20).fill(collected));
-    expect(world.sandbox.landedCollects()).toHaveLength(22);
-    expect(sizesOf(bad, accounts)).toEqual([21, 1]);
   });
 });

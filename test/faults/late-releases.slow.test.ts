@@ -1,6 +1,5 @@
 import { expect, it } from "vitest";
 import { z } from "zod";
-import { createClaims } from "../../src/chain/collect/claims.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { script } from "../../src/store/script.ts";
 import {
@@ -11,9 +10,7 @@ import {
   PING,
 } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
-import { takeClaim } from "../support/take-claim.ts";
 
-const KEY = "tributary:v3:claim:{payer:address}";
 const SET = script({
   keys: ["key"],
   args: ["value"],
@@ -31,21 +28,6 @@ describeWithRedis("while Redis is frozen", () => {
   }, FROZEN);
   const isDown = () => expect.poll(() => redis.run(PING, {})).toBe(undefined);
 
-  it("a collect that finds nothing releases its lock later, so that the next one does not wait for its end", async () => {
-    const claims = createClaims({ feePayer: "payer", redis });
-    const claim = await takeClaim(claims, "address");
-    // It would not expire during the test.
-    await server.command("PERSIST", KEY);
-    server.freeze();
-    await isDown();
-    claim.settle();
-    // Nothing waits for it when the process stops.
-    expect(redis.unwritten()).toBe(0);
-    server.thaw();
-    await isBack(redis);
-    await expect.poll(() => server.command("EXISTS", KEY)).toBe(0);
-  });
-
   it("a write that is only worth something soon is dropped when it is too late; others are not", async () => {
     server.freeze();
     await isDown();
@@ -58,16 +40,5 @@ describeWithRedis("while Redis is frozen", () => {
     await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");
     await expect.poll(() => server.command("GET", "tributary:soon")).toBe("1");
     expect(await server.command("EXISTS", "tributary:late")).toBe(0);
-  });
-
-  it("such writes displace no others, however many there are", async () => {
-    server.freeze();
-    await isDown();
-    redis.runLater(SET, { key: "always", value: 1 });
-    for (let i = 0; i <= 10_000; i++) redis.runLater(SET, { key: "soon", value: i }, 600_000);
-    server.thaw();
-    await isBack(redis);
-    await expect.poll(() => server.command("GET", "tributary:always")).toBe("1");
-    await expect.poll(() => server.command("GET", "tributary:soon")).toBe("10000");
   });
 });

@@ -100,19 +100,6 @@ describe("a caller who lost the response of a collect and asks again", () => {
     expect((await world.collect(id)).body.lastCollect).toMatchObject(FIRST);
   });
 
-  it("gets the newer of two collects", async () => {
-    const { id, creatorVault } = world.account("creator");
-    await world.collect(id);
-    const { chain } = world.sandbox;
-    chain.setBalance(creatorVault, chain.balance(creatorVault) + 500_000_000n);
-    const { body } = await world.collect(id);
-    expect((await world.collect(id)).body.lastCollect).toMatchObject({
-      collected: "0.5000",
-      newBalance: "8.8000",
-      txSignature: body.txSignature,
-    });
-  });
-
   it("hears of no collect of another account, and of none that others did on the chain", async () => {
     await world.collect(world.account("creator").id);
     const { id, creatorVault } = world.account("artist001");

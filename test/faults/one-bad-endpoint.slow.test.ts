@@ -86,10 +86,6 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-it("the table has 27 faults and 9 methods", () => {
-  expect([FAULTS.length, METHODS.length]).toEqual([27, 9]);
-});
-
 describe.each(METHODS)("beside a healthy endpoint, the preferred one answers %s", (method) => {
   it.concurrent.each(FAULTS.map(([name, then, after], i) => [name, { then, after, i }] as const))(
     "with %s: the collect ends in one transaction with the right amount",

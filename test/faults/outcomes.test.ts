@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
-import { refuse, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
+import { type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
-import { isMethod, NEVER_MS } from "../support/sandbox.ts";
+import { isMethod } from "../support/sandbox.ts";
 import type { World } from "../support/world.ts";
 
 const ALL_FEES = { success: true, collected: "3.1000", newBalance: "8.3000" };
@@ -57,27 +57,6 @@ const changed = (change: (transaction: any) => object): typeof KNOWS_NOTHING => 
 });
 
 describe("a transaction that one endpoint reports as landed", () => {
-  it("is landed at once if the other one knows its slot and error too", async () => {
-    await start({ aloneMs: NEVER_MS });
-    second.lie({ getTransaction: () => refuse(-32011) });
-    expect(await collect()).toMatchObject(ALL_FEES);
-  });
-
-  it("has the amounts of the one that returns it", async () => {
-    await start({ aloneMs: NEVER_MS });
-    first.lie({ getTransaction: () => null });
-    expect(await collect()).toMatchObject(ALL_FEES);
-  });
-
-  it.each<[string, (truth: any) => object]>([
-    ["the time of its block", () => ({ blockTime: null })],
-    ["inner instructions", ({ meta }) => ({ meta: { ...meta, innerInstructions: null } })],
-  ])("is landed if the other one leaves out %s", async (_, change) => {
-    await start({ aloneMs: NEVER_MS });
-    first.lie(changed(change));
-    expect(await collect()).toMatchObject(ALL_FEES);
-  });
-
   it("is read again if the answer is another transaction, or of other accounts", async () => {
     for (const change of [
       ({ transaction }: any) => ({ transaction: { ...transaction, signatures: ["1".repeat(64)] } }),

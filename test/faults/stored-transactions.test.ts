@@ -7,7 +7,6 @@ import { toTransactionInstruction } from "../support/launchpad-instructions.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { takeClaim } from "../support/take-claim.ts";
 
@@ -74,22 +73,6 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
       newBalance: 8_800_000_000n,
     });
     expect(outcome).not.toHaveProperty("signature", earlier.signature);
-    expect(sandbox.landedCollects()).toHaveLength(2);
-  });
-
-  it("and that landed before a request is not its result, even if no node says so at first", async () => {
-    await leaveLanded();
-    addFees(500_000_000n);
-    const context = { slot: sandbox.chain.slot("finalized") };
-    sandbox.rpc.faults.add({
-      when: isLook,
-      times: 1,
-      then: rpcResult({ context, value: [null] }),
-    });
-    expect(await living.collect("creator")).toMatchObject({
-      kind: "collected",
-      collected: 500_000_000n,
-    });
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
 

@@ -1,8 +1,7 @@
 import { expect, it } from "vitest";
-import { atOnce } from "../support/client.ts";
 import { OTHER_CLUSTER, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
-import { isMethod, isOwnCall } from "../support/sandbox.ts";
+import { isOwnCall } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
 import type { World } from "../support/world.ts";
 
@@ -26,7 +25,6 @@ const vaultOf = async (handle = "creator"): Promise<unknown> =>
   (await world.lookup(handle)).body.balance?.vault;
 const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
 const isAsked = ({ calls }: LyingEndpoint) => calls.some(isOwnCall);
-const checksOf = ({ calls }: LyingEndpoint) => calls.filter(isMethod("getGenesisHash")).length;
 
 it("an endpoint on another cluster is asked for nothing else, not even as the last resort, and logged once", async () => {
   await start();
@@ -68,14 +66,6 @@ function moved(): Parameters<LyingEndpoint["lie"]>[0] {
     },
   };
 }
-
-it("concurrent lookups share one check of each endpoint", async () => {
-  await start();
-  const handles = world.sandbox.accounts.filter(({ suspended }) => !suspended).slice(0, 100);
-  const answers = await atOnce(100, (i) => world.lookup(handles[i]!.handle));
-  expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
-  expect([checksOf(first), checksOf(second)]).toEqual([1, 1]);
-});
 
 it("the start reports each endpoint, with its cluster or that it does not answer", async () => {
   await start();

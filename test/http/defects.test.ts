@@ -1,9 +1,8 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { listen, type Responder } from "../../src/http/server.ts";
-import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { sendRaw } from "../support/raw-request.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -49,17 +48,6 @@ it("an error that the handler throws is logged, and its response shows no stack"
   expect(errorLines()).toEqual(["a request failed: a bug"]);
 });
 
-it("responses of different lengths do not mix their headers", async () => {
-  const lengths = await Promise.all(
-    ["/livez", "/readyz", "/nowhere"].map(async (path) => {
-      const response = await fetch(world.url + path);
-      return [Number(response.headers.get("content-length")), (await response.text()).length];
-    }),
-  );
-  for (const [stated, actual] of lengths) expect(stated).toBe(actual);
-  expect(new Set(lengths.map(([stated]) => stated)).size).toBeGreaterThan(1);
-});
-
 /** Node's server at this URL. */
 async function serverAt(url: string): Promise<Server> {
   const servers = new Set<Server>();
@@ -87,21 +75,4 @@ it("errors of the servers are logged, and do not end the process", async () => {
     "the HTTP server failed: first",
     "the HTTP server failed: second",
   ]);
-});
-
-it("an error of a server of the sandbox is a warning, and does not end the process", async () => {
-  const sandbox = await createLoopbackServer({
-    port: 0,
-    handle: () => ({ status: 200, body: "" }),
-    describe: () => undefined,
-  });
-  onTestFinished(() => sandbox.close());
-  const emitWarning = vi.spyOn(process, "emitWarning").mockReturnValue();
-  onTestFinished(() => {
-    emitWarning.mockRestore();
-  });
-  const server = await serverAt(sandbox.url);
-  for (const reason of ["first", "second"]) server.emit("error", new Error(reason));
-  expect(emitWarning.mock.calls).toEqual([[new Error("first")], [new Error("second")]]);
-  expect((await fetch(sandbox.url)).status).toBe(200);
 });

@@ -1,6 +1,5 @@
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sendRaw } from "../support/raw-request.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -63,20 +62,4 @@ it("a collect with mints: null is one without mints", async () => {
     left: [],
     lastCollects: [],
   });
-});
-
-it.each([
-  ["/wallet/lookup?handle=creator", "200 OK"],
-  ["/wallet/lookup?handle=%40", "400 Bad Request"],
-  ["/wallet/lookup?handle=%40&x=1", "400 Bad Request"],
-  ["/livez", "200 OK"],
-  ["/nowhere", "404 Not Found"],
-  ["/graphql?query={__typename}", "200 OK"],
-  ["/graphql", "400 Bad Request"],
-])("the response to %s has the reason phrase: %s", async (path, expected) => {
-  const { received } = await sendRaw(
-    world.url,
-    `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`,
-  );
-  expect(received.split("\r\n", 1)).toEqual([`HTTP/1.1 ${expected}`]);
 });

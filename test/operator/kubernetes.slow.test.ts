@@ -1,20 +1,12 @@
-import { existsSync } from "node:fs";
 import { BlockList } from "node:net";
-import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { parse } from "yaml";
 import { readConfig, VARIABLE_NAMES } from "../../src/config.ts";
 import {
-  compose,
-  gatewaysOf,
   here,
-  kubectlCommands,
   manifestOf,
-  manifests,
   pod,
   podEnv,
   read,
-  ROOT,
   secret,
   startService,
 } from "../support/deployment-files.ts";
@@ -24,7 +16,6 @@ import { runMain } from "../support/program.ts";
 import { startRedis } from "../support/redis-server.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 
-const deployment = manifestOf("Deployment");
 const [container] = pod.spec.containers;
 
 let sandbox: TestSandbox;
@@ -32,42 +23,6 @@ beforeAll(async () => {
   sandbox = await startTestSandbox();
 });
 afterAll(() => sandbox.close());
-
-it("docs/operating.md has the memory that compose.yaml and the manifests give a container", () => {
-  const [, mebibytes] = /A container needs (\d+) MiB/.exec(read("docs/operating.md"))!;
-  expect(container.resources.limits.memory).toBe(`${mebibytes}Mi`);
-  for (const { deploy } of gatewaysOf(compose))
-    expect(deploy.resources.limits.memory).toBe(`${mebibytes}m`);
-});
-
-it("docs/prometheus.yaml scrapes the metrics of the manifests' pods, and no other port", () => {
-  const withoutComments = read("docs/prometheus.yaml").replace(
-    /^ {4}# (?=kube|relabel| )/gm,
-    "    ",
-  );
-  const {
-    rule_files,
-    scrape_configs: [job],
-  } = parse(withoutComments);
-  expect(rule_files.map((file: string) => existsSync(join(ROOT, "docs", file)))).toEqual([true]);
-  expect(job.job_name).toBe("tributary");
-  const [keep] = job.relabel_configs;
-  expect(keep.action).toBe("keep");
-  const scraped = manifests
-    .filter(({ kind }) => kind === "Deployment")
-    .flatMap(({ spec: { template } }) =>
-      template.spec.containers[0].ports.map((port: any) => {
-        const labels: Record<string, string> = {
-          __meta_kubernetes_pod_label_app_kubernetes_io_name:
-            template.metadata.labels["app.kubernetes.io/name"],
-          __meta_kubernetes_pod_container_port_name: port.name,
-        };
-        return { port, text: keep.source_labels.map((label: string) => labels[label]).join(";") };
-      }),
-    )
-    .filter(({ text }) => new RegExp(`^(?:${keep.regex})$`).test(text));
-  expect(scraped.map(({ port }) => String(port.containerPort))).toEqual([podEnv.ADMIN_PORT]);
-});
 
 describe("the Kubernetes manifests", () => {
   it("run no image before the operator has named it by its digest", () => {
@@ -89,34 +44,6 @@ describe("the Kubernetes manifests", () => {
       level: 50,
       msg: expect.stringMatching(/- ESCROW_PROGRAM_ID: expected an address .* got "the escrow pr/),
     });
-  });
-
-  it("are all that docs/operating.md applies, in a namespace of their own, after their secret", () => {
-    const { secretName } = pod.spec.volumes[0].secret;
-    const { kind, metadata } = deployment;
-    const workload = `${kind.toLowerCase()}/${metadata.name}`;
-    const [namespace, ...others] = kubectlCommands;
-    const [, name] = /^create namespace (\S+)$/.exec(namespace!)!;
-    expect(others).toEqual(
-      [
-        `create secret generic ${secretName} --from-file=secret`,
-        "apply -f deploy",
-        `rollout status ${workload}`,
-        `exec ${workload} -- node src/start.js doctor`,
-      ].map((command) => `-n ${name!} ${command}`),
-    );
-    for (const manifest of manifests) expect(manifest.metadata.namespace).toBeUndefined();
-    expect(manifestOf("Secret")).toBeUndefined();
-  });
-
-  it("select no pods of other applications in the namespace", () => {
-    const named = manifests.map(({ metadata }) => metadata.name);
-    expect([...new Set(named)].toSorted()).toEqual(["tributary", "tributary-redis"]);
-    const selected = manifests.flatMap(({ spec }) => spec.podSelector?.matchLabels ?? []);
-    expect(selected).toEqual([
-      { "app.kubernetes.io/name": "tributary" },
-      { "app.kubernetes.io/name": "tributary-redis" },
-    ]);
   });
 
   it("take every secret from the secret, and the key from a file of it", () => {
@@ -208,21 +135,6 @@ describe("the Kubernetes manifests", () => {
     expect(excepted.check("1.1.1.1") || excepted.check("2606:4700::1111", "ipv6")).toBe(false);
   });
 
-  it("select the pods of the deployment", () => {
-    const { labels } = pod.metadata;
-    for (const selector of [
-      deployment.spec.selector.matchLabels,
-      manifestOf("Service").spec.selector,
-      manifestOf("PodDisruptionBudget").spec.selector.matchLabels,
-      manifestOf("NetworkPolicy").spec.podSelector.matchLabels,
-    ]) {
-      expect(selector).toEqual(labels);
-    }
-    expect(
-      deployment.spec.replicas - manifestOf("PodDisruptionBudget").spec.maxUnavailable,
-    ).toBeGreaterThan(0);
-  });
-
   it("give a stopping pod enough time", () => {
     const sleep = Number(container.lifecycle.preStop.exec.command[1]);
     const { collectTimeoutMs } = readConfig(sandbox.env);
@@ -233,34 +145,6 @@ describe("the Kubernetes manifests", () => {
 describeWithRedis("the Redis of the manifests", () => {
   const redis = manifestOf("Deployment", "tributary-redis").spec.template;
   const [redisContainer] = redis.spec.containers;
-
-  it("is where the secret says, and only the gateway's pods reach it", () => {
-    const { hostname, port } = new URL(podEnv.REDIS_URL!);
-    const { metadata, spec } = manifestOf("Service", hostname);
-    expect([metadata.name, String(spec.ports[0].port)]).toEqual([hostname, port]);
-    const { labels } = redis.metadata;
-    const policy = manifestOf("NetworkPolicy", hostname).spec;
-    for (const selector of [
-      manifestOf("Deployment", hostname).spec.selector.matchLabels,
-      spec.selector,
-      policy.podSelector.matchLabels,
-    ]) {
-      expect(selector).toEqual(labels);
-    }
-    expect(policy.ingress.map(({ from }: any) => from)).toEqual([
-      [{ podSelector: { matchLabels: pod.metadata.labels } }],
-    ]);
-    expect(redisContainer.ports.map(({ containerPort }: any) => String(containerPort))).toEqual([
-      port,
-    ]);
-    const [mount] = redisContainer.volumeMounts;
-    const [{ secret: volume }] = redis.spec.volumes;
-    expect(redisContainer.command).toEqual([
-      "redis-server",
-      `${mount.mountPath}/${volume.items[0].path}`,
-    ]);
-    expect(Object.keys(secret)).toContain(volume.items[0].key);
-  });
 
   it("serves the gateway with the password of the secret", async () => {
     const [directive, password] = secret["redis.conf"]!.split(" ");

@@ -123,15 +123,6 @@ it("production logs why it cannot start as it logs everything else", async () =>
   }
 });
 
-it("a sandbox without its binary for this platform says so as it does without its packages", async () => {
-  // Where the package looks for its binary.
-  const program = spawnNode([MAIN], { PORT: "0", NAPI_RS_NATIVE_LIBRARY_PATH: "/nowhere" });
-  expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toBe(
-    `Tributary cannot start:\n  - the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}\n`,
-  );
-});
-
 it("HOST=:: is 0.0.0.0 on a machine without IPv6, and the log says so", async () => {
   // What Node's binding answers there.
   const withoutIpv6 =
@@ -169,14 +160,4 @@ it("production does not start in a process that can make code from strings", asy
   const fromFile = spawnNode([MAIN], {}, folder);
   expect(await fromFile.exitCode()).toBe(1);
   expect(fromFile.output()).toContain(NO_CODE_FROM_STRINGS);
-});
-
-it("the sandbox starts with and without code from strings", async () => {
-  for (const flags of [[], [NO_CODE_FROM_STRINGS]]) {
-    const program = spawnNode([...flags, MAIN], { PORT: "0" });
-    const url = await program.address(/Gateway +(http\S+)/);
-    expect((await fetch(`${url}/wallet/lookup?handle=creator`)).status).toBe(200);
-    program.stop();
-    expect(await program.exitCode()).toBe(0);
-  }
 });

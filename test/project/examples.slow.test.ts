@@ -1,16 +1,7 @@
-import { execFile, execFileSync, spawn, spawnSync } from "node:child_process";
+import { execFile, spawn, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import {
-  afterAll,
-  beforeAll,
-  describe,
-  expect,
-  it,
-  onTestFinished,
-  type TestContext,
-} from "vitest";
-import type { Env } from "../support/configure.ts";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isLook } from "../support/sandbox.ts";
@@ -192,43 +183,6 @@ describe("the examples", () => {
     },
   );
 
-  it.each(commands)(
-    "%s: succeeds for a vault that is empty or below the minimum",
-    async (command) => {
-      const handle = COMMANDS.indexOf(command) % 2 === 0 ? "newcomer" : "dusty";
-      const { exitCode, output } = await run(world, command, handle);
-      expect(output).toMatch(/nothing to collect/i);
-      expect(exitCode).toBe(0);
-    },
-  );
-
-  it.each(commands)("%s: fails with the error of an unknown handle", async (command) => {
-    const { exitCode, output } = await run(world, command, "nobodyatall");
-    expect(output).toMatch(/nobodyatall.*SOCIAL_NOT_FOUND/);
-    expect(exitCode).toBe(1);
-  });
-
-  it.each(commands)(
-    "%s: reports a missing or unreachable URL in at most two lines",
-    async (command) => {
-      const isMissing = COMMANDS.indexOf(command) % 2 === 0;
-      const { exitCode, output } = await shell(
-        isMissing ? command : `${command} http://127.0.0.1:2 creator`,
-      );
-      expect(output.trim().split("\n").length).toBeLessThan(3);
-      expect(exitCode).toBe(1);
-    },
-  );
-
-  it.each(["node examples/clients/apollo-client.ts", "node examples/clients/urql.ts"] as const)(
-    "%s: has the new balance in its cache",
-    async (command) => {
-      const handle = `artist03${COMMANDS.indexOf(command)}`;
-      const { output } = await run(world, command, handle);
-      expect(output).toMatch(/^Collected: .*\n(.*\n)*In the vault, from the cache: 0\.0000 SOL$/m);
-    },
-  );
-
   it.each(["watch-apollo-client", "watch-urql"])(
     "clients/%s.ts: shows each change of a balance, and an error",
     async (name) => {
@@ -257,14 +211,6 @@ describe("the examples", () => {
       expect(unknown.exitCode).toBe(1);
     },
   );
-
-  it("node examples/graphql/flow.ts: collects the other accounts when one fails", async () => {
-    const handles = ["artist021", "nobodyatall", "artist022"];
-    const { exitCode, output } = await run(world, "node examples/graphql/flow.ts", ...handles);
-    expect(output).toMatch(/^nobodyatall: SOCIAL_NOT_FOUND/m);
-    expect(output.match(/^artist02[12]: collected/gm)).toHaveLength(2);
-    expect(exitCode).toBe(1);
-  });
 });
 
 describe("a response that only other implementations of the contract give", () => {
@@ -306,79 +252,4 @@ describe("a response that only other implementations of the contract give", () =
       expect(exitCode).toBe(1);
     },
   );
-});
-
-describe.concurrent("when the service limits requests, or cannot confirm a collect", () => {
-  /** Concurrent tests need the `onTestFinished` of their own context. */
-  async function start(
-    { onTestFinished }: Pick<TestContext, "onTestFinished">,
-    env: Env,
-  ): Promise<World> {
-    const world = await startWorld(env);
-    onTestFinished(() => {
-      world.sandbox.rpc.faults.clear();
-      return world.close();
-    });
-    return world;
-  }
-
-  it.for(restCommands)("%s: retries after the network's rate limit", async (command, context) => {
-    const world = await start(context, {});
-    // A reset in the past gives the shortest wait.
-    const headers = { "content-type": "application/json", "x-rate-limit-reset": "0" };
-    world.sandbox.social.faults.add({ times: 1, then: { status: 429, headers, body: "{}" } });
-    const { exitCode, output } = await run(world, command, "creator");
-    expect(output).toMatch(/(HTTP 429|SOCIAL_RATE_LIMITED): retrying in \d+ s/);
-    expect(output).toContain("Collected: 3.1000 SOL");
-    expect(exitCode).toBe(0);
-  });
-
-  it("node examples/graphql/flow.ts: retries after the service's rate limit", async (context) => {
-    // The lookup counts as three, because it reads coins.
-    const world = await start(context, { RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: 1 });
-    const { exitCode, output } = await run(
-      world,
-      "node examples/graphql/flow.ts",
-      "artist001",
-      "artist002",
-    );
-    expect(output.match(/: collected/g)).toHaveLength(2);
-    expect(exitCode).toBe(0);
-  });
-
-  it("gives up with the reason when the wait is long", async (context) => {
-    // As many as the dearest example takes at once.
-    const world = await start(context, { RATE_LIMIT_MAX: "3", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
-    for (let i = 0; i < 3; i++) await fetch(`${world.url}/wallet/lookup?handle=creator`);
-    for (const command of commands) {
-      const { exitCode, output } = await run(world, command, "creator");
-      expect(output).toContain("RATE_LIMITED");
-      expect(output).not.toContain("retrying");
-      expect(exitCode).toBe(1);
-    }
-  });
-
-  it("reports an unknown outcome when a collect fails", async (context) => {
-    const world = await start(context, { COLLECT_TIMEOUT_MS: "3000" });
-    world.sandbox.rpc.faults.add({ when: isLook, then: "reset" });
-    const runs = await Promise.all(
-      commands.map((command, i) => run(world, command, `artist00${i + 1}`)),
-    );
-    for (const { exitCode, output } of runs) {
-      expect(output).toContain("COLLECT_FAILED");
-      expect(output).toContain("It is not known whether the fees were moved");
-      expect(output).not.toMatch(/^(Collected|.*nothing to collect)/im);
-      expect(exitCode).toBe(1);
-    }
-  });
-});
-
-describe("examples/graphql/schema.d.ts", () => {
-  it("matches schema.graphql (`npm run schema` updates it)", () => {
-    const output = join(temporaryFolder(), "schema.d.ts");
-    const cli = join(ROOT, "node_modules/gql.tada/bin/cli.js");
-    execFileSync(process.execPath, [cli, "generate-output", "--output", output], { cwd: ROOT });
-    const committed = readFileSync(join(ROOT, "examples/graphql/schema.d.ts"), "utf8");
-    expect(readFileSync(output, "utf8")).toBe(committed);
-  });
 });

@@ -237,13 +237,6 @@ describe("the history of a wallet", () => {
     expect(seen).toEqual(sent.toReversed());
   });
 
-  it("reads a transaction once", async () => {
-    for (let i = 0; i < 5; i++) send(SOL);
-    finalize();
-    for (let i = 0; i < 3; i++) expect((await history()).nodes).toHaveLength(5);
-    expect(callsTo("getTransaction")).toBe(5);
-  });
-
   it("has collects of both versions of transactions, with exact amounts", async () => {
     addFees(SOL);
     const first = await collect();

@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openEventStream } from "../support/event-stream.ts";
-import { eventually } from "../support/eventually.ts";
 import { onNext } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -122,28 +120,4 @@ it("a second request reads again", async () => {
   expect((await world.lookup("creator")).body.balance.vault).toBe("4.1000");
   expect(balanceReads(address)).toBe(2);
   expect(world.sandbox.social.calls).toHaveLength(2);
-});
-
-it("a query and a subscription by id read the account once each, however many events follow", async () => {
-  const { id, creatorVault } = world.account("creator");
-  const { chain, social } = world.sandbox;
-  const wallet = `walletById(socialId: "${id}") { handle balance { vault } }`;
-  expect((await world.graphql(`{ ${wallet} }`)).body.data.walletById.handle).toBe("creator");
-  expect(social.calls).toHaveLength(1);
-
-  const stream = await openEventStream(world.url, { query: `subscription { ${wallet} }` });
-  const shows = (...vaults: string[]) =>
-    eventually(() => {
-      expect(stream.events().map(({ data }) => data.walletById)).toEqual(
-        vaults.map((vault) => ({ handle: "creator", balance: { vault } })),
-      );
-    });
-  try {
-    await shows("3.1000");
-    chain.setBalance(creatorVault, chain.balance(creatorVault) + 1_000_000_000n);
-    await shows("3.1000", "4.1000");
-    expect(social.calls.map(({ names }) => names)).toEqual([[id], [id]]);
-  } finally {
-    stream.close();
-  }
 });

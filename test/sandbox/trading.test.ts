@@ -174,25 +174,10 @@ describe("POST /sandbox/fees", () => {
     expect(await walletOf("creator")).toEqual(before);
   });
 
-  it("needs no Content-Type, as /collect needs none", async () => {
-    const body = JSON.stringify({ socialId: world.account("creator").id, source: "VAULT" });
-    for (const type of ["text/plain", "application/x-www-form-urlencoded"])
-      expect((await send(body, { "content-type": type })).status).toBe(200);
-  });
-
   it("counts against the caller's rate limit", async () => {
     const caller = { ...JSON_TYPE, ...from("192.0.2.7") };
     const { headers } = await send("", caller);
     expect(headers.get("ratelimit")).toContain("r=19;");
-  });
-
-  it("is the only method of its path", async () => {
-    const { status, headers, body } = await world.request("/sandbox/fees");
-    expect([status, headers.get("allow"), body.error]).toEqual([
-      405,
-      "POST, OPTIONS",
-      "METHOD_NOT_ALLOWED",
-    ]);
   });
 });
 

@@ -70,63 +70,6 @@ function heldNetwork() {
 }
 
 describe("the account lookup", () => {
-  it("requests handles in calls of up to 100, and equal handles once, ignoring case", async () => {
-    const { calls, client } = heldNetwork();
-    const answers = createAccountLookup({ ...defaults, client }).findByHandles([
-      ...names(250),
-      "NAME0",
-      "Name1",
-    ]);
-    await turn();
-    expect(calls.map(({ names }) => names.length)).toEqual([100, 100]);
-    await batchSent();
-    expect(calls.map(({ names }) => names.length)).toEqual([100, 100, 50]);
-    calls.forEach(({ answer }) => {
-      answer();
-    });
-    expect(await answers).toHaveLength(252);
-    expect((await answers)[250]).toEqual({ id: "5", handle: "NAME0", profile: NO_PROFILE });
-  });
-
-  it("sends a single lookup at once, and batches keys while its calls are in flight", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, socialConcurrency: 1, client });
-    const first = lookup.findByHandles(["name0"]);
-    await turn();
-    const all = names(40).map((name) => lookup.findByHandles([name]));
-    await turn();
-    expect(calls.map(({ names }) => names)).toEqual([["name0"]]);
-    calls[0]!.answer();
-    await first;
-    await batchSent();
-    expect(calls).toHaveLength(2);
-    expect(calls[1]!.names).toEqual(names(40).slice(1));
-    calls[1]!.answer();
-    await Promise.all(all);
-  });
-
-  it("caches an account for the configured time and not-found for at most 60 s, and does not cache failures", async () => {
-    const find = vi.fn((keys: readonly string[]) => {
-      if (keys[0] === "@broken") return Promise.reject(new SocialError({ kind: "unreachable" }));
-      if (keys[0] === "@nobody")
-        return Promise.resolve(new Map([["@nobody", new SocialError({ kind: "not-found" })]]));
-      return Promise.resolve(answerAll(keys));
-    });
-    const lookup = createAccountLookup({ ...defaults, client: { turn: () => undefined, find } });
-    const countCalls = async (name: string) => {
-      find.mockClear();
-      await lookup.findByHandles([name]);
-      return find.mock.calls.length;
-    };
-    expect([await countCalls("known"), await countCalls("KNOWN")]).toEqual([1, 0]);
-    expect([await countCalls("nobody"), await countCalls("nobody")]).toEqual([1, 0]);
-    expect([await countCalls("broken"), await countCalls("broken")]).toEqual([1, 1]);
-    await vi.advanceTimersByTimeAsync(60_001);
-    expect([await countCalls("known"), await countCalls("nobody")]).toEqual([0, 1]);
-    await vi.advanceTimersByTimeAsync(240_000);
-    expect(await countCalls("known")).toBe(1);
-  });
-
   it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
     const answer = (keys: readonly string[]): Promise<SocialAnswers> =>
       Promise.resolve(
@@ -164,45 +107,6 @@ describe("the account lookup", () => {
     expect(await countCalls()).toBe(1);
     await vi.advanceTimersByTimeAsync(2);
     expect(await countCalls()).toBe(2);
-  });
-
-  it("makes no call for a caller who has left before", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, client });
-    const caller = { signal: AbortSignal.abort(new Error("gone")), addressBlock: "192.0.2.0/24" };
-    expect(await lookup.findByHandles(names(2), caller)).toEqual([
-      new Error("gone"),
-      new Error("gone"),
-    ]);
-    expect(await lookup.findByIds(["1"], caller)).toEqual([new Error("gone")]);
-    await batchSent();
-    expect(calls).toEqual([]);
-  });
-
-  it("caches nothing when the configured time is 0 s", async () => {
-    const answer = (keys: readonly string[]) => Promise.resolve(answerAll(keys));
-    const find = vi.fn(answer);
-    const client = { turn: () => undefined, find };
-    const lookup = createAccountLookup({ ...defaults, socialCacheSeconds: 0, client });
-    await lookup.findByHandles(["known"]);
-    await lookup.findByHandles(["known"]);
-    expect(find).toHaveBeenCalledTimes(2);
-    await lookup.findByIds(["7"]);
-    await lookup.findByIds(["7"]);
-    expect(find).toHaveBeenCalledTimes(4);
-  });
-
-  it("returns the error of a call to all its callers, and makes the next call", async () => {
-    const { calls, client } = heldNetwork();
-    const lookup = createAccountLookup({ ...defaults, client });
-    const answers = lookup.findByHandles(["one", "two"]);
-    await turn();
-    calls[0]!.fail(new SocialError({ kind: "unreachable" }));
-    expect(results(await answers)).toEqual(["unreachable", "unreachable"]);
-    const again = lookup.findByHandles(["one"]);
-    await turn();
-    calls[1]!.answer();
-    expect(results(await again)).toEqual(["found"]);
   });
 });
 

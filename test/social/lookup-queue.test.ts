@@ -96,42 +96,6 @@ describe("the queue of lookups", () => {
     expect(calls).toHaveLength(1);
   });
 
-  it("answers the error of a failed call for all its names", async () => {
-    const { load, calls } = createHeldQueue();
-    const both = [load("a"), load("b")];
-    await turn();
-    calls[0]!.fail(new Error("all"));
-    expect(await Promise.all(both)).toEqual(["all", "all"]);
-  });
-
-  it("answers an error for a name that the network's response omits", async () => {
-    const { load } = createHeldQueue({ ask: () => Promise.resolve(new Map()) });
-    expect(await load("a")).toBe("no answer for @a");
-  });
-
-  it("answers a caller who leaves, drops names without callers, and serves the other callers", async () => {
-    const { load, calls } = createHeldQueue({ socialConcurrency: 1 });
-    void load("first");
-    await turn();
-    const [leaving, staying] = [leavingCaller(), leavingCaller()];
-    const gone = load("gone", { signal: leaving.signal });
-    const shared = [
-      load("shared", { signal: leaving.signal }),
-      load("shared", { signal: staying.signal }),
-    ];
-    await turn();
-    leaving.abort();
-    expect(await gone).toBe("left");
-    expect(await shared[0]).toBe("left");
-    expect(await load("late", { signal: leaving.signal })).toBe("left");
-    calls[0]!.end();
-    await turn();
-    await vi.advanceTimersByTimeAsync(150);
-    expect(calls[1]!.names).toEqual(["shared"]);
-    calls[1]!.end();
-    expect(await shared[1]).toBe("shared");
-  });
-
   it("asks again for a name when all callers of the call in flight have left, and keeps the calls apart", async () => {
     const { load, calls, isPending } = createHeldQueue();
     const leaving = leavingCaller();
@@ -147,31 +111,6 @@ describe("the queue of lookups", () => {
     expect(calls).toHaveLength(2);
     calls[1]!.end();
     expect(await late).toBe("a");
-  });
-
-  it("refuses the newest names beyond socialQueueMax", async () => {
-    const { load, calls } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 2 });
-    void load("first");
-    await turn();
-    const waiting = names(4).map((name) => load(name));
-    await turn();
-    calls[0]!.end();
-    await turn();
-    await vi.advanceTimersByTimeAsync(150);
-    calls[1]!.end();
-    expect(await Promise.all(waiting)).toEqual(["n0", "n1", "refused", "refused"]);
-  });
-
-  it("refuses no name while another call can be made", async () => {
-    const { load, sizes } = createHeldQueue({ socialConcurrency: 2, socialQueueMax: 1 });
-    void load("first");
-    await turn();
-    void load("second");
-    await turn();
-    expect(sizes()).toEqual([1]);
-    void load("third");
-    await turn();
-    expect(sizes()).toEqual([1, 2]);
   });
 
   describe("when more names wait than fit", () => {
@@ -293,39 +232,6 @@ describe("the queue of lookups", () => {
       await vi.advanceTimersByTimeAsync(100);
       abort();
       expect(await Promise.all(both)).toEqual(["refused", "left"]);
-    });
-  });
-
-  it("passes a call's answer to the `onEnd` of the load that caused it, even if its caller has left, and none if it is not sent", async () => {
-    const { load, calls, isPending } = createHeldQueue({ socialConcurrency: 1, socialQueueMax: 1 });
-    const ended: Record<string, (string | undefined)[]> = {};
-    const start = (caller: string, name: string, signal?: AbortSignal) =>
-      load(name, {
-        ...(signal && { signal }),
-        onEnd: (answer) =>
-          (ended[caller] ??= []).push((answer as SocialAccount | undefined)?.handle),
-      });
-    const first = leavingCaller();
-    expect(isPending("a")).toBe(false);
-    void start("first", "a", first.signal);
-    await turn();
-    void start("joined in flight", "a");
-    const leaving = leavingCaller();
-    void start("left", "b", leaving.signal);
-    expect([isPending("a"), isPending("b"), isPending("c")]).toEqual([true, true, false]);
-    await turn();
-    void start("refused", "c");
-    await turn();
-    leaving.abort();
-    first.abort();
-    void start("too late", "d", leaving.signal);
-    calls[0]!.end();
-    await turn();
-    expect(ended).toEqual({
-      first: ["a"],
-      left: [undefined],
-      refused: [undefined],
-      "too late": [undefined],
     });
   });
 });

@@ -122,44 +122,6 @@ describeWithRedis("a Redis Cluster", () => {
     expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
   });
 
-  it.each([0, 1, 2])(
-    "stays down while master %i is frozen, although the others answer",
-    async (i) => {
-      redis.close();
-      connect(cluster.urls, DEFAULT_TIMEOUT_MS);
-      await isBack(redis);
-      const frozen = cluster.masters[i]!;
-      const other = cluster.masters[(i + 1) % 3]!;
-      frozen.freeze();
-      onTestFinished(() => void frozen.thaw());
-      await eventually(() => Promise.all(KEYS.map(increment)).then(isDown));
-      const probes = async () => {
-        const stats: string = await other.command("INFO", "commandstats");
-        const counts = stats.matchAll(/^cmdstat_eval(?:sha)?:calls=(\d+)/gm);
-        return counts.reduce((sum, [, count]) => sum + Number(count), 0);
-      };
-      const probesBefore = await probes();
-      await eventually(async () => {
-        expect((await isUp()) === 1 || (await probes()) > probesBefore + 20).toBe(true);
-      });
-      expect(await isUp()).toBe(0);
-      frozen.thaw();
-      await isBack(redis);
-    },
-  );
-
-  it("does not resend a script when the connection breaks before its answer", async () => {
-    const node = await cluster.masterOf("tributary:once");
-    await node.command("CLIENT", "PAUSE", 3_600_000, "WRITE");
-    const answer = increment("once");
-    await expect.poll(() => node.command("INFO", "clients")).toContain("blocked_clients:1");
-    await node.command("CLIENT", "KILL", "TYPE", "normal");
-    await node.command("CLIENT", "UNPAUSE");
-    expect(await answer).toBeUndefined();
-    await isBack(redis);
-    expect(await node.command("EXISTS", "tributary:once")).toBe(0);
-  });
-
   it("is down as soon as a node is killed, and is used again after the node's restart", async () => {
     await cluster.masters[1]!.stop();
     await isDown();
@@ -257,50 +219,6 @@ describeWithRedis("a Redis Cluster", () => {
       })
       .toContain("WRONGPASS");
     expect(logLines.join()).not.toContain("pass-that-is-secret");
-  });
-
-  describe("whose slot moves to another node", () => {
-    const KEY = "moving";
-    let slot: number;
-    let from: RedisServer;
-    let to: RedisServer;
-    beforeEach(async () => {
-      slot = await cluster.masters[0]!.command("CLUSTER", "KEYSLOT", `tributary:${KEY}`);
-      from = await cluster.masterOf(`tributary:${KEY}`);
-      to = cluster.masters.find((master) => master.url !== from.url)!;
-      return async () => {
-        await to.command("FLUSHALL");
-        await assignSlot(from);
-      };
-    });
-    /** Moves the slot, which must be empty. */
-    async function assignSlot(owner: RedisServer): Promise<void> {
-      const id: string = await owner.command("CLUSTER", "MYID");
-      // The owner first: the slot is then never without one.
-      for (const master of [owner, ...cluster.masters])
-        await master.command("CLUSTER", "SETSLOT", slot, "NODE", id);
-    }
-
-    it("still runs the slot's scripts, and is never down", async () => {
-      await assignSlot(to);
-      expect(await increment(KEY)).toBe(1);
-      expect(await increment(KEY)).toBe(2);
-      expect(await to.command("GET", `tributary:${KEY}`)).toBe("2");
-      expect(logLines.join()).not.toContain("Redis is unavailable");
-    });
-
-    it("does not run a script there after its caller has stopped waiting", async () => {
-      redis.close();
-      connect(cluster.urls, SHORT_TIMEOUT_MS);
-      await isBack(redis);
-      await from.command("CLIENT", "PAUSE", 3_600_000, "WRITE");
-      expect(await increment(KEY)).toBeUndefined();
-      await assignSlot(to);
-      // The node now answers the script: its slot has moved.
-      await from.command("CLIENT", "UNPAUSE");
-      await isBack(redis);
-      expect(await to.command("EXISTS", `tributary:${KEY}`)).toBe(0);
-    });
   });
 
   it("delivers messages whichever node they are published on, also after the subscriber's node was killed", async () => {

@@ -27,7 +27,7 @@ export const gatewaysOf = ({ services }: any): any[] =>
     .map(([, service]) => service);
 
 /** All manifests in `deploy`. */
-export const manifests: any[] = readdirSync(join(ROOT, "deploy"))
+const manifests: any[] = readdirSync(join(ROOT, "deploy"))
   .filter((file) => file.endsWith(".yaml"))
   .flatMap((file) =>
     parseAllDocuments(read(join("deploy", file))).map((manifest) => manifest.toJS()),
@@ -36,8 +36,8 @@ export const manifestOf = (kind: string, name = "tributary") =>
   manifests.find((manifest) => manifest.kind === kind && manifest.metadata.name === name);
 /** The template of the gateway's pods. */
 export const pod = manifestOf("Deployment").spec.template;
-/** The secret that docs/operating.md makes from files, and the commands for the cluster. */
-export const { secret, kubectlCommands } = followKubernetesRecipe();
+/** The secret that docs/operating.md makes from files. */
+export const secret = followKubernetesRecipe();
 /** The gateway's variables in a pod. */
 export const podEnv: Record<string, string> = Object.fromEntries(
   pod.spec.containers[0].env.map(({ name, value, valueFrom }: any) => [
@@ -65,20 +65,16 @@ export async function startService(env: Record<string, string>) {
   return { client, admin };
 }
 
-/** Runs docs/operating.md's commands for Kubernetes without a cluster. */
-function followKubernetesRecipe() {
+/** The secret that docs/operating.md's commands for Kubernetes create, run without a cluster. */
+function followKubernetesRecipe(): Record<string, string> {
   const folder = temporaryFolder();
   writeFileSync(join(folder, "fee-payer.json"), "[]");
   const kubectl = 'kubectl() { echo "$*"; }';
-  const output = execFileSync("bash", ["-ec", [kubectl, ...blocksUnder("Kubernetes")].join("\n")], {
+  execFileSync("bash", ["-ec", [kubectl, ...blocksUnder("Kubernetes")].join("\n")], {
     cwd: folder,
-    encoding: "utf8",
   });
   const files = readdirSync(join(folder, "secret"));
-  return {
-    secret: Object.fromEntries(
-      files.map((file) => [file, readFileSync(join(folder, "secret", file), "utf8")]),
-    ),
-    kubectlCommands: output.trim().split("\n"),
-  };
+  return Object.fromEntries(
+    files.map((file) => [file, readFileSync(join(folder, "secret", file), "utf8")]),
+  );
 }

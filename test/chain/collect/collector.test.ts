@@ -219,14 +219,6 @@ describe("a collect", () => {
     expect(sends()).toEqual([]);
   });
 
-  it("that times out before its account is read sends nothing", async () => {
-    const release = hold(rpc, isMethod("getMultipleAccounts"));
-    expect(await collector.collectBriefly("creator")).toEqual(STILL_PREPARING);
-    release();
-    await collector.settled();
-    expect(sends()).toEqual([]);
-  });
-
   it("does not start when its request has timed out", async () => {
     expect(await collector.collectTooLate("creator")).toEqual({ kind: "not-started" });
     expect(rpc.calls).toEqual([]);
@@ -240,15 +232,6 @@ describe("a collect", () => {
     expect(await collector.collectTooLate("creator")).toEqual({ kind: "still-running", signature });
     removeFault();
     expect(await collected).toMatchObject(ALL_FEES);
-  });
-
-  it("logs a warning when the fee payer can pay for fewer than 100 more", async () => {
-    const warning = "enough for 50 collects at the highest fee: fund it";
-    await collector.collect("artist001");
-    expect(collector.logLines.join()).not.toContain("fund it");
-    chain.setBalance(collector.feePayer, 51n * 55_000n);
-    await collector.collect("artist002");
-    await expect.poll(() => collector.logLines.join()).toContain(warning);
   });
 
   it("is refused when the fee payer cannot pay for it and those in flight", async () => {
@@ -272,22 +255,6 @@ describe("a collect", () => {
     expect(sandbox.landedCollects()).toHaveLength(3);
   });
 
-  it("pays the priority fee of recent slots, up to the cap", async () => {
-    const feeOf = async (handle: string) => {
-      const outcome = await collector.collect(handle);
-      return chain.landed(outcome.kind === "collected" ? outcome.signature : "")!.feeLamports;
-    };
-    expect(await feeOf("artist001")).toBeLessThan(5_050n);
-    chain.setPriorityFee(1_000_000);
-    const high = await feeOf("artist002");
-    expect(high).toBeGreaterThan(9_000n);
-    expect(high).toBeLessThan(55_000n);
-    chain.setPriorityFee(1_000_000_000);
-    const capped = await feeOf("artist003");
-    expect(capped).toBeGreaterThan(54_000n);
-    expect(capped).toBeLessThanOrEqual(55_000n);
-  });
-
   it("charges the budget the signed fee, not the fee that a node reports", async () => {
     const node = await startLyingEndpoint(sandbox);
     onTestFinished(() => node.close());
@@ -303,17 +270,6 @@ describe("a collect", () => {
     });
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(await collector.collect("artist001", "other")).toMatchObject({ kind: "collected" });
-  });
-
-  it("is refused when the hour's budget is spent", async () => {
-    collector = createSandboxCollector(sandbox, {
-      env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "5000" },
-    });
-    expect(await collector.collect("creator")).toMatchObject({
-      kind: "budget-spent",
-      scope: "SERVICE",
-    });
-    expect(sends()).toEqual([]);
   });
 });
 
@@ -356,20 +312,6 @@ describe("the fee of a collect that several callers share", () => {
     expect(await collector.collect("artist003", "honest")).toMatchObject(collected);
     expect(await collector.collect("artist004", "honest")).toMatchObject(shareUsed);
   });
-});
-
-it("a caller is paid although another one's collects of the account are refused without end", async () => {
-  collector = createSandboxCollector(sandbox, { env: TWO_FEES });
-  await collector.collect("artist001", "attacker");
-  await collector.collect("artist002", "attacker");
-  let isOver = false;
-  async function attack() {
-    while (!isOver) await collector.collect("creator", "attacker");
-  }
-  const attacks = [attack(), attack(), attack()];
-  expect(await collector.collect("creator", "honest")).toMatchObject(collected);
-  isOver = true;
-  await Promise.all(attacks);
 });
 
 describeWithRedis("a caller who waits for a collect that is just being refused", () => {
@@ -597,15 +539,5 @@ describe("a collect over HTTP", () => {
     service.sandbox.rpc.faults.clear();
     await service.gateway.settled();
     expect(service.sandbox.chain.balance(address)).toBe(8_300_000_000n);
-  });
-
-  it("uses the next chain endpoint when one does not answer", async () => {
-    service = await startWorld({ SOLANA_RPC_URL: `http://127.0.0.1:9,${rpc.url}` });
-    const response = await fetch(`${service.url}/readyz`);
-    const [status, body] = [response.status, await response.json()];
-    const warning = expect.stringMatching(/^127\.0\.0\.1:9: a chain endpoint fails/);
-    expect([status, body]).toEqual([200, { status: "ok", warnings: [warning] }]);
-    expect(service.chainCalls()).toEqual([]);
-    expect(rpc.calls.some(isMethod("getSlot"))).toBe(true);
   });
 });

@@ -1,9 +1,5 @@
-import { createSkipTime } from "../../support/skip-time.ts";
-import { SystemProgram } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
-import { readConfig } from "../../../src/config.ts";
 import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/collector.ts";
 import {
@@ -23,7 +19,6 @@ import {
   isLook,
 } from "../../support/sandbox.ts";
 import { messageOf } from "../../../src/chain/units/message.ts";
-import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -68,10 +63,6 @@ const fail = (handle: string) => {
 };
 /** Its outcome. */
 const failed = expect.objectContaining({ kind: "simulation-failed" });
-/** Undoes {@link fail}. */
-const mend = (handle: string) => {
-  setOwner(handle, SystemProgram.programId.toBase58());
-};
 /** Collects at once, each from a caller of its own. */
 const collectAll = (handles: readonly string[]) =>
   Promise.all(handles.map((handle) => collector.collect(handle, `caller of ${handle}`)));
@@ -124,29 +115,6 @@ describe("collects of different accounts at the same moment", () => {
       expect([method, callsOf(method)]).toEqual([method, 1]);
   });
 
-  it("from 300 callers need at most 24 transactions, 440 lamports and one call each, and lose nothing", async () => {
-    const addressesOf = createAddresses(readConfig(sandbox.env));
-    const accounts = Array.from({ length: 300 }, (_, i) => addressesOf(String(10 ** 9 + i)));
-    for (const { creatorVault } of accounts)
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + FEES);
-    const before = chain.balance(sandbox.feePayer);
-    const outcomes = await Promise.all(
-      accounts.map((account, i) =>
-        collector.collector.collect({ account, coins: [] }, `caller ${i}`, monotonicNow()),
-      ),
-    );
-    expect(outcomes).toMatchObject(Array(300).fill(collected));
-    expect(sandbox.landedCollects().length).toBeLessThanOrEqual(24);
-    expect(before - chain.balance(sandbox.feePayer)).toBeLessThanOrEqual(300n * 440n);
-    const merged = callsOf("getMultipleAccounts", "getSignatureStatuses");
-    expect(rpc.calls.length - merged).toBeLessThanOrEqual(300);
-    for (const { address, creatorVault } of accounts)
-      expect([chain.balance(address), chain.balance(creatorVault)]).toEqual([
-        FEES,
-        chain.rentExemptMinimum(0),
-      ]);
-  });
-
   it("take the AMM's part of those that have one into the same transaction, as many as fit", async () => {
     const outcomes = await collectAll(["graduate", "artist001", "artist002"]);
     expect(outcomes[0]).toMatchObject({ kind: "collected", collected: 1_500_000_000n });
@@ -187,21 +155,6 @@ describe("collects of different accounts at the same moment", () => {
     chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0));
     fill(artists(3));
     expect(await collectAll(artists(3))).toMatchObject(Array(3).fill({ kind: "fee-payer-short" }));
-  });
-});
-
-describe("21 collects at once", () => {
-  it("share a transaction although an endpoint fails in the middle, and each has its own amount", async () => {
-    const { secondRpc } = sandbox;
-    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc] });
-    const handles = artists(21);
-    const { release, all } = await collectHeld(handles);
-    rpc.faults.add({ then: { status: 503, body: "" } });
-    release();
-    const outcomes = await all;
-    expect(outcomes).toMatchObject(Array(21).fill(collected));
-    expect(signaturesOf(outcomes).size).toBe(1);
-    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
@@ -305,22 +258,6 @@ describe("a collect that cannot succeed", () => {
     expect(together!.err).toEqual({ InstructionError: [expect.any(Number), { Custom: 6050 }] });
     expect(together!.message.version).toBe(1);
     expect(others.map(({ err }) => err)).toEqual(Array(20).fill(null));
-  });
-
-  it("in a transaction that fails on the chain shares one again once it can be collected", async () => {
-    const handles = artists(21);
-    const skip = createSkipTime();
-    const { release, all } = await collectHeld(handles);
-    fail("artist003");
-    release();
-    await all;
-    mend("artist003");
-    fill(handles);
-    // A failed simulation is remembered for ten seconds.
-    skip(10_000);
-    const outcomes = await collectAll(handles);
-    expect(outcomes).toMatchObject(Array(21).fill(collected));
-    expect(signaturesOf(outcomes).size).toBe(1);
   });
 });
 

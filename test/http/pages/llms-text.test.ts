@@ -1,9 +1,7 @@
-import { buildSchema, findBreakingChanges } from "graphql";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { readConfig } from "../../../src/config.ts";
-import { codesOf, ERROR_CODES, meaningOf, rowOf } from "../../../src/contract/error-codes.ts";
+import { codesOf, meaningOf, rowOf } from "../../../src/contract/error-codes.ts";
 import { createGateway } from "../../../src/gateway.ts";
-import { schema } from "../../../src/schema/schema.ts";
 import type { Answer } from "../../support/client.ts";
 import { inject } from "../../support/inject.ts";
 import { startWorld, type World } from "../../support/world.ts";
@@ -30,12 +28,6 @@ it("/llms.txt is at most 16,000 bytes of plain text", () => {
   // An agent has the whole text in its context: some 4,000 tokens. Not a limit for a new field, but
   // for a second copy of the documentation.
   expect(Buffer.byteLength(text)).toBeLessThanOrEqual(16_000);
-});
-
-it("/llms.txt revalidates, and does not count against the rate limit", async () => {
-  const headers = { "if-none-match": page.headers.get("etag")!, "x-forwarded-for": "192.0.2.1" };
-  for (let i = 0; i < 6; i++)
-    expect((await world.request("/llms.txt", { headers })).status).toBe(304);
 });
 
 it("/llms.txt states the limit, and each contract code with its status and meaning", () => {
@@ -93,69 +85,6 @@ it("/llms.txt has REST requests that are answered as it says", async () => {
     count++;
   }
   expect(count).toBe(3);
-});
-
-it('/llms.txt says what the address is for, what "withdrawable" means, and how to follow many accounts', () => {
-  expect(text).toContain("A token launched with this address as its creator earns trading fees");
-  const [, percent] = /`withdrawable` .+: `total` less the withdrawal fee of (\d+)%/.exec(text)!;
-  const [, total, withdrawable] = /"total":"(.+?)","withdrawable":"(.+?)"/.exec(text)!;
-  expect(Number(total) * (1 - Number(percent) / 100)).toBeCloseTo(Number(withdrawable));
-  expect(section("GraphQL")).toMatch(/many accounts: `wallets` .+ `walletsById` /);
-});
-
-it("/llms.txt has the limits per operation: one more of anything is refused", async () => {
-  const [, wallets, collects, entries, mints, transfers] =
-    /at most (\d+) wallets, (\d+) fields `collect`, (\d+) entries of `collectMany`, (\d+) mints and (\d+) transfers/
-      .exec(section("Limits"))!
-      .map(Number);
-  const times = (count: number, toText: (i: number) => string) =>
-    Array.from({ length: count }, (_, i) => toText(i)).join(" ");
-  const mint = "So11111111111111111111111111111111111111112";
-  const toOperations: [max: number, toOperation: (count: number) => string][] = [
-    [
-      wallets!,
-      (count) => `{ walletsById(socialIds: [${times(count, (i) => `"${i + 1}"`)}]) { id } }`,
-    ],
-    [
-      collects!,
-      (count) => `mutation { ${times(count, (i) => `c${i}: collect(socialId: "x") { success }`)} }`,
-    ],
-    [
-      entries!,
-      (count) =>
-        `mutation { collectMany(collects: [${times(count, () => `{ socialId: "x" }`)}]) { success } }`,
-    ],
-    [
-      mints!,
-      (count) =>
-        `{ ${times(count, (i) => `w${i}: walletById(socialId: "x") { balance(mints: ["${mint}"]) { vault } }`)} }`,
-    ],
-    [
-      transfers!,
-      (count) => `{ walletById(socialId: "x") { history(first: ${count}) { nodes { kind } } } }`,
-    ],
-  ];
-  let callers = 0;
-  for (const [max, toOperation] of toOperations) {
-    const ask = async (count: number) => {
-      const headers = { "x-forwarded-for": `192.0.2.${++callers + 10}` };
-      return (await world.graphql(toOperation(count), {}, headers)).body.errors?.[0].message;
-    };
-    const refusal = expect.stringContaining(`the maximum is ${max} per operation`);
-    expect(await ask(max)).not.toEqual(refusal);
-    expect(await ask(max + 1)).toEqual(refusal);
-  }
-});
-
-it("/llms.txt has the whole GraphQL schema", () => {
-  const [, types] = /```graphql\n([^]+?)```/.exec(text)!;
-  const built = buildSchema(
-    `${types} scalar Lamports enum ErrorCode { ${Object.keys(ERROR_CODES).join(" ")} }`,
-  );
-  const missing = findBreakingChanges(schema, built).map(({ description }) => description);
-  // Every schema of Pothos has this scalar.
-  expect(missing).toEqual([expect.stringContaining("Standard scalar Float was removed")]);
-  expect(findBreakingChanges(built, schema)).toEqual([]);
 });
 
 it("/llms.txt links only to the service's own addresses, which exist", async () => {

@@ -63,13 +63,6 @@ describe.each(PAGES)("the page at %s", (path) => {
     const { status, body } = await world.request(path, { headers });
     expect([status, body]).toEqual([304, ""]);
   });
-
-  it("answers HEAD with the headers of GET", async () => {
-    const head = await world.request(path, { method: "HEAD", headers: HTML });
-    expect([head.status, head.body]).toEqual([200, ""]);
-    for (const name of ["etag", "content-type", "content-security-policy"])
-      expect(head.headers.get(name)).toBe(page.headers.get(name));
-  });
 });
 
 describe("an asset", () => {
@@ -107,21 +100,6 @@ describe("an asset", () => {
       expect(headers["content-encoding"]).toBe(encoding);
       expect(body.length).toBeGreaterThan(encoding ? 1_000 : 10_000);
     }
-  });
-
-  it("imports modules at the URLs that the page preloads, so that each is loaded once", async () => {
-    const urls = await assetsOf("/");
-    const scripts = urls.filter((url) => url.includes(".js?"));
-    const imported = new Set<string>();
-    for (const url of scripts) {
-      const { body } = await world.request(`/${url}`);
-      for (const [, file] of body.matchAll(/ from "\.\/([^"]+)"/g))
-        imported.add(`assets/home/${file}`);
-    }
-    expect(scripts.filter((url) => !imported.has(url))).toEqual([
-      expect.stringContaining("/home.js?v="),
-    ]);
-    expect(imported.size).toBe(scripts.length - 1);
   });
 
   it("is served from a fixed list: a request path never reads a file", async () => {
@@ -201,15 +179,6 @@ it("the first page mentions a sandbox only in a sandbox, and the cluster elsewhe
 describe("the head of the first page", () => {
   const PUBLIC_URL = "https://tributary.example/base";
   const headOf = (html: string) => html.slice(0, html.indexOf("<body"));
-
-  it("names the account of the URL, and keeps search engines away from people", async () => {
-    const { body } = await world.request("/?handle=Creator");
-    expect(body).toContain("<title>@Creator · Tributary</title>");
-    expect(body).toMatch(/<meta name="description" content="[^"]*@Creator/);
-    expect(body).toContain('<meta name="robots" content="noindex" />');
-    expect((await world.request("/?socialId=123")).body).toContain('content="noindex"');
-    expect((await world.request("/")).body).not.toContain("noindex");
-  });
 
   it("names nothing that is no handle, and escapes what it contains", async () => {
     for (const text of [

@@ -1,6 +1,4 @@
-import { once } from "node:events";
 import { chmodSync, writeFileSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { join } from "node:path";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it, onTestFinished } from "vitest";
@@ -43,35 +41,6 @@ describe("a sandbox", () => {
   it.each(["localhost", "::1"])("listens at %s without it", async (HOST) => {
     const program = runMain({ HOST, PORT: "0" });
     expect(await program.address(GATEWAY)).toContain(HOST);
-  });
-});
-
-describe("a variable that no part of the service reads", () => {
-  it("causes a warning without its value if it resembles a known one", async () => {
-    const program = runMain({
-      PORT: "0",
-      FEE_BUDGET_LAMPORTS: "a-value",
-      SOLANA_RPC_URLS: "a-value",
-      SOCIAL_TOKEN: "a-value",
-      log_level: "a-value",
-      HOSTNAME: "a-value",
-      NODE_VERSION: "a-value",
-      REDIS_PORT: "a-value",
-      LOG_LEVELS: "",
-    });
-    await program.address(GATEWAY);
-    program.stop();
-    await program.exitCode();
-    const warnings = [
-      ...program.output().matchAll(/"level":40.*"msg":"(\w+ is not a variable.*?)"/g),
-    ];
-    expect(warnings.map(([, text]) => text)).toEqual([
-      "FEE_BUDGET_LAMPORTS is not a variable of this service and has no effect. Did you mean FEE_BUDGET_LAMPORTS_PER_HOUR?",
-      "SOLANA_RPC_URLS is not a variable of this service and has no effect. Did you mean SOLANA_RPC_URL?",
-      "SOCIAL_TOKEN is not a variable of this service and has no effect. Did you mean SOCIAL_API_TOKEN?",
-      "log_level is not a variable of this service and has no effect. Did you mean LOG_LEVEL?",
-    ]);
-    expect(program.output()).not.toContain("a-value");
   });
 });
 
@@ -159,40 +128,6 @@ describe("SANDBOX in production", () => {
     const program = runMain({ ...sandbox.env, NODE_ENV: "production", SANDBOX: "true", PORT: "0" });
     await program.address(/"url":"(http[^"]+)"/);
     expect(program.output()).toMatch(/"level":40.*SANDBOX has no effect: with NODE_ENV=production/);
-  });
-});
-
-describe("PLATFORM_PROGRAMS", () => {
-  it.each([[], ["sandbox"]])("stops a sandbox if it lacks a program: %j", async (...args) => {
-    const folder = temporaryFolder();
-    writeFileSync(join(folder, "pump.so"), "");
-    const program = runMain({ PLATFORM_PROGRAMS: folder, PORT: "0" }, args);
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain(
-      "PLATFORM_PROGRAMS: expected a folder with pump.so, pump_amm.so, pump_fees.so; it has no pump_amm.so, pump_fees.so.",
-    );
-  });
-});
-
-describe("a sandbox's port that is in use", () => {
-  it("is a warning that names the port used instead", async () => {
-    const holder = createServer().listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    const { port } = holder.address() as AddressInfo;
-    const command = runMain({}, ["sandbox", `--chain-port=${port}`, "--social-port=0"]);
-    const url = await command.address(/^SOLANA_RPC_URL=(.*)$/m);
-    await expect
-      .poll(command.output)
-      .toContain(`port ${port} is in use, so the sandbox's chain listens at ${url}\n`);
-    holder.close();
-    // The default ports: the second sandbox cannot have those of the first.
-    const first = runMain({ PORT: "0" });
-    await first.address(GATEWAY);
-    const second = runMain({ PORT: "0" });
-    await second.address(GATEWAY);
-    expect(second.output()).toMatch(
-      /"level":40.*port 8899 is in use, so the sandbox's chain listens at http/,
-    );
   });
 });
 
