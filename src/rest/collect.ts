@@ -111,10 +111,14 @@ function readMembers(body: Buffer, headers: Headers) {
   }
   assertMintNames(Object.keys(value), ["mints", "mint"]);
   for (const name of Object.keys(value)) if (/^minimum./i.test(name)) throw unknownMinimum(name);
-  const { socialId, minimum = null, address = null } = value;
+  const { socialId, mint = null, minimum = null, address = null } = value;
+  const mintList = value.mints ?? [];
   if (typeof socialId !== "string") throw invalidSocialId(socialId);
+  if (!Array.isArray(mintList))
+    throw new ContractError("INVALID_MINT", { message: "`mints` must be an array of mints." });
+  const namedMints: readonly unknown[] = mintList;
   // Accept `mint` too, because a lookup uses this name.
-  const mints = [value.mint ?? [], value.mints ?? []].flat();
+  const mints = mint === null ? namedMints : [mint, ...namedMints];
   for (const each of mints) if (typeof each !== "string") throw invalidMint(each);
   if (minimum !== null && typeof minimum !== "string") throw invalidMinimum(minimum);
   if (address !== null && typeof address !== "string") throw wrongAddress(socialId, address);

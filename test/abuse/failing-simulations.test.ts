@@ -66,7 +66,7 @@ function stopTime(): (ms: number) => void {
 }
 
 describe("one collect of ten coins whose sweeps fail in the simulation", () => {
-  it("makes at most two reads, three simulations and one other call of each kind before it signs", async () => {
+  it("makes at most two reads, and three simulations with their prices and blockhashes, before it signs", async () => {
     setVault(SOL);
     const mints = ten(launchFailing);
     world.forgetCalls();
@@ -76,8 +76,8 @@ describe("one collect of ten coins whose sweeps fail in the simulation", () => {
     const most = {
       getMultipleAccounts: 2,
       simulateTransaction: 3,
-      getRecentPrioritizationFees: 1,
-      getLatestBlockhash: 1,
+      getRecentPrioritizationFees: 3,
+      getLatestBlockhash: 3,
       getEpochInfo: 1,
     };
     for (const [method, times] of Object.entries(most))
