@@ -49,7 +49,7 @@ const CASES: {
     { leftMs: 900 },
     {
       message:
-          "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 1 second.",
+        "The last transaction with these fees failed on the chain, moved nothing, or is not known to have landed, so no new one was sent. Try again in 1 second.",
     },
   ],
   "budget-spent": [
