@@ -51,7 +51,9 @@ export async function showStatus(
   const hasStopped = stopped.then(() => true);
   for (;;) {
     const lines = await readStatus(url).then(toTable, (error: unknown) => [problem(url, error)]);
-    const { columns, rows } = terminal;
+    const { rows } = terminal;
+    // Some terminals report none.
+    const columns = terminal.columns || 80;
     const wrapped = [`Tributary at ${url}; Ctrl-C ends this`, "", ...lines].flatMap(
       (line) => line.match(new RegExp(`.{1,${columns}}`, "g")) ?? "",
     );

@@ -18,6 +18,7 @@ export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddre
   return {
     /** Adds the bytes of a request or a response, until it closes. */
     add(address: string, bytes: number, message: EventEmitter, cutOff: () => void): void {
+      if (bytes === 0) return;
       const added = { address, bytes, cutOff };
       let ofAll = bytes;
       let ofAddress = bytes;
@@ -30,7 +31,7 @@ export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddre
         entries.delete(entry);
         entry.cutOff();
       }
-      if (bytes > 0) entries.add(added);
+      entries.add(added);
       message.once("close", () => entries.delete(added));
     },
   };

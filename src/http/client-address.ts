@@ -48,14 +48,20 @@ export function createIdentifyClient(
   return ({ remoteAddress = "", forwardedFor }) => {
     const isForwarded = isProxy(remoteAddress);
     if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
-    /** The nearest first. */
-    const hops = [remoteAddress, ...(forwardedFor?.split(",").reverse().map(withoutPort) ?? [])];
-    const senders = hops.filter((hop) => !isProxy(hop));
-    const [sender = hops.at(-1)!] = senders;
+    const isBelieved = isForwarded || isTrustedCaller(remoteAddress);
+    /** The nearest first. Strangers may send thousands, so look no further than needed. */
+    const hops = [remoteAddress, ...((isBelieved && forwardedFor?.split(",").reverse()) || [])];
+    const findOutside = (isInside: (address: string) => boolean) => {
+      const hop = hops.find((each) => !isInside(withoutPort(each)));
+      return hop === undefined ? undefined : withoutPort(hop);
+    };
+    const sender = findOutside(isProxy) ?? withoutPort(hops.at(-1)!);
     // All callers without a known address share one limit.
     const address = toGroup(sender) ?? toGroup(remoteAddress) ?? "unknown";
     const isTrusted = isTrustedCaller(sender);
-    const visitor = isTrusted ? toGroup(senders.find((hop) => !isTrustedCaller(hop))) : address;
+    const visitor = isTrusted
+      ? toGroup(findOutside((each) => isProxy(each) || isTrustedCaller(each)))
+      : address;
     return {
       ...{ address, isTrusted, isForwarded },
       addressBlock: isTrusted ? TRUSTED_BLOCK : toAddressBlock(address),

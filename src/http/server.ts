@@ -1,3 +1,4 @@
+import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
@@ -145,6 +146,17 @@ export async function listen(
       return;
     }
     responses.add(response);
+    const client = identifyClient({
+      remoteAddress: socket.remoteAddress,
+      forwardedFor: headers["x-forwarded-for"] as string | undefined,
+    });
+    const cutOff = () => {
+      socket.resetAndDestroy();
+    };
+    const bodyBytes = headers["transfer-encoding"]
+      ? LONGEST_BODY_BYTES
+      : Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
+    bytesInFlight.add(client.address, bodyBytes, request, cutOff);
     if (!response.socket) await once(response, "socket");
     const end = () => {
       if (!request.complete) socket.destroy();
@@ -157,19 +169,9 @@ export async function listen(
       if (request.complete) end();
       else setTimeout(end, limits.lingerMs).unref();
     });
-    const client = identifyClient({
-      remoteAddress: socket.remoteAddress,
-      forwardedFor: headers["x-forwarded-for"] as string | undefined,
-    });
-    const cutOff = () => {
-      socket.resetAndDestroy();
-    };
-    const bodyBytes = headers["transfer-encoding"]
-      ? LONGEST_BODY_BYTES
-      : Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
-    bytesInFlight.add(client.address, bodyBytes, request, cutOff);
     // Node's parser discards what arrives together with a request that asks for an upgrade.
-    if (!server.listening || headers.upgrade) response.setHeader("connection", "close");
+    if (!server.listening || headers.upgrade !== undefined)
+      response.setHeader("connection", "close");
     // As sent. Clients that expect a proxy send the whole URL.
     const target = request.url!.replace(/^(?:[a-z]+:\/\/[^/?#]*|\*$)/i, "");
     request.url = target.startsWith("/") ? target : `/${target}`;
@@ -211,7 +213,7 @@ export async function listen(
     const body = JSON.stringify(toErrorBody(new ContractError("BAD_REQUEST", { message })));
     const length = Buffer.byteLength(body);
     socket.end(
-      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${length}\r\nConnection: close\r\n\r\n${body}`,
+      `HTTP/1.1 ${status} ${STATUS_CODES[status]}\r\nContent-Type: ${JSON_TYPE}\r\nContent-Length: ${length}\r\nX-Request-Id: ${randomUUID()}\r\nConnection: close\r\n\r\n${body}`,
     );
   });
 
@@ -230,8 +232,11 @@ export async function listen(
         server.close(() => {
           resolve();
         });
-        // Node does not close connections on which headers arrive.
+        // Node does not close connections on which headers arrive, nor enforces `requestTimeout`.
         for (const [socket, responses] of connections) if (responses.size === 0) socket.destroy();
+        setTimeout(() => {
+          while (closeIdle());
+        }, limits.requestTimeout).unref();
       }),
   };
 }

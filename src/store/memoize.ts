@@ -19,9 +19,9 @@ export function memoize<T>(read: () => Promise<T>, maxAgeMs: number): () => Prom
 }
 
 /** Returns the key's pending promise, or starts one. */
-export function joinInFlight<T>(
-  pending: Map<string, Promise<T>>,
-  key: string,
+export function joinInFlight<K, T>(
+  pending: Map<K, Promise<T>>,
+  key: K,
   start: () => Promise<T>,
 ): Promise<T> {
   const promise =

@@ -5,6 +5,7 @@ import { LONG_AGO, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
+import { SLOTS_PER_SECOND } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
@@ -72,6 +73,8 @@ const reasonOf = (error: unknown): LeftReason =>
 const MAX_FAILED_UNITS = 2;
 /** How many of a request's transactions may move nothing: each costs a fee. */
 const MAX_VAIN_TRANSACTIONS = 2;
+/** A read that was further behind the newest slot does not show whether a transaction came later. */
+const MAX_BEHIND_SLOTS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 
@@ -86,7 +89,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
 export function createCollector(needs: {
-  rpc: Pick<Rpc, "readNewestSlot">;
+  rpc: Pick<Rpc, "getSlot">;
   flights: Flights;
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
@@ -98,6 +101,16 @@ export function createCollector(needs: {
   log: Logger;
 }) {
   const { rpc, flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
+
+  /**
+   * Whether a read showed about the newest state: a node that is behind still shows the fees of a
+   * transaction that has landed. `landedSlot`: of the transaction.
+   */
+  async function wasNewest({ newestSlot, at }: ReadUnits, landedSlot: number): Promise<boolean> {
+    const slot = await rpc.getSlot(landedSlot).catch(() => Infinity);
+    const slotsSince = (msSince(at) / 1_000) * SLOTS_PER_SECOND;
+    return newestSlot >= slot - slotsSince - MAX_BEHIND_SLOTS;
+  }
 
   /** Collects, and records the progress. Throws why it has failed. */
   async function run(
@@ -132,9 +145,13 @@ export function createCollector(needs: {
         case "landed": {
           // Signed after the request, or landed after its read. With a false success, callers would
           // count one collect twice.
-          const { signedAt = LONG_AGO } = end;
+          const { slot, signedAt = LONG_AGO } = end;
           const isOwn = isMember && end.signedAt !== undefined;
-          const isLater = signedAt >= askedAt || (read !== undefined && end.slot > read.newestSlot);
+          const isLater =
+            signedAt >= askedAt ||
+            (read !== undefined &&
+              slot > read.newestSlot &&
+              (await untilAborted(wasNewest(read, slot), signal)));
           const collecting = end.collectedBy(account);
           // Also an earlier transaction is the account's last collect.
           const collect = await untilAborted(
@@ -171,16 +188,6 @@ export function createCollector(needs: {
     async function waitFor({ key, end }: Flight, read?: ReadUnits): Promise<Success | undefined> {
       const next = await judge(key, await untilAborted(end, signal), false, read);
       return next?.kind === "collected" ? next : undefined;
-    }
-
-    /**
-     * Finds the flight of a unit whose transaction is open. Of a signed one, the newest slot tells
-     * whether it had landed before: the request's own read may come from a node that is behind.
-     */
-    async function findOpen(key: string, mayJoin: boolean) {
-      const flight = await flights.findOpen(key, request, mayJoin);
-      const newestSlot = flight?.signature === undefined ? 0 : await rpc.readNewestSlot();
-      return { flight, newestSlot };
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
@@ -235,15 +242,11 @@ export function createCollector(needs: {
       const mayJoin = coins.length === 0 && !progress.read;
       const looking = Promise.all([
         readUnits(request, caller.visitorBlock).catch(toError),
-        ...keys.map((key) => findOpen(key, mayJoin)),
+        ...keys.map((key) => flights.findOpen(key, request, mayJoin)),
       ]);
-      const [found, ...founds] = await untilAborted(looking, signal);
-      const open = founds.flatMap(({ flight }) => flight ?? []);
-      const slots = founds.map(({ newestSlot }) => newestSlot);
-      const read =
-        found instanceof Error
-          ? undefined
-          : { ...found, newestSlot: Math.max(found.newestSlot, ...slots) };
+      const [found, ...flightsOfKeys] = await untilAborted(looking, signal);
+      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
+      const read = found instanceof Error ? undefined : found;
       progress.read = read ?? progress.read;
       for (const flight of open) {
         const success = await waitFor(flight, read);
@@ -251,8 +254,8 @@ export function createCollector(needs: {
       }
       // What is open may have moved something, whether or not the account can be read.
       if (open.length > 0) return undefined;
-      if (!read) throw found as Error;
-      return workThrough(read);
+      if (found instanceof Error) throw found;
+      return workThrough(found);
     }
 
     try {

@@ -160,7 +160,9 @@ export function createPrepare(needs: {
       return leave(together, culprit ? [culprit] : together);
     }
     const movedAmounts = parts.map(simulation.movedBy);
-    const unfit = together.filter(({ ready }, i) => isTooLittle(ready, movedAmounts[i]!));
+    const unfit = together.filter(
+      ({ ready }, i) => isTooLittle(ready, movedAmounts[i]!) || monotonicNow() > ready.endsAt,
+    );
     if (unfit.length > 0) return leave(together, unfit);
     const results = await sign(units, parts, movedAmounts, simulation, terms);
     return together.filter(({ result }, i) => {
@@ -214,7 +216,7 @@ export function createPrepare(needs: {
           },
           "a collect leaves out coins or the AMM's fees, because they fail its simulation: if every collect does, the launch platform has changed, so install a new version",
         );
-        recordBlocked(failedSweeps);
+        recordBlocked(failedSweeps, simulation);
         for (const sweep of failedSweeps) failures.simulationFailed(failureKey(sweep), error);
         if (isAmm) {
           failures.simulationFailed(account.ammVault, error);

@@ -1,3 +1,5 @@
+import { memoize } from "../../store/memoize.ts";
+import { withDeadline } from "../../upstream/deadline.ts";
 import { FINALIZED } from "./commitment.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { Failover } from "./failover.ts";
@@ -10,6 +12,11 @@ import type { RpcResult } from "./rpc-results.ts";
  * differ in height.
  */
 const MAX_VALID_BLOCKS = 300;
+/** How long checks of outcomes share one read of an endpoint's newest finalized block. */
+const FINALIZED_MAX_AGE_MS = 500;
+
+type FinalizedBlock = RpcResult<"getEpochInfo">;
+
 /** Reads slots, finalized blocks and blockhashes. Throws {@link RpcError}. */
 export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }) {
   const { endpoints, failover } = needs;
@@ -17,7 +24,9 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
   /** The last height of each endpoint that was read. */
   const heights = new Map<Endpoint, number>();
 
-  const readBlock: Attempt<RpcResult<"getEpochInfo">> = async (endpoint, signal) => {
+  const finalizedBlocks = new Map<Endpoint, () => Promise<FinalizedBlock>>();
+
+  const readBlock: Attempt<FinalizedBlock> = async (endpoint, signal) => {
     const block = await callEndpoint(endpoint, "getEpochInfo", [FINALIZED], signal);
     heights.set(endpoint, block.blockHeight);
     return block;
@@ -34,8 +43,17 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
   };
 
   return {
-    /** An endpoint's newest finalized block. It is no sign that the endpoint knows outcomes. */
-    readBlock,
+    /**
+     * An endpoint's newest finalized block. All callers share one read for half a second. It is no
+     * sign that the endpoint knows outcomes.
+     */
+    getFinalizedBlock(endpoint: Endpoint): Promise<FinalizedBlock> {
+      const read = () =>
+        withDeadline(endpoints.slowMs, (deadline) => readBlock(endpoint, deadline));
+      const block = finalizedBlocks.get(endpoint) ?? memoize(read, FINALIZED_MAX_AGE_MS);
+      finalizedBlocks.set(endpoint, block);
+      return block();
+    },
 
     /**
      * The newest blockhash, and the last block height at which it is valid. A proxy may repeat an
@@ -59,10 +77,16 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
       return another?.value ?? value;
     },
 
-    /** The newest finalized slot. */
-    getSlot: () =>
-      failover.call("reads", (endpoint, signal) =>
-        callEndpoint(endpoint, "getSlot", [FINALIZED], signal),
+    /** The newest finalized slot, by an endpoint that has reached `minSlot`. */
+    getSlot: (minSlot = 0) =>
+      failover.call(
+        "reads",
+        async (endpoint, signal) => {
+          const slot = await callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
+          if (slot < minSlot) throw new RpcError("slot", "getSlot", endpoint.host);
+          return slot;
+        },
+        { minSlot: () => minSlot },
       ),
   };
 }

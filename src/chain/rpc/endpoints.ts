@@ -139,8 +139,8 @@ export function createEndpoints(needs: {
     !isOnly && genesisHash !== undefined && genesisHash !== rightHash();
   const isUsable = (state: State) =>
     isOnly || (state.verifiedAt !== undefined && !isForeign(state));
-  const verifying = new Map<string, Promise<void>>();
-  const reading = new Map<string, Promise<number>>();
+  const verifying = new Map<Endpoint, Promise<void>>();
+  const reading = new Map<Endpoint, Promise<void>>();
   /** When each endpoint's problem was last seen. */
   const problems = new Map<string, MonotonicTime>();
   /** The newest slot that the endpoints have shown; 0 before. */
@@ -176,7 +176,7 @@ export function createEndpoints(needs: {
 
   /** Reads the genesis hash. All callers share one read, which has its own deadline. */
   const verify = (state: State): Promise<void> =>
-    joinInFlight(verifying, state.endpoint.url, async () => {
+    joinInFlight(verifying, state.endpoint, async () => {
       const hash = await withDeadline(rpcTimeoutMs, (deadline) =>
         callOnce(state.endpoint, "getGenesisHash", [], deadline),
       );
@@ -261,18 +261,16 @@ export function createEndpoints(needs: {
     throw new RpcError("slot", method, endpoint.host);
   };
 
-  /** Reads the endpoint's state, as a sign that it works. Returns its slot; 0 if it fails. */
-  const readState = ({ endpoint }: State): Promise<number> =>
-    joinInFlight(reading, endpoint.url, async () => {
+  /** Reads the endpoint's state, as a sign that it works. All callers share one read. */
+  const readState = ({ endpoint }: State): Promise<void> =>
+    joinInFlight(reading, endpoint, async () => {
       try {
-        const { context } = await withDeadline(slowMs, (deadline) =>
+        await withDeadline(slowMs, (deadline) =>
           callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, deadline),
         );
         succeeded(endpoint, "reads");
-        return context.slot;
       } catch (error) {
         failed(endpoint, "reads", error);
-        return 0;
       }
     });
 
@@ -338,14 +336,6 @@ export function createEndpoints(needs: {
         if (isForeign(state)) state.verifiedAt = undefined;
         void readState(state);
       }
-    },
-
-    /** Asks each of several endpoints for its slot, also those that fail. Returns the newest. */
-    async readNewestSlot(): Promise<number> {
-      const asked = all.filter(
-        (state) => !isOnly && !isForeign(state) && msUntil(state.records.reads.notBefore) <= 0,
-      );
-      return Math.max(0, ...(await Promise.all(asked.map(readState))));
     },
 
     /** Reads each endpoint's cluster and state, before the first calls. In order of preference. */

@@ -133,11 +133,11 @@ export function createOutcomes(
   needs: OutcomeWaits & {
     endpoints: Endpoints;
     failover: Failover;
-    readBlock: Attempt<RpcResult<"getEpochInfo">>;
+    getFinalizedBlock: (endpoint: Endpoint) => Promise<RpcResult<"getEpochInfo">>;
     rpcTimeoutMs: number;
   },
 ) {
-  const { endpoints, failover, readBlock, rpcTimeoutMs } = needs;
+  const { endpoints, failover, getFinalizedBlock, rpcTimeoutMs } = needs;
   const { callEndpoint, newestSlot } = endpoints;
 
   const inOrder = () => endpoints.inOrder("sends", newestSlot());
@@ -192,7 +192,7 @@ export function createOutcomes(
       lastValidBlockHeight,
     }: TrackedTransaction): Attempt<Report | undefined> =>
     async (endpoint, signal) => {
-      const { blockHeight, absoluteSlot } = await readBlock(endpoint, signal);
+      const { blockHeight, absoluteSlot } = await getFinalizedBlock(endpoint);
       if (blockHeight <= lastValidBlockHeight) return undefined;
       const params = [blockhash, { commitment: "processed" }];
       const [validity, [report]] = await Promise.all([

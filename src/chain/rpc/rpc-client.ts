@@ -35,13 +35,13 @@ export function createRpc(
     rpcTimeoutMs,
     log,
   });
-  const { callEndpoint, readClusters, genesisHash, newestSlot, readNewestSlot } = endpoints;
+  const { callEndpoint, readClusters, genesisHash, newestSlot } = endpoints;
   const failover = createFailover({ ...needs, endpoints, takeTurn: chainCallPlan?.turn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
-  const { readBlock, ...blocks } = createBlocks({ endpoints, failover });
+  const { getFinalizedBlock, ...blocks } = createBlocks({ endpoints, failover });
 
   return {
-    ...createOutcomes({ ...needs, endpoints, failover, readBlock }),
+    ...createOutcomes({ ...needs, endpoints, failover, getFinalizedBlock }),
     ...blocks,
     ...createSimulateTransaction({ failover, callEndpoint }),
 
@@ -51,7 +51,6 @@ export function createRpc(
     readClusters,
     genesisHash,
     newestSlot,
-    readNewestSlot,
     problems: endpoints.problems,
     describe: endpoints.describe,
     readAccounts,

@@ -32,6 +32,7 @@ export interface Simulated {
 }
 
 export interface FailedSimulation {
+  readonly err: TransactionError;
   readonly error: CollectError;
   /** See {@link Composer.blame}. */
   readonly blamed: Step | undefined;
@@ -75,7 +76,7 @@ export function createSimulations(needs: {
         minSlot,
       },
     );
-    if (err !== null) return { error: toError(err, logs), blamed: composer.blame(parts, err) };
+    if (err !== null) return { err, error: toError(err, logs), blamed: composer.blame(parts, err) };
     const accountKeys = accountKeysOf(base64) ?? [];
     /** Undefined at nodes older than Agave 3.0. */
     const before = (address: string) => preBalances[accountKeys.indexOf(address)];
@@ -134,8 +135,12 @@ export function createSimulations(needs: {
     return rent <= maxRentLamports && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
   }
 
-  /** Records that shareholders may block the distributions of a failed simulation. */
-  function recordBlocked(failedSweeps: readonly Sweep[]): void {
+  /**
+   * Records that shareholders may block the distributions of a failed simulation. The accounts that
+   * are read do not show such causes.
+   */
+  function recordBlocked(failedSweeps: readonly Sweep[], { err, blamed }: FailedSimulation): void {
+    if (!blamed && err !== "MaxLoadedAccountsDataSizeExceeded") return;
     for (const { coin } of distributionsOf(failedSweeps))
       failures.found(coin.mint, "SHAREHOLDER_BLOCKED");
   }

@@ -18,6 +18,7 @@ import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { Composer } from "./composer.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
+import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /**
  * What one transaction empties. `own`: the account's vaults and the named coins that only it
@@ -49,6 +50,8 @@ export interface ReadUnits {
   readonly error: CollectError | undefined;
   /** The newest slot that any endpoint had shown by the end of the read. */
   readonly newestSlot: number;
+  /** When the read ended. */
+  readonly at: MonotonicTime;
   /** Returns what the read saw, and a collect left behind. */
   readonly leftAfter: (attempt: Attempt) => LeftFees[];
 }
@@ -204,7 +207,7 @@ export function createReadUnits(needs: {
       return [...sums.values()];
     }
 
-    return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
+    return { fees, units, error, newestSlot: rpc.newestSlot(), at: monotonicNow(), leftAfter };
   };
 }
 

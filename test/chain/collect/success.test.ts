@@ -114,7 +114,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     await behind.close();
   });
 
-  it("gets no success either if only the endpoint that is behind was asked since", async () => {
+  it("gets no success either if only the endpoint that is behind was asked before its read", async () => {
     const { chain, rpc } = sandbox;
     const { address, creatorVault } = sandbox.account("creator");
     const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
