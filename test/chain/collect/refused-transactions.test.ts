@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { REFUSES_VERSION_1 } from "../../support/refuse-version-1.ts";
 import { createSandboxCollector } from "../../support/collector-on-sandbox.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
+import { isMethod, NEVER_MS, startTestSandbox, type TestSandbox } from "../../support/sandbox.ts";
 
 const FEES = 1_000_000_000n;
 const COLLECTED = { kind: "collected", collected: FEES };
@@ -22,7 +22,9 @@ afterEach(async () => {
 });
 
 /** A collector with these endpoints, the preferred one first. */
-const collectorOf = (...rpcs: TestSandbox["rpc"][]) => createSandboxCollector(sandbox, { rpcs });
+/** Sends each transaction once, also on a busy machine. */
+const collectorOf = (...rpcs: TestSandbox["rpc"][]) =>
+  createSandboxCollector(sandbox, { rpcs, waits: { resendMs: NEVER_MS } });
 const linesOf = ({ logLines }: { logLines: readonly string[] }, text: string) =>
   logLines.filter((line) => line.includes(text));
 const callsOf = ({ calls }: TestSandbox["rpc"], method: string) =>
