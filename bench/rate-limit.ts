@@ -10,11 +10,11 @@ import { createRedis } from "../src/store/redis.ts";
 import { startRedis } from "../test/support/redis-server.ts";
 import { callerOf, printHead, printRow, repeat, timed } from "./measure.ts";
 
-const LIMIT = { max: 20, windowSeconds: 3_600 };
+const LIMIT = { rateLimitMax: 20, rateLimitWindowSeconds: 3_600 };
 const KNOWN_ADDRESSES = [1, 10_000, 1_000_000];
 const REQUESTS = 20_000;
 const IN_FLIGHT = 50;
-const LARGE_LIMIT = { max: 1_000_000, windowSeconds: 3_600 };
+const LARGE_LIMIT = { rateLimitMax: 1_000_000, rateLimitWindowSeconds: 3_600 };
 const EARLIER_REQUESTS = [10, 10_000, 40_000, 990_000];
 /** Few, because each makes the number of earlier requests grow. */
 const LATER_REQUESTS = 1_000;

@@ -59,7 +59,6 @@ export function createGateway(
     socialClient: social.client,
     hasRedis: redis !== undefined,
     warnings,
-    refreshWarnings: chain.metrics.refreshBalance,
     registry,
   });
   const settings = { ...config, ...overrides };

@@ -46,7 +46,6 @@ export type Overrides = ConfirmationWaits &
     readonly socialConcurrency?: number;
     readonly maxRentLamports?: Lamports;
     readonly rateLimitWindowSeconds?: number;
-    readonly streamsPerAddress?: number;
     readonly streamSeconds?: number;
   };
 

@@ -1,19 +1,12 @@
 import type { EventEmitter } from "node:events";
 
-/** Bytes that wait for a caller: a body that arrives, or a response that is read. */
-interface Entry {
-  readonly address: string;
-  readonly bytes: number;
-  readonly cutOff: () => void;
-}
-
 /**
  * Limits the memory that slow callers use, of one address and in all. If a new entry exceeds a
  * limit, the oldest are cut off: callers who read and send fast never have old ones.
  */
 export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddress: number }) {
-  /** The oldest first. */
-  const entries = new Set<Entry>();
+  /** Bodies that arrive, and responses that are read. The oldest first. */
+  const entries = new Set<{ address: string; bytes: number; cutOff: () => void }>();
 
   return {
     /** Adds the bytes of a request or a response, until it closes. */

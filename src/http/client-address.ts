@@ -1,13 +1,7 @@
-import { isIPv4 } from "node:net";
+import { SocketAddress } from "node:net";
 import ipaddr from "ipaddr.js";
 import { createIsWithin } from "../contract/address-ranges.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
-
-/** The source of a request: the socket's address and the header `X-Forwarded-For`. */
-export interface Origin {
-  readonly remoteAddress: string | undefined;
-  readonly forwardedFor: string | undefined;
-}
 
 /** The sender of a request. */
 export interface Client {
@@ -39,23 +33,24 @@ const IPV6_BLOCK_BITS = 48;
  */
 export function createIdentifyClient(
   trustedProxies: readonly string[],
-  trustedCallers: readonly string[] = [],
-  onForgottenProxy: () => void = () => undefined,
-): (origin: Origin) => Client {
+  trustedCallers: readonly string[],
+  onForgottenProxy: () => void,
+) {
   const isProxy = createIsWithin(trustedProxies);
   const isTrustedCaller = createIsWithin(trustedCallers);
 
-  return ({ remoteAddress = "", forwardedFor }) => {
+  return (remoteAddress = "", forwardedFor?: string): Client => {
     const isForwarded = isProxy(remoteAddress);
     if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
     const isBelieved = isForwarded || isTrustedCaller(remoteAddress);
     /** The nearest first. Strangers may send thousands, so look no further than needed. */
     const hops = [remoteAddress, ...((isBelieved && forwardedFor?.split(",").reverse()) || [])];
-    const findOutside = (isInside: (address: string) => boolean) => {
-      const hop = hops.find((each) => !isInside(withoutPort(each)));
-      return hop === undefined ? undefined : withoutPort(hop);
-    };
-    const sender = findOutside(isProxy) ?? withoutPort(hops.at(-1)!);
+    const findOutside = (isInside: (address: string) => boolean) =>
+      hops
+        .values()
+        .map(toAddress)
+        .find((each) => !isInside(each));
+    const sender = findOutside(isProxy) ?? toAddress(hops.at(-1)!);
     // All callers without a known address share one limit.
     const address = toGroup(sender) ?? toGroup(remoteAddress) ?? "unknown";
     const isTrusted = isTrustedCaller(sender);
@@ -80,26 +75,21 @@ function isPublic(address: string): boolean {
  * budgets.
  */
 export function toAddressBlock(caller: string): string {
-  if (isIPv4(caller)) return caller.replace(/\.\d+$/, ".0/24");
-  return caller.includes(":") ? toRange(caller.replace(/\/.*$/, ""), IPV6_BLOCK_BITS) : caller;
+  if (!caller.includes(":")) return caller.replace(/\.\d+$/, ".0/24");
+  return toRange(caller.replace(/\/.*$/, ""), IPV6_BLOCK_BITS);
 }
 
 /** Some proxies append the client's port: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
-function withoutPort(text: string): string {
-  const address = text.trim();
-  const [, ipv6, ipv4] = /^(?:\[([^\]]*)\](?::\d+)?|([\d.]+):\d+)$/.exec(address) ?? [];
-  return ipv6 ?? ipv4 ?? address;
-}
+const toAddress = (hop: string) => SocketAddress.parse(hop.trim())?.address ?? hop.trim();
 
 /**
  * Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other
  * text.
  */
 function toGroup(text = ""): string | undefined {
-  const withoutZone = text.replace(/%.*$/, "");
-  if (!ipaddr.isValid(withoutZone)) return undefined;
-  const address = ipaddr.process(withoutZone);
-  return address.kind() === "ipv4" ? address.toString() : toRange(withoutZone, IPV6_GROUP_BITS);
+  if (!ipaddr.isValid(text)) return undefined;
+  const address = ipaddr.process(text);
+  return address.kind() === "ipv4" ? address.toString() : toRange(text, IPV6_GROUP_BITS);
 }
 
 /** The range of this prefix length that contains an IPv6 address. */

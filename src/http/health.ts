@@ -5,17 +5,12 @@ import type { Warnings } from "../observability/warnings.ts";
 import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
 import { memoize } from "../store/memoize.ts";
 import { REDIS_SUBJECT } from "../store/redis.ts";
-import { LONG_AGO, monotonicNow } from "../time/monotonic.ts";
 
-/** Probes within this time share one check of the chain, so frequent probes cost nothing. */
-const CHAIN_CHECK_MAX_AGE_MS = 1_000;
-/**
- * How often the social network is checked while it is down. Not more often: lookups may need the
- * calls.
- */
-const SOCIAL_CHECK_MAX_AGE_MS = 10_000;
+/** Probes within this time share one check: lookups may need the calls. */
+const CHECK_MAX_AGE_MS = 5_000;
 
-const CHAIN_SUBJECT = "chain";
+const CHAIN_AWAY =
+  "no chain endpoint answers, so lookups of balances and collects fail: check SOLANA_RPC_URL and its providers";
 
 export type Health = ReturnType<typeof createHealth>;
 
@@ -30,37 +25,27 @@ export function createHealth(needs: {
   socialClient: Pick<SocialClient, "check">;
   hasRedis: boolean;
   warnings: Warnings;
-  /** Called by `/readyz` and by each scrape while there are warnings. */
-  refreshWarnings: () => void;
   registry: Registry;
 }) {
   const { rpc, socialClient, warnings, registry } = needs;
   let isStarting = false;
   let hasReadChain = false;
   let isDraining = false;
-  /** When the check began whose result is the newest. */
-  let checkedAt = LONG_AGO;
 
-  const checkChain = memoize(async () => {
-    const startedAt = monotonicNow();
-    const slot = await rpc.getSlot().catch(() => undefined);
-    const isUp = slot !== undefined;
-    // A check that times out ends after later checks, so its result is old.
-    if (startedAt < checkedAt) return;
-    checkedAt = startedAt;
-    hasReadChain ||= isUp;
-    if (isUp) warnings.clear(CHAIN_SUBJECT, "the chain answers again");
-    else
-      warnings.raise(
-        CHAIN_SUBJECT,
-        "no chain endpoint answers, so lookups of balances and collects fail: check SOLANA_RPC_URL and its providers",
-      );
-  }, CHAIN_CHECK_MAX_AGE_MS);
-  const checkSocial = memoize(() => socialClient.check(), SOCIAL_CHECK_MAX_AGE_MS);
+  const check = memoize(async () => {
+    if (SOCIAL_SUBJECTS.some(warnings.has)) void socialClient.check();
+    try {
+      await rpc.getSlot();
+      hasReadChain = true;
+      warnings.clear("chain", "the chain answers again");
+    } catch {
+      warnings.raise("chain", CHAIN_AWAY);
+    }
+  }, CHECK_MAX_AGE_MS);
 
   /** The subjects of the warnings about each upstream. */
   const subjects: Readonly<Record<string, readonly string[]>> = {
-    chain: [CHAIN_SUBJECT],
+    chain: ["chain"],
     social: SOCIAL_SUBJECTS,
     ...(needs.hasRedis && { redis: [REDIS_SUBJECT] }),
   };
@@ -78,12 +63,6 @@ export function createHealth(needs: {
       ...(reason && { reasons: [reason] }),
       ...(list.length > 0 && { warnings: list }),
     };
-  }
-
-  function check(): Promise<void> {
-    if (SOCIAL_SUBJECTS.some(warnings.has)) void checkSocial();
-    if (warnings.list().length > 0) needs.refreshWarnings();
-    return checkChain();
   }
 
   new Gauge({
@@ -117,16 +96,9 @@ export function createHealth(needs: {
       const { status, ...details } = describe();
       return respondJson(status === "ok" ? 200 : 503, { status, ...(hasDetails && details) });
     },
-    /** What `/readyz` shows to operators, without waiting. */
-    describe() {
-      void check();
-      return describe();
-    },
-
-    /**
-     * Records that the chain has been read. Later outages of the chain do not make `/readyz` return
-     * 503.
-     */
+    /** What `/readyz` shows to operators, without a check. */
+    describe,
+    /** Records that the chain has been read: later outages do not make `/readyz` return 503. */
     chainRead(): void {
       hasReadChain = true;
     },

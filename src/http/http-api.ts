@@ -1,33 +1,30 @@
-import type { Registry } from "@prometheus-io/client";
+import { Gauge } from "@prometheus-io/client";
+import { Response } from "@whatwg-node/fetch";
 import type { HandleFormat } from "../contract/handle.ts";
-import { respondJson, type ReadBody } from "../contract/http-messages.ts";
+import { respondJson } from "../contract/http-messages.ts";
 import { createGraphQLEndpoint } from "../graphql/graphql-endpoint.ts";
+import { COMMIT, VERSION } from "../observability/version.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import type { UseCases } from "../resolvers/use-cases.ts";
 import { createCollectHandler, toCollectErrorBody } from "../rest/collect.ts";
-import { createLookupHandler } from "../rest/lookup.ts";
-import { createWalletsHandler } from "../rest/wallets.ts";
 import { createPrepareOperation } from "../rest/prepared-operation.ts";
+import { createWalletHandlers } from "../rest/wallets.ts";
 import { schema } from "../schema/schema.ts";
 import type { Redis } from "../store/redis.ts";
 import { createIdentifyClient } from "./client-address.ts";
 import { createCors } from "./cors.ts";
 import type { Health } from "./health.ts";
-import { createMetricsHandler, createRequestMetrics } from "./metrics.ts";
 import type { ExampleAccount } from "./pages/graphiql.ts";
 import { createPages, type PageSettings } from "./pages/pages.ts";
-import { createRateLimit, WINDOW_SECONDS } from "./rate-limit/rate-limit.ts";
-import type { RequestScopeNeeds } from "./request-scope.ts";
+import { createRateLimit, type RateLimitConfig } from "./rate-limit/rate-limit.ts";
+import { createOpenScope, type HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
 import { createRouter, type Handler, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
 
 const FORGOTTEN_PROXY =
   "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
 
-type SandboxHandler = (request: {
-  readonly readBody: ReadBody;
-  readonly isLocal: boolean;
-}) => Promise<Response>;
+type SandboxHandler = (scope: HttpRequestScope) => Promise<Response>;
 
 /** What the sandbox adds to the API. */
 export interface SandboxRoutes {
@@ -36,15 +33,14 @@ export interface SandboxRoutes {
   readonly handleFaults: SandboxHandler;
 }
 
-interface ApiNeeds extends Pick<RequestScopeNeeds, "loaderSources" | "streams" | "log"> {
-  readonly settings: PageSettings & {
-    /** Serves the health checks, the metrics and the status if it is set. */
-    readonly adminPort?: number | undefined;
-    readonly trustProxy: readonly string[];
-    readonly trustedCallers: readonly string[];
-    readonly maxCost: number;
-    readonly rateLimitWindowSeconds?: number | undefined;
-  };
+interface ApiNeeds extends Omit<RequestScopeNeeds, "rateLimit"> {
+  readonly settings: PageSettings &
+    RateLimitConfig & {
+      /** Serves the health checks, the metrics and the status if it is set. */
+      readonly adminPort?: number | undefined;
+      readonly trustProxy: readonly string[];
+      readonly trustedCallers: readonly string[];
+    };
   readonly handleFormat: HandleFormat;
   readonly useCases: UseCases;
   /** The chain's cluster, such as `devnet`. */
@@ -54,30 +50,34 @@ interface ApiNeeds extends Pick<RequestScopeNeeds, "loaderSources" | "streams" |
   readonly describeReplica: () => Promise<object>;
   readonly sandbox: SandboxRoutes | undefined;
   readonly redis: Redis | undefined;
-  readonly registry: Registry;
   readonly warnings: Warnings;
 }
 
 /** Creates the HTTP API: what answers the requests to PORT and to ADMIN_PORT. */
 export function createHttpApi(needs: ApiNeeds): { api: Responder; admin: Responder } {
-  const { settings, handleFormat, useCases, health, sandbox, warnings, log } = needs;
-  const { basePath, adminPort, rateLimitMax: max, maxCost } = settings;
-  const { rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS } = settings;
-  const sandboxAccounts = sandbox?.accounts;
-  const pages = createPages({ ...needs, ...settings, schema, sandboxAccounts });
+  const { settings, handleFormat, useCases, health, sandbox, registry, warnings, log } = needs;
+  new Gauge({
+    name: "tributary_build_info",
+    help: "Always 1; the labels are the service's version and commit.",
+    labelNames: ["version", "commit"],
+    registers: [registry],
+  }).set({ version: VERSION, commit: COMMIT }, 1);
+  const { basePath, adminPort } = settings;
+  const pages = createPages({ ...needs, ...settings, schema, sandboxAccounts: sandbox?.accounts });
   const prepare = createPrepareOperation(schema, useCases);
   const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases });
-  const wallets: Route = { operation: "lookup", GET: createWalletsHandler(prepare) };
+  const { lookup, wallets } = createWalletHandlers(prepare, handleFormat, basePath);
   const livez: Route = { GET: health.livez };
-  const metrics: Route = { GET: createMetricsHandler(needs.registry), isPrivate: true };
+  const metrics: Route = {
+    GET: async () =>
+      new Response(await registry.metrics(), { headers: { "content-type": registry.contentType } }),
+    isPrivate: true,
+  };
 
   const routes: Record<string, Route> = {
-    "/wallet/lookup": {
-      operation: "lookup",
-      GET: createLookupHandler(prepare, handleFormat, basePath),
-    },
-    "/wallets": wallets,
-    "/wallets.csv": wallets,
+    "/wallet/lookup": { operation: "lookup", GET: lookup },
+    "/wallets": { operation: "lookup", GET: wallets },
+    "/wallets.csv": { operation: "lookup", GET: wallets },
     "/collect": {
       operation: "collect",
       POST: createCollectHandler(prepare),
@@ -102,18 +102,14 @@ export function createHttpApi(needs: ApiNeeds): { api: Responder; admin: Respond
     "/status": { GET: async () => respondJson(200, await needs.describeReplica()) },
   };
 
-  const shared = {
-    ...needs,
-    basePath,
-    cors: createCors(settings.corsOrigins, settings.publicUrl),
-    rateLimit: createRateLimit({ max, maxCost, windowSeconds }, needs.redis),
-    metrics: createRequestMetrics(needs.registry),
-  };
+  const rateLimit = createRateLimit(settings, needs.redis);
+  const openScope = createOpenScope({ ...needs, rateLimit });
+  const cors = createCors(settings.corsOrigins, settings.publicUrl);
   const identifyClient = createIdentifyClient(settings.trustProxy, settings.trustedCallers, () => {
     warnings.raise("proxy", FORGOTTEN_PROXY);
   });
   const serve = (served: Record<string, Route>, isPrivate: boolean): Responder => ({
-    fetch: createRouter({ ...shared, routes: served, isPrivate }),
+    fetch: createRouter({ basePath, cors, openScope, routes: served, isPrivate }),
     identifyClient,
     log,
   });

@@ -6,12 +6,7 @@ import { respondError } from "../contract/http-messages.ts";
 import { inSpan, markFailed } from "../observability/tracing.ts";
 import { descriptionLink } from "./pages/openapi.ts";
 import type { Cors } from "./cors.ts";
-import type { Operation } from "./metrics.ts";
-import {
-  createRequestScope,
-  type HttpRequestScope,
-  type RequestScopeNeeds,
-} from "./request-scope.ts";
+import type { HttpRequestScope, OpenScope, Operation } from "./request-scope.ts";
 import type { Responder } from "./server.ts";
 
 /** Responds to a request. What it throws becomes the error that the caller sees. */
@@ -29,8 +24,8 @@ export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
   readonly toErrorBody?: (error: ContractError) => object;
 };
 
-const METHODS = ["GET", "POST"] as const;
 const PREFLIGHT = {
+  "access-control-allow-methods": "GET, HEAD, POST",
   // Browsers do not count this header among all.
   "access-control-allow-headers": "*, Authorization",
   "access-control-max-age": "86400",
@@ -46,17 +41,20 @@ const COMMON_HEADERS = {
   "x-content-type-options": "nosniff",
 };
 
+/** The header `Allow` of a path. */
+const allowed = ({ GET, POST }: Route): string =>
+  [GET && "GET, HEAD", POST && "POST", "OPTIONS"].filter(Boolean).join(", ");
+
 /** Finds the route of a request and runs its handler, with a scope of the request. */
-export function createRouter(
-  needs: RequestScopeNeeds & {
-    /** By their paths below `basePath`. */
-    readonly routes: Readonly<Record<string, Route>>;
-    readonly basePath: string;
-    readonly cors: Cors;
-    /** Whether only operators need the paths, also those without a route. */
-    readonly isPrivate: boolean;
-  },
-): Responder["fetch"] {
+export function createRouter(needs: {
+  /** By their paths below `basePath`. */
+  readonly routes: Readonly<Record<string, Route>>;
+  readonly basePath: string;
+  readonly cors: Cors;
+  readonly openScope: OpenScope;
+  /** Whether only operators need the paths, also those without a route. */
+  readonly isPrivate: boolean;
+}): Responder["fetch"] {
   const { basePath } = needs;
   const routes = new Map(
     Object.entries(needs.routes).map(([path, route]) => [basePath + path, route] as const),
@@ -74,39 +72,28 @@ export function createRouter(
     const { headers, method } = request;
     const { path, client } = connection;
     const route = routes.get(path);
-    const scope = createRequestScope(needs, request, connection, route?.operation);
-    const cors = needs.cors(headers, route?.operation !== undefined);
+    const scope = needs.openScope(request, connection, route?.operation);
+    const cors = needs.cors(headers);
     const isPrivate = needs.isPrivate || route?.isPrivate;
-    const methods = METHODS.filter((name) => route?.[name]);
-    const allow = [...methods, "OPTIONS"].join(", ").replace("GET", "GET, HEAD");
+    const handle = route?.[(method === "HEAD" ? "GET" : method) as "GET"];
 
     async function respond(): Promise<Response> {
-      let toErrorBody: Route["toErrorBody"];
       try {
         if (!cors.isAllowed) throw new ContractError("ORIGIN_NOT_ALLOWED");
         if (!route) throw notFound(path);
-        if (method === "OPTIONS") {
-          const preflight = { ...PREFLIGHT, "access-control-allow-methods": allow };
-          const headers = { allow, ...(!isPrivate && preflight) };
-          return new Response(null, { status: 204, headers });
-        }
-        const handle = route[(method === "HEAD" ? "GET" : method) as "GET"];
-        if (!handle) {
-          const message = `${method} is not allowed here; use ${methods.join(" or ")}.`;
-          throw new ContractError("METHOD_NOT_ALLOWED", { message });
-        }
-        ({ toErrorBody } = route);
+        if (method === "OPTIONS") return new Response(null, { status: 204 });
+        if (!handle) throw new ContractError("METHOD_NOT_ALLOWED");
         return await handle(request, scope);
       } catch (error) {
         const shown = scope.toCallerError(error);
         scope.recordCode(scope.signal.aborted ? "ABORTED" : shown.code);
-        return respondError(shown, toErrorBody);
+        return respondError(shown, cors.isAllowed && handle ? route.toErrorBody : undefined);
       }
     }
 
     const isHttps = client.isForwarded && headers.get("x-forwarded-proto") === "https";
     /** With OpenTelemetry's attributes for HTTP servers, without the query's handles. */
-    const description = {
+    const describe = () => ({
       name: route ? `${method} ${path}` : method,
       kind: SpanKind.SERVER,
       headers: Object.fromEntries(headers),
@@ -116,35 +103,27 @@ export function createRouter(
         "url.scheme": isHttps ? "https" : "http",
         ...(route && { "http.route": path }),
       },
-    };
-    return inSpan(
-      () => description,
-      async (span) => {
-        const response = await respond();
-        const { headers, status } = response;
-        const { rateLimit, requestId } = scope;
-        const code = scope.answered(status);
-        const added = {
-          ...COMMON_HEADERS,
-          "x-request-id": requestId,
-          ...(code === "METHOD_NOT_ALLOWED" && { allow }),
-          ...(!isPrivate && cors.headers),
-          ...(rateLimit && {
-            "ratelimit-policy": rateLimit.policyHeader,
-            ratelimit: rateLimit.rateLimitHeader,
-          }),
-          ...(status >= 400 &&
-            route?.operation !== "graphql" && { link: descriptionLink(basePath) }),
-        };
-        for (const [name, value] of Object.entries(added))
-          if (name === "vary" || !headers.has(name)) headers.append(name, value);
-        // GraphQL's status is 200 even if the service failed.
-        if (span && isErrorCode(code) && rowOf(code).status >= 500) markFailed(span, code);
-        span?.setAttribute("http.response.status_code", status);
-        // Node drops the body, but would leave a stream open.
-        if (method === "HEAD" && !headers.has("content-length")) await response.body?.cancel();
-        return response;
-      },
-    );
+    });
+    return inSpan(describe, async (span) => {
+      const response = await respond();
+      const { headers, status } = response;
+      const code = scope.answered(status);
+      const added = {
+        ...COMMON_HEADERS,
+        "x-request-id": scope.requestId,
+        ...(route && !handle && { allow: allowed(route) }),
+        ...(!isPrivate && { ...cors.headers, ...(method === "OPTIONS" && PREFLIGHT) }),
+        ...scope.rateLimit?.headers,
+        ...(status >= 400 && route?.operation !== "graphql" && { link: descriptionLink(basePath) }),
+      };
+      for (const [name, value] of Object.entries(added))
+        if (name === "vary" || !headers.has(name)) headers.append(name, value);
+      // GraphQL's status is 200 even if the service failed.
+      if (span && isErrorCode(code) && rowOf(code).status >= 500) markFailed(span, code);
+      span?.setAttribute("http.response.status_code", status);
+      // Node drops the body, but would leave a stream open.
+      if (method === "HEAD" && !headers.has("content-length")) await response.body?.cancel();
+      return response;
+    });
   };
 }

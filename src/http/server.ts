@@ -2,12 +2,12 @@ import { randomUUID } from "node:crypto";
 import { once } from "node:events";
 import { createServer, STATUS_CODES, type IncomingMessage, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
-import { createServerAdapter, sendNodeResponse, useErrorHandling } from "@whatwg-node/server";
+import { createServerAdapter, sendNodeResponse } from "@whatwg-node/server";
 import { ContractError } from "../contract/contract-error.ts";
-import { JSON_TYPE, respondError, toErrorBody, type ReadBody } from "../contract/http-messages.ts";
+import { JSON_TYPE, toErrorBody, type ReadBody } from "../contract/http-messages.ts";
 import type { Logger } from "../observability/log.ts";
 import { createBytesInFlight } from "./bytes-in-flight.ts";
-import type { Client, Origin } from "./client-address.ts";
+import type { Client, createIdentifyClient } from "./client-address.ts";
 import { readBody } from "./request-body.ts";
 
 /** What a request's handler needs of its connection, besides the request. */
@@ -26,7 +26,7 @@ export interface CallerConnection {
 export interface Responder {
   /** The HTTP API. */
   readonly fetch: (request: Request, connection: CallerConnection) => Promise<Response>;
-  readonly identifyClient: (origin: Origin) => Client;
+  readonly identifyClient: ReturnType<typeof createIdentifyClient>;
   readonly log: Logger;
 }
 
@@ -51,11 +51,10 @@ export const CONNECTION_LIMITS = {
   /** The connection then closes. */
   maxRequestsPerSocket: 10_000,
   /**
-   * A response is cut off if its caller has not read it after `readMs`, and a second for each
-   * `readBytesPerSecond`.
+   * A response is cut off if its caller has not read it by then: the longest, of 5 MB, at 17 kB a
+   * second.
    */
-  readMs: 30_000,
-  readBytesPerSecond: 16_384,
+  readTimeout: 300_000,
   /**
    * How long a connection stays open after a response that has not waited for the request's end.
    * Closing at once could reset the connection and lose the response.
@@ -96,16 +95,9 @@ export async function listen(
   const adapter = createServerAdapter<CallerConnection>(fetch, {
     // Node's own signal: reads pass it to `AbortSignal.any`.
     __useCustomAbortCtrl: false,
-    plugins: [
-      // The library would show the error's stack.
-      useErrorHandling((error) => {
-        log.error({ err: error as unknown }, "a request failed");
-        return respondError(new ContractError("LOOKUP_FAILED"));
-      }),
-    ],
   });
   const server = createServer(
-    { ...limits, optimizeEmptyRequests: true, requireHostHeader: false },
+    { ...limits, requireHostHeader: false },
     (request, response) => void receive(request, response),
   );
   server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
@@ -146,10 +138,8 @@ export async function listen(
       return;
     }
     responses.add(response);
-    const client = identifyClient({
-      remoteAddress: socket.remoteAddress,
-      forwardedFor: headers["x-forwarded-for"] as string | undefined,
-    });
+    const forwardedFor = headers["x-forwarded-for"] as string | undefined;
+    const client = identifyClient(socket.remoteAddress, forwardedFor);
     const cutOff = () => {
       socket.resetAndDestroy();
     };
@@ -173,8 +163,7 @@ export async function listen(
     if (!server.listening || headers.upgrade !== undefined)
       response.setHeader("connection", "close");
     // As sent. Clients that expect a proxy send the whole URL.
-    const target = request.url!.replace(/^(?:[a-z]+:\/\/[^/?#]*|\*$)/i, "");
-    request.url = target.startsWith("/") ? target : `/${target}`;
+    request.url = request.url!.replace(/^(?:[a-z]+:\/\/[^/?#]*|\*$)?\/?/i, "/");
     try {
       const result = await adapter.handleNodeRequestAndResponse(request, response, {
         path: request.url.replace(/\?.*/s, ""),
@@ -187,14 +176,14 @@ export async function listen(
       const bytes = Number(result.headers.get("content-length"));
       if (bytes > 0) {
         bytesInFlight.add(client.address, bytes, response, cutOff);
-        const maxMs = limits.readMs + (bytes / limits.readBytesPerSecond) * 1_000;
-        const timer = setTimeout(cutOff, maxMs).unref();
+        const timer = setTimeout(cutOff, limits.readTimeout).unref();
         response.once("close", () => {
           clearTimeout(timer);
         });
       }
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
+      // No error shows a stack to the caller.
       if (!response.destroyed) log.error({ err: error }, "a response could not be sent");
       response.destroy();
     }
@@ -227,17 +216,15 @@ export async function listen(
     /** The base URL, with the actual port and without a path. */
     url: `http://${host.includes(":") ? `[${host}]` : host}:${actualPort}`,
     /** Accepts no more connections, and resolves when every request in flight is answered. */
-    close: () =>
-      new Promise<void>((resolve) => {
-        server.close(() => {
-          resolve();
-        });
-        // Node does not close connections on which headers arrive, nor enforces `requestTimeout`.
-        for (const [socket, responses] of connections) if (responses.size === 0) socket.destroy();
-        setTimeout(() => {
-          while (closeIdle());
-        }, limits.requestTimeout).unref();
-      }),
+    async close(): Promise<void> {
+      const closed = once(server.close(), "close");
+      // Node does not close connections on which headers arrive, nor enforces `requestTimeout`.
+      for (const [socket, responses] of connections) if (responses.size === 0) socket.destroy();
+      setTimeout(() => {
+        while (closeIdle());
+      }, limits.requestTimeout).unref();
+      await closed;
+    },
   };
 }
 

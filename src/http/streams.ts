@@ -1,4 +1,5 @@
 import { randomInt } from "node:crypto";
+import { addAbortListener } from "node:events";
 import { Gauge, type Registry } from "@prometheus-io/client";
 import { ContractError, retryIn, toRetryAfterSeconds } from "../contract/contract-error.ts";
 import { badRequest } from "../graphql/errors.ts";
@@ -46,15 +47,12 @@ export type Streams = ReturnType<typeof createStreams>;
 
 /** Limits this process's open streams, and ends them. */
 export function createStreams(
-  options: {
-    streamsMax: number;
-    streamsPerAddress?: number | undefined;
-    streamSeconds?: number | undefined;
-  },
+  {
+    streamsMax,
+    streamSeconds = STREAM_SECONDS,
+  }: { streamsMax: number; streamSeconds?: number | undefined },
   registry: Registry,
 ) {
-  const { streamsMax } = options;
-  const { streamsPerAddress = STREAMS_PER_ADDRESS, streamSeconds = STREAM_SECONDS } = options;
   const shareOf = (fraction: number) => Math.max(1, Math.floor(fraction * streamsMax));
   /** The oldest first. */
   const streams = new Set<Stream>();
@@ -87,9 +85,11 @@ export function createStreams(
         return new ContractError("RATE_LIMITED", retryIn(seconds, what));
       };
       const ofCaller = ownedBy(caller);
-      if (ofCaller.length >= streamsPerAddress) {
-        const what = `Too many open streams: the maximum is ${streamsPerAddress} from one address. Close one.`;
-        throw tooMany(what, ofCaller);
+      if (ofCaller.length >= STREAMS_PER_ADDRESS) {
+        throw tooMany(
+          `Too many open streams: the maximum is ${STREAMS_PER_ADDRESS} from one address. Close one.`,
+          ofCaller,
+        );
       }
       const limits = [
         [caller, MAX_FOLLOWED, "one address"],
@@ -125,8 +125,8 @@ export function createStreams(
       };
       const timer = setTimeout(stream.end, streamSeconds * 1_000).unref();
       streams.add(stream);
-      connection.signal.addEventListener("abort", stream.close);
-      if (connection.signal.aborted) stream.close();
+      // Also if the caller has disconnected already.
+      addAbortListener(connection.signal, stream.close);
       return stream;
     },
 

@@ -15,7 +15,7 @@ import { monotonicNow } from "../time/monotonic.ts";
  * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
  * chain.
  */
-export interface Reads {
+interface Reads {
   cached: number;
   social: number;
   chain: number;

@@ -1,3 +1,4 @@
+import { toCollectContractError } from "../chain/errors/to-contract-error.ts";
 import { ContractError, quote, type Moved } from "../contract/contract-error.ts";
 import {
   isInOtherCharset,
@@ -10,10 +11,16 @@ import { assertMintNames, invalidMint } from "../contract/mint.ts";
 import { invalidSocialId, wrongAddress } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
 import { parseJsonBody, isObject } from "../contract/parse-json.ts";
-import { dataOf, type PrepareOperation } from "./prepared-operation.ts";
+import type { PrepareOperation } from "./prepared-operation.ts";
 
 const COLLECT_OPERATION = /* GraphQL */ `
-  mutation Collect($socialId: String!, $mints: [String!], $minimum: String, $address: String) {
+  mutation Collect(
+    $socialId: String!
+    $mints: [String!]!
+    $hasMints: Boolean!
+    $minimum: String
+    $address: String
+  ) {
     collect(socialId: $socialId, mints: $mints, minimum: $minimum, address: $address) {
       success
       error
@@ -21,7 +28,7 @@ const COLLECT_OPERATION = /* GraphQL */ `
       collected
       newBalance
       txSignature
-      remaining
+      remaining @include(if: $hasMints)
       lastCollect {
         collected
         newBalance
@@ -73,24 +80,17 @@ export function toCollectErrorBody(error: ContractError): object {
  * `POST /collect`: runs the GraphQL mutation and returns its result; nothing to collect is a 400.
  */
 export function createCollectHandler(prepare: PrepareOperation) {
-  const run = prepare(COLLECT_OPERATION);
+  const run = prepare<{ collect: CollectResult }>(COLLECT_OPERATION);
   return async ({ headers }: Request, scope: RequestScope): Promise<Response> => {
     await scope.admit(1);
     const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw new ContractError("INVALID_SOCIAL_ID", BODY_TOO_LARGE);
-    const members = readMembers(body, headers);
-
-    const { collect } = await run(members, scope)
-      .then(dataOf<{ collect: CollectResult }>)
-      .catch((cause: unknown) => {
-        if (cause instanceof ContractError) throw cause;
-        const extensions = { moved: "unknown" satisfies Moved };
-        throw new ContractError("COLLECT_FAILED", { cause, extensions });
-      });
+    const { collect } = await run(readMembers(body, headers), scope).catch((error: unknown) => {
+      throw toCollectContractError(error);
+    });
     if (collect.error) scope.recordCode(collect.error);
     // JSON.stringify omits undefined members.
     for (const name in collect) collect[name] ??= undefined;
-    if (members.mints.length === 0) collect.remaining = undefined;
     if (!collect.success) collect.moved = "no" satisfies Moved;
     return respondJson(collect.success ? 200 : 400, collect);
   };
@@ -101,14 +101,11 @@ export function createCollectHandler(prepare: PrepareOperation) {
  * minimum: a number above 2^53 has already lost digits, and so may a fraction.
  */
 function readMembers(body: Buffer, headers: Headers) {
-  const isInOther = isInOtherCharset(headers.get("content-type") ?? "");
-  const value = isInOther ? undefined : parseJsonBody(body);
-  if (!isObject(value)) {
-    const receivedBody = isInOther ? "another `charset`" : quote(body.toString());
+  const value = parseJsonBody(body);
+  if (!isObject(value) || isInOtherCharset(headers.get("content-type") ?? ""))
     throw new ContractError("INVALID_SOCIAL_ID", {
-      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${receivedBody}.`,
+      message: `${BODY_EXPECTED}, in UTF-8 and not compressed. Received ${quote(body.toString())}.`,
     });
-  }
   assertMintNames(Object.keys(value), ["mints", "mint"]);
   for (const name of Object.keys(value)) if (/^minimum./i.test(name)) throw unknownMinimum(name);
   const { socialId, mint = null, minimum = null, address = null } = value;
@@ -122,5 +119,5 @@ function readMembers(body: Buffer, headers: Headers) {
   for (const each of mints) if (typeof each !== "string") throw invalidMint(each);
   if (minimum !== null && typeof minimum !== "string") throw invalidMinimum(minimum);
   if (address !== null && typeof address !== "string") throw wrongAddress(socialId, address);
-  return { socialId, mints, minimum, address };
+  return { socialId, mints, hasMints: mints.length > 0, minimum, address };
 }

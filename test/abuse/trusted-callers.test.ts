@@ -17,7 +17,8 @@ beforeEach(async () => {
     TRUSTED_CALLERS: "2001:db8::5, 192.0.2.0/28",
     RATE_LIMIT_MAX: "2",
     RATE_LIMIT_WINDOW_SECONDS: 3_600,
-    STREAMS_PER_ADDRESS: 1,
+    // One for each address block.
+    STREAMS_MAX: "8",
     // Twenty names at once.
     SOCIAL_READS_PER_HOUR: "120",
     FEE_BUDGET_LAMPORTS_PER_HOUR: "110000",

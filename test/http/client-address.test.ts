@@ -1,13 +1,14 @@
 import { describe, expect, it } from "vitest";
 import { createIdentifyClient, toAddressBlock } from "../../src/http/client-address.ts";
 
+const identify = (proxies: string[], callers: string[] = []) =>
+  createIdentifyClient(proxies, callers, () => undefined);
 const through = (trusted: string[], remoteAddress: string | undefined, forwardedFor?: string) =>
-  createIdentifyClient(trusted)({ remoteAddress, forwardedFor }).address;
+  identify(trusted)(remoteAddress, forwardedFor).address;
 
 describe("a caller is trusted", () => {
   const isTrusted = (callers: string[], forwardedFor: string) =>
-    createIdentifyClient(["127.0.0.1"], callers)({ remoteAddress: "127.0.0.1", forwardedFor })
-      .isTrusted;
+    identify(["127.0.0.1"], callers)("127.0.0.1", forwardedFor).isTrusted;
 
   it("if its address is listed or in a listed range, but not its whole IPv6 /64", () => {
     const callers = ["192.0.2.7", "198.51.100.0/28", "2001:db8::5"];

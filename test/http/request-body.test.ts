@@ -13,7 +13,7 @@ async function start(fetch: Responder["fetch"], lingerMs = CONNECTION_LIMITS.lin
   const server = await listen(
     {
       fetch,
-      identifyClient: createIdentifyClient([]),
+      identifyClient: createIdentifyClient([], [], () => undefined),
       log: createLogger("silent"),
     },
     { host: "127.0.0.1", port: 0 },

@@ -1,23 +1,15 @@
-import { spawn, spawnSync, type ChildProcess } from "node:child_process";
+import { spawnSync } from "node:child_process";
 import { get } from "node:http";
-import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import { CONNECTION_LIMITS } from "../../src/http/server.ts";
-import { createClient, type Client } from "../support/client.ts";
-import { endWithTests } from "../support/ended-children.ts";
+import { CADDY_MISSING, CADDYFILE, describeWithCaddy, startCaddy } from "../support/caddy.ts";
+import type { Client } from "../support/client.ts";
 import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { freePort } from "../support/free-port.ts";
 import { runProduction, startProduction } from "../support/production.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 
-const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
-const isInstalled = spawnSync("caddy", ["version"]).status === 0;
-const title = isInstalled ? "" : " (caddy is not installed: apt-get install caddy)";
-const describeWithCaddy = describe.skipIf(!isInstalled && !process.env.CI);
-
-describeWithCaddy(`the Caddyfile${title}`, () => {
+describeWithCaddy(`the Caddyfile${CADDY_MISSING}`, () => {
   it("limits how long a request takes to arrive, its body not before the gateway answers 408", () => {
     const { stdout } = spawnSync("caddy", [
       "adapt",
@@ -35,16 +27,14 @@ describeWithCaddy(`the Caddyfile${title}`, () => {
   });
 });
 
-describeWithCaddy(`the load balancer${title}`, () => {
+describeWithCaddy(`the load balancer${CADDY_MISSING}`, () => {
   let sandbox: TestSandbox;
-  let caddy: ChildProcess;
-  /** What Caddy logs. */
-  let log: string;
+  let caddy: Awaited<ReturnType<typeof startCaddy>>;
   beforeEach(async () => {
     sandbox = await startTestSandbox();
   });
   afterEach(async () => {
-    caddy.kill("SIGKILL");
+    caddy.stop();
     await sandbox.close();
   });
 
@@ -52,28 +42,9 @@ describeWithCaddy(`the load balancer${title}`, () => {
     runProduction(sandbox, { RATE_LIMIT_MAX: "1000000", ...env });
   const startReplica = () => startProduction(sandbox, { RATE_LIMIT_MAX: "1000000" });
 
-  /** Starts Caddy as an operator does, and waits until it answers. */
-  async function startCaddy(replicas: readonly { client: Client }[]): Promise<Client> {
-    const port = await freePort();
-    const home = temporaryFolder();
-    caddy = spawn("caddy", ["run", "--adapter", "caddyfile", "--config", CADDYFILE], {
-      env: {
-        PATH: process.env.PATH,
-        HOME: home,
-        CADDY_ADMIN: `127.0.0.1:${await freePort()}`,
-        LISTEN: `:${port}`,
-        REPLICAS: replicas.map(({ client }) => new URL(client.url).host).join(" "),
-      },
-      stdio: ["ignore", "ignore", "pipe"],
-    });
-    endWithTests(caddy);
-    log = "";
-    caddy.stderr!.on("data", (chunk: Buffer) => (log += chunk.toString()));
-    const balancer = createClient(`http://127.0.0.1:${port}`);
-    await eventually(async () => {
-      expect((await balancer.lookup("creator")).status).toBe(200);
-    });
-    return balancer;
+  async function startBalancer(replicas: readonly { client: Client }[]): Promise<Client> {
+    caddy = await startCaddy(replicas);
+    return caddy.client;
   }
 
   /** How many lookups each replica has answered. */
@@ -98,7 +69,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
       runReplica({ RATE_LIMIT_MAX: "30" }),
       runReplica({ RATE_LIMIT_MAX: "30" }),
     ]);
-    const balancer = await startCaddy(replicas);
+    const balancer = await startBalancer(replicas);
     await eventually(async () => {
       await lookUp(balancer, 2);
       expect(await answered(replicas)).toEqual([expect.any(Number), expect.any(Number)]);
@@ -114,7 +85,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
 
   it("compresses answers, and passes each event of a stream on at once", async () => {
     const replica = await runReplica();
-    const balancer = await startCaddy([replica]);
+    const balancer = await startBalancer([replica]);
     const encodings = { "accept-encoding": "zstd, gzip" };
     // Caddy leaves short answers as they are, and `fetch` would hide the encoding.
     const encodingOf = (path: string) =>
@@ -146,7 +117,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
       runReplica(),
       runReplica({ SOLANA_RPC_URL: sandbox.secondRpc.url, RPC_TIMEOUT_MS: "5000" }),
     ]);
-    const balancer = await startCaddy(replicas);
+    const balancer = await startBalancer(replicas);
     await eventually(async () => {
       const before = await answered(replicas);
       expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
@@ -163,7 +134,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
 
   it("passes the contract's errors on while no replica reaches the chain", async () => {
     const replicas = await Promise.all([runReplica(), runReplica()]);
-    const balancer = await startCaddy(replicas);
+    const balancer = await startBalancer(replicas);
     const repair = sandbox.rpc.faults.add({ then: "reset" });
     await eventually(async () => {
       for (const { client } of replicas)
@@ -201,7 +172,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
 
   it("loses no request when a replica stops, and no lookup when one is killed", async () => {
     const replicas = await Promise.all([startReplica(), startReplica(), runReplica()]);
-    const balancer = await startCaddy(replicas);
+    const balancer = await startBalancer(replicas);
     const { child } = replicas[0].program;
     child.kill("SIGTERM");
     while (child.exitCode === null) expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
@@ -214,7 +185,7 @@ describeWithCaddy(`the load balancer${title}`, () => {
       expect(await lookUp(balancer, 10)).toEqual(TEN_FINE);
     } while ((await answered([replicas[2]]))[0]! - beforeLast < 10);
     // Caddy has found two replicas away meanwhile.
-    expect(log).toContain("serving initial configuration");
-    expect(log).not.toContain("health_checker");
+    expect(caddy.log()).toContain("serving initial configuration");
+    expect(caddy.log()).not.toContain("health_checker");
   });
 });

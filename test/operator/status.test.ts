@@ -48,6 +48,7 @@ it("/status shows an open collect, without its callers and without secrets", asy
     streams: { open: 0, accounts: 0, most: 1_000 },
   });
   await eventually(async () => {
+    await world.request("/readyz");
     expect(await status()).toMatchObject({
       readyz: { status: "ok" },
       feePayer: { address: expect.any(String), lamports: expect.stringMatching(/^\d+$/) },

@@ -117,7 +117,7 @@ describe("a proxy that is not in TRUST_PROXY", () => {
     ) => {
       let warnings = 0;
       const identify = createIdentifyClient(trusted, [], () => warnings++);
-      identify({ remoteAddress, forwardedFor });
+      identify(remoteAddress, forwardedFor);
       return warnings;
     };
     for (const address of [
@@ -204,6 +204,8 @@ describe("an empty fee payer", () => {
 
     sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000_000n);
     await eventually(async () => {
+      // A scrape reads the balance.
+      await request("/metrics");
       expect((await request("/readyz")).body).toEqual({ status: "ok" });
     });
     expect((await collect(id)).body.success).toBe(true);

@@ -54,7 +54,7 @@ describe("a body", () => {
     const { status, body } = await post("/collect", { socialId: "1" });
     expect([status, body]).toMatchObject([
       400,
-      { error: "INVALID_SOCIAL_ID", message: expect.stringContaining("another `charset`") },
+      { error: "INVALID_SOCIAL_ID", message: expect.stringContaining("in UTF-8") },
     ]);
     expect((await post("/graphql", { query: "{ __typename }" })).status).toBe(415);
   });

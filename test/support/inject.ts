@@ -13,10 +13,7 @@ export async function inject(
 ): Promise<{ status: number; headers: Headers; body: string }> {
   const response = await fetch(new Request(`http://localhost${path}`, { method, headers }), {
     path: path.replace(/\?.*/s, ""),
-    client: identifyClient({
-      remoteAddress: "127.0.0.1",
-      forwardedFor: headers["x-forwarded-for"],
-    }),
+    client: identifyClient("127.0.0.1", headers["x-forwarded-for"]),
     readBody: () => Promise.resolve(Buffer.from(body)),
     disconnect: () => undefined,
   });

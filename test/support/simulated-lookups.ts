@@ -1,6 +1,6 @@
 import { Keypair } from "@solana/web3.js";
 import { readConfig, type Config } from "../../src/config.ts";
-import { createRateLimit, WINDOW_SECONDS } from "../../src/http/rate-limit/rate-limit.ts";
+import { createRateLimit } from "../../src/http/rate-limit/rate-limit.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
@@ -33,10 +33,7 @@ export function createSimulation(settings: Partial<Config> = {}, callsPerWindow?
   const upstream = { quota, circuitBreaker, callUpstream, warnings };
   const client = createSocialClient({ ...needs, ...upstream, token: "token" });
   const lookup = createAccountLookup({ ...needs, client, budget: createReadBudget(needs) });
-  const admit = createRateLimit({
-    max: config.rateLimitMax,
-    windowSeconds: WINDOW_SECONDS,
-  });
+  const admit = createRateLimit({ rateLimitMax: config.rateLimitMax });
   let handles = 0;
 
   /** A caller at its own address, who counts the answers it gets. */

@@ -109,8 +109,6 @@ export function createCollectMetrics(
       refreshBalance();
       return { address: feePayer, lamports: newestBalance?.toString() };
     },
-    /** Reads the fee payer's balance, at most once in ten seconds. */
-    refreshBalance,
   };
 }
 

@@ -8,13 +8,15 @@ import type { Redis } from "../../store/redis.ts";
 import { createMemoryWindow, createRedisWindow, type Reservation } from "./sliding-window.ts";
 
 /** The contract's limit is per minute. */
-export const WINDOW_SECONDS = 60;
+const WINDOW_SECONDS = 60;
 
-interface RateLimitConfig {
-  readonly max: number;
-  /** The most requests that one request may count as. Default: `max`. */
+export interface RateLimitConfig {
+  /** The most requests in a window. */
+  readonly rateLimitMax: number;
+  /** The most requests that one request may count as. Default: `rateLimitMax`. */
   readonly maxCost?: number | undefined;
-  readonly windowSeconds: number;
+  /** Default: the contract's minute. */
+  readonly rateLimitWindowSeconds?: number | undefined;
 }
 
 /**
@@ -22,10 +24,8 @@ interface RateLimitConfig {
  * refusal.
  */
 export interface Decision extends RateLimitState {
-  /** The header `RateLimit-Policy`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
-  readonly policyHeader: string;
-  /** The header `RateLimit`. */
-  readonly rateLimitHeader: string;
+  /** `RateLimit-Policy` and `RateLimit`. Syntax: draft-ietf-httpapi-ratelimit-headers-11. */
+  readonly headers: Readonly<Record<string, string>>;
   /** RATE_LIMITED; absent if the request is admitted. */
   readonly refusal?: ContractError | undefined;
 }
@@ -53,8 +53,8 @@ const refusal = (what: string, retryAfterSeconds: number) =>
   });
 
 /**
- * Limits REST and GraphQL together: at most `max` requests of a caller in any span of
- * `windowSeconds`, over all replicas while Redis is available, per replica otherwise.
+ * Limits REST and GraphQL together: at most `rateLimitMax` requests of a caller in any window, over
+ * all replicas while Redis is available, per replica otherwise.
  *
  * graphql-rate-limit decides, from the times that its store returns. It asks its store and then
  * writes to it, so concurrent requests would all pass. Our store reserves a request's cost in one
@@ -63,7 +63,11 @@ const refusal = (what: string, retryAfterSeconds: number) =>
  * earlier requests.
  */
 export function createRateLimit(
-  { max, maxCost = max, windowSeconds }: RateLimitConfig,
+  {
+    rateLimitMax: max,
+    maxCost = max,
+    rateLimitWindowSeconds: windowSeconds = WINDOW_SECONDS,
+  }: RateLimitConfig,
   redis?: Redis,
 ): RateLimit {
   const windowMs = windowSeconds * 1000;
@@ -100,8 +104,10 @@ export function createRateLimit(
       cost,
       remaining,
       resetSeconds: seconds,
-      policyHeader,
-      rateLimitHeader: `${POLICY};r=${remaining};t=${seconds}`,
+      headers: {
+        "ratelimit-policy": policyHeader,
+        ratelimit: `${POLICY};r=${remaining};t=${seconds}`,
+      },
       refusal: message === undefined ? undefined : refusal(what, seconds),
     };
   };

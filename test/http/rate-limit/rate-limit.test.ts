@@ -10,7 +10,7 @@ import {
 } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 
-const newLimit = (redis?: Redis) => createRateLimit({ max: 20, windowSeconds: 60 }, redis);
+const newLimit = (redis?: Redis) => createRateLimit({ rateLimitMax: 20 }, redis);
 
 type Answer = [result: "passes" | "is refused", left: number, seconds: number];
 type Request = [second: number, cost: number, ...Answer];
@@ -79,8 +79,8 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
   it.each(CASES)("%s", async (_name, requests) => {
     for (const [second, cost, result, left, seconds] of requests) {
       setSeconds(second);
-      const { refusal, policyHeader, rateLimitHeader } = await ask("a", cost);
-      expect([policyHeader, rateLimitHeader]).toEqual([
+      const { refusal, headers } = await ask("a", cost);
+      expect([headers["ratelimit-policy"], headers.ratelimit]).toEqual([
         '"address";q=20;w=60',
         `"address";r=${left};t=${seconds}`,
       ]);
@@ -93,14 +93,14 @@ describeInMemoryAndInRedis("the rate limit", (getRedis) => {
   it("lets exactly 20 of 1,000 concurrent requests pass, and reports the remaining ones", async () => {
     const decisions = await Promise.all(Array.from({ length: 1_000 }, async () => ask("a", 1)));
     const passed = decisions.filter(({ refusal }) => !refusal);
-    expect(passed.map(({ rateLimitHeader }) => rateLimitHeader)).toEqual(
+    expect(passed.map(({ headers }) => headers.ratelimit)).toEqual(
       Array.from({ length: 20 }, (_, i) => `"address";r=${19 - i};t=60`),
     );
     expect((await ask("b", 1)).refusal).toBeUndefined();
   });
 
   it("refuses a request that counts as more than one request may, and takes one for it", async () => {
-    const rateLimit = createRateLimit({ max: 50, maxCost: 20, windowSeconds: 60 }, getRedis());
+    const rateLimit = createRateLimit({ rateLimitMax: 50, maxCost: 20 }, getRedis());
     expect(await rateLimit("big", 21)).toMatchObject({ remaining: 49, refusal: expect.any(Error) });
     expect(await rateLimit("big", 20)).toMatchObject({ remaining: 29, refusal: undefined });
     expect(await rateLimit("big", 20)).toMatchObject({ remaining: 9, refusal: undefined });
@@ -173,10 +173,10 @@ describeWithRedis("the rate limit in Redis", () => {
   });
 
   it("has none left, not fewer, after the limit has been lowered", async () => {
-    await createRateLimit({ max: 25, windowSeconds: 60 }, redis)("a", 25);
-    const { refusal, remaining, rateLimitHeader } = await newLimit(redis)("a", 1);
+    await createRateLimit({ rateLimitMax: 25 }, redis)("a", 25);
+    const { refusal, remaining, headers } = await newLimit(redis)("a", 1);
     expect([refusal?.code, remaining]).toEqual(["RATE_LIMITED", 0]);
-    expect(rateLimitHeader).toContain('"address";r=0;');
+    expect(headers.ratelimit).toContain('"address";r=0;');
   });
 
   const STRANGE_TIMES = [
