@@ -42,9 +42,8 @@ export function createIdentifyClient(
   return (remoteAddress = "", forwardedFor?: string): Client => {
     const isForwarded = isProxy(remoteAddress);
     if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
-    const isBelieved = isForwarded || isTrustedCaller(remoteAddress);
     /** The nearest first. Strangers may send thousands, so look no further than needed. */
-    const hops = [remoteAddress, ...((isBelieved && forwardedFor?.split(",").reverse()) || [])];
+    const hops = [remoteAddress, ...(forwardedFor?.split(",").reverse() ?? [])];
     const findOutside = (isInside: (address: string) => boolean) =>
       hops
         .values()
