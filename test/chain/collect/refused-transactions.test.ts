@@ -22,9 +22,7 @@ afterEach(async () => {
 });
 
 /** A collector with these endpoints, the preferred one first. */
-/** Sends each transaction once, also on a busy machine. */
-const collectorOf = (...rpcs: TestSandbox["rpc"][]) =>
-  createSandboxCollector(sandbox, { rpcs, waits: { resendMs: NEVER_MS } });
+const collectorOf = (...rpcs: TestSandbox["rpc"][]) => createSandboxCollector(sandbox, { rpcs });
 const linesOf = ({ logLines }: { logLines: readonly string[] }, text: string) =>
   logLines.filter((line) => line.includes(text));
 const callsOf = ({ calls }: TestSandbox["rpc"], method: string) =>
@@ -48,7 +46,9 @@ describe("an endpoint that refuses a transaction", () => {
       vi.spyOn(performance, "now").mockReturnValue(performance.now());
       const { rpc, secondRpc } = sandbox;
       rpc.faults.add({ ...REFUSES_VERSION_1, then: REFUSALS[how]() });
-      const collector = collectorOf(rpc, secondRpc);
+      // Sends each transaction once, also on a busy machine.
+      const waits = { resendMs: NEVER_MS };
+      const collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc], waits });
       for (const handle of handles)
         expect(await collector.collect(handle)).toMatchObject(COLLECTED);
       expect(sandbox.landedCollects().map(({ message }) => message.version)).toEqual([1, 1, 1]);
