@@ -1,31 +1,59 @@
 import type { EventEmitter } from "node:events";
 
+/** Bytes that wait for a caller: a body that arrives, or a response that is read. */
+interface Entry {
+  readonly address: string;
+  readonly bytes: number;
+  readonly cutOff: () => void;
+}
+
 /**
  * Limits the memory that slow callers use, of one address and in all. If a new entry exceeds a
  * limit, the oldest are cut off: callers who read and send fast never have old ones.
  */
 export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddress: number }) {
-  /** Bodies that arrive, and responses that are read. The oldest first. */
-  const entries = new Set<{ address: string; bytes: number; cutOff: () => void }>();
+  /** The oldest first. */
+  const entries = new Set<Entry>();
+  // Sums, because every request adds entries, and strangers can keep thousands.
+  const byAddress = new Map<string, number>();
+  let total = 0;
+
+  const sumOf = (address: string) => byAddress.get(address) ?? 0;
+
+  function change(address: string, bytes: number): void {
+    total += bytes;
+    const sum = sumOf(address) + bytes;
+    if (sum === 0) byAddress.delete(address);
+    else byAddress.set(address, sum);
+  }
+
+  function remove(entry: Entry): void {
+    if (entries.delete(entry)) change(entry.address, -entry.bytes);
+  }
+
+  function cutOffEntry(entry: Entry): void {
+    remove(entry);
+    entry.cutOff();
+  }
 
   return {
     /** Adds the bytes of a request or a response, until it closes. */
     add(address: string, bytes: number, message: EventEmitter, cutOff: () => void): void {
       if (bytes === 0) return;
       const added = { address, bytes, cutOff };
-      let ofAll = bytes;
-      let ofAddress = bytes;
-      for (const entry of [...entries].reverse()) {
-        ofAll += entry.bytes;
-        if (entry.address === address) ofAddress += entry.bytes;
-        const isOver = entry.address === address && ofAddress > limits.maxBytesPerAddress;
-        if (!isOver && ofAll <= limits.maxBytes) continue;
-        ofAll -= entry.bytes;
-        entries.delete(entry);
-        entry.cutOff();
+      for (const oldest of entries) {
+        if (sumOf(address) + bytes <= limits.maxBytesPerAddress) break;
+        if (oldest.address === address) cutOffEntry(oldest);
+      }
+      for (const oldest of entries) {
+        if (total + bytes <= limits.maxBytes) break;
+        cutOffEntry(oldest);
       }
       entries.add(added);
-      message.once("close", () => entries.delete(added));
+      change(address, bytes);
+      message.once("close", () => {
+        remove(added);
+      });
     },
   };
 }
