@@ -43,7 +43,11 @@ const NEWS = z.object({
   id: z.string(),
   backoffMs: z.int().min(0).max(HOUR_MS).optional(),
   reason: z.enum(Object.keys(UNCOLLECTABLE) as [UncollectableReason]).optional(),
-  tooLittle: z.coerce.bigint().optional(),
+  tooLittle: z
+    .string()
+    .regex(/^\d{1,20}$/)
+    .transform(BigInt)
+    .optional(),
 });
 type News = z.output<typeof NEWS>;
 
