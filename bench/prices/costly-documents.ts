@@ -16,7 +16,7 @@ const ALIASES = 198;
 const SPREADS = 29_000;
 const TOKENS = 5_800;
 
-const times = (count: number, write: (i: number) => string) =>
+export const times = (count: number, write: (i: number) => string) =>
   Array.from({ length: Math.max(0, Math.floor(count)) }, (_, i) => write(i)).join(" ");
 
 /** Of these, a wallet, its handle or its balance fails, or none of them. */

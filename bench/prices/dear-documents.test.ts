@@ -2,6 +2,7 @@ import { setTimeout } from "node:timers/promises";
 import { Agent, request } from "undici";
 import { expect, it, onTestFinished } from "vitest";
 import { percentile } from "../measure.ts";
+import { times } from "./costly-documents.ts";
 import { startProduction } from "../../test/support/production.ts";
 import { startTestSandbox } from "../../test/support/sandbox.ts";
 
@@ -11,8 +12,6 @@ const REQUESTS_PER_SECOND = 85;
 const SECONDS = 15;
 const HONEST_PER_SECOND = 10;
 
-const times = (count: number, format: (i: number) => string) =>
-  Array.from({ length: count }, (_, i) => format(i)).join(" ");
 const list = (count: number, format: (i: number) => string) =>
   `[${Array.from({ length: count }, (_, i) => JSON.stringify(format(i))).join()}]`;
 

@@ -3,6 +3,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { startProduction } from "../../test/support/production.ts";
 import { startTestSandbox } from "../../test/support/sandbox.ts";
 import { repeat } from "../measure.ts";
+import { times } from "./costly-documents.ts";
 import { createTarget, warmUp } from "./price-of.ts";
 
 const DOCUMENTS = 300;
@@ -11,9 +12,6 @@ const ROUNDS = 3;
 const MAX_MORE_MB = 120;
 /** How often the heap is measured. */
 const HEAP_ROUNDS = 20;
-
-const times = (count: number, write: (i: number) => string) =>
-  Array.from({ length: count }, (_, i) => write(i)).join(" ");
 
 /** A valid document of about 6,000 tokens and 65,000 characters. */
 const textOf = (i: number) =>

@@ -71,6 +71,20 @@ it("a collect's first caller does not wait for the read of another who joins", a
 });
 
 describe("a caller who joins a collect after its transaction has landed", () => {
+  /** Starts an endpoint that is 20 slots behind, and still has the fees that `creator` has now. */
+  async function startBehind() {
+    const { chain } = sandbox;
+    const { address, creatorVault } = sandbox.account("creator");
+    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
+    const behind = await startLyingEndpoint(sandbox);
+    behind.lie(
+      behindBy(20, (account, key) =>
+        old.has(key) ? { ...account, lamports: old.get(key) } : account,
+      ),
+    );
+    return behind;
+  }
+
   it("gets no success for it, but hears of it as the last collect", async () => {
     const collector = createSandboxCollector(sandbox);
     const release = hold(sandbox.rpc, isLook);
@@ -89,15 +103,9 @@ describe("a caller who joins a collect after its transaction has landed", () => 
   });
 
   it("gets no success either if the endpoint that answers its read is behind another one", async () => {
-    const { chain, rpc } = sandbox;
-    const { address, creatorVault } = sandbox.account("creator");
-    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
-    const behind = await startLyingEndpoint(sandbox);
-    behind.lie(
-      behindBy(20, (account, key) =>
-        old.has(key) ? { ...account, lamports: old.get(key) } : account,
-      ),
-    );
+    const { rpc } = sandbox;
+    const { creatorVault } = sandbox.account("creator");
+    const behind = await startBehind();
     const collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
     const release = hold(rpc, isLook);
     const first = collector.collect("creator");
@@ -116,14 +124,8 @@ describe("a caller who joins a collect after its transaction has landed", () => 
 
   it("gets no success either if only the endpoint that is behind was asked before its read", async () => {
     const { chain, rpc } = sandbox;
-    const { address, creatorVault } = sandbox.account("creator");
-    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
-    const behind = await startLyingEndpoint(sandbox);
-    behind.lie(
-      behindBy(20, (account, key) =>
-        old.has(key) ? { ...account, lamports: old.get(key) } : account,
-      ),
-    );
+    const { creatorVault } = sandbox.account("creator");
+    const behind = await startBehind();
     const collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
     const release = hold(rpc, isLook);
     const first = collector.collect("creator");
