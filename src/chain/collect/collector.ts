@@ -170,7 +170,9 @@ export function createCollector(needs: {
           return undefined;
         }
         case "nothing":
-          return { kind: "next", error: end.payers?.get(caller.addressBlock) ?? end.error };
+          return { kind: "next", error: end.error };
+        case "refused":
+          return { kind: "next", error: end.errors.get(caller.addressBlock) };
         case "again":
           return undefined;
         case "failed": {

@@ -5,12 +5,6 @@ import { CollectError } from "../errors/collect-error.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import { BASE_FEE_LAMPORTS } from "../units/priority-fee.ts";
 
-/**
- * The address blocks that may pay for a collect, in the order of their requests. Each value says
- * why the budget refused the block, if it did.
- */
-export type Payers = Map<string, CollectError | undefined>;
-
 /** What a transaction costs and moves for one of its accounts. */
 interface Cost {
   readonly fee: Lamports;
@@ -72,15 +66,15 @@ export function createFeeBudget(needs: {
 
   return {
     /**
-     * Charges a collect's cost to the first payer whose share of the budget is enough: a block that
-     * has used its share must not fail the collect for the others. Returns a function that gives
-     * back what was certainly not spent, and charges more for a negative amount; or the last one's
-     * {@link CollectError} `budget-spent` if none has enough.
+     * Charges a collect's cost to the first of these address blocks whose share of the budget is
+     * enough: a block that has used its share must not fail the collect for the others. Returns a
+     * function that gives back what was certainly not spent, and charges more for a negative
+     * amount; or each block's {@link CollectError} `budget-spent` if none has enough.
      */
-    async reserve({ fee, rent, moved }: Cost, payers: Payers) {
+    async reserve({ fee, rent, moved }: Cost, blocks: readonly string[]) {
       const isSmall = moved < FEES_MOVED * fee;
-      let error: CollectError | undefined;
-      for (const block of payers.keys()) {
+      const errors = new Map<string, CollectError>();
+      for (const block of blocks) {
         const share = await budget.take(block, Number(fee + rent), {
           pool: isSmall ? small : pool,
         });
@@ -91,11 +85,9 @@ export function createFeeBudget(needs: {
           };
         }
         metrics.refused("fees", shortage.scope, 1);
-        error = new CollectError({ kind: "budget-spent", isSmall, ...shortage });
-        payers.set(block, error);
+        errors.set(block, new CollectError({ kind: "budget-spent", isSmall, ...shortage }));
       }
-      if (!error) throw new Error("nobody asked for this collect");
-      return error;
+      return errors;
     },
   };
 }

@@ -3,7 +3,7 @@ import { getBase58Decoder } from "@solana/codecs-strings";
 import type { Keypair } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { CollectError } from "../errors/collect-error.ts";
-import type { FeeBudget, Payers } from "./fee-budget.ts";
+import type { FeeBudget } from "./fee-budget.ts";
 import { toTransaction } from "../units/message.ts";
 import { createSigningRules, type AllowedSweeps } from "../units/signing-rules.ts";
 
@@ -17,7 +17,7 @@ interface Spending {
    * Per account: what the message moves to it, and the address blocks that may pay its part of the
    * cost.
    */
-  readonly accounts: readonly { readonly moved: Lamports; readonly payers: Payers }[];
+  readonly accounts: readonly { readonly moved: Lamports; readonly blocks: readonly string[] }[];
   readonly sweeps: AllowedSweeps["sweeps"];
 }
 
@@ -74,7 +74,7 @@ export function createFeePayer(needs: {
 
     /**
      * Reserves the message's fee and rent in the budget, then signs the message; `refused` if the
-     * budget refuses an account, with an entry for each. Throws {@link CollectError}
+     * budget refuses an account, with what `reserve` returns for each. Throws {@link CollectError}
      * `fee-payer-short`, or an Error if the message is not safe to sign.
      */
     async sign(message: Uint8Array, spending: Spending) {
@@ -93,7 +93,7 @@ export function createFeePayer(needs: {
       }
       openCosts += total;
       const results = await Promise.all(
-        accounts.map(({ moved, payers }) => budget.reserve({ ...costs, moved }, payers)),
+        accounts.map(({ moved, blocks }) => budget.reserve({ ...costs, moved }, blocks)),
       );
       const reserved = results.filter((each) => typeof each === "function");
       if (reserved.length < accounts.length) {

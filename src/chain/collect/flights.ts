@@ -95,7 +95,7 @@ export function createFlights(needs: {
   /** Begins the next turn, if requests wait. `isLater`: whether a flight came before. */
   function takeTurn(queue: Queue, isLater: boolean): void {
     const turn = nextTurn([...queue.waiters.keys()], queue.counts);
-    if (turn) launch(queue, turn, [...turn.payers.keys()], (flight) => fly(flight, turn, isLater));
+    if (turn) launch(queue, turn, turn.blocks, (flight) => fly(flight, turn, isLater));
     else queues.delete(queue.key);
   }
 
@@ -115,9 +115,10 @@ export function createFlights(needs: {
       .then((result) => {
         queue.flight = undefined;
         const error = "error" in result ? result.error : undefined;
+        if (result.kind === "refused") metrics.ended("refused");
         // A request that has no calls left is counted by the collector.
-        if (error !== undefined && !(error instanceof NoRoomError))
-          metrics.ended(error instanceof CollectError ? error.result : "COLLECT_FAILED");
+        else if (error !== undefined && !(error instanceof NoRoomError))
+          metrics.ended(error instanceof CollectError ? error.code : "COLLECT_FAILED");
         finish(result);
         for (const [waiter, { resolve }] of queue.waiters) {
           const isMember = turn?.members.includes(waiter) ?? false;

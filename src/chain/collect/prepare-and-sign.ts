@@ -21,7 +21,6 @@ import type { Simulated, Simulations } from "../units/simulations.ts";
 import { MAX_UNIT_LIMIT, unitLimitOf } from "../units/instruction-costs.ts";
 import { failureKey, type Unit } from "../units/units.ts";
 import type { Claim, StoredTransaction } from "./claims.ts";
-import type { Payers } from "./fee-budget.ts";
 import type { AccountCost, FeePayer } from "./fee-payer.ts";
 import { WAITS } from "./send-and-confirm.ts";
 import type { Turn } from "./turns.ts";
@@ -52,15 +51,10 @@ export interface Signed extends AccountCost {
 /** What became of an attempt to sign. Only `signed` is sent. */
 export type Prepared =
   | { readonly kind: "signed"; readonly signed: Signed }
-  /**
-   * Too little would move, or with `error`, all simulations failed. With `payers`, the fee budget
-   * refuses all that may pay, each for its own reason.
-   */
-  | {
-      readonly kind: "nothing";
-      readonly error?: CollectError | undefined;
-      readonly payers?: Payers;
-    }
+  /** Too little would move, or with `error`, all simulations failed. */
+  | { readonly kind: "nothing"; readonly error?: CollectError | undefined }
+  /** The fee budget refuses all that may pay, each address block for its own reason. */
+  | { readonly kind: "refused"; readonly errors: ReadonlyMap<string, CollectError> }
   /** Another replica has taken the claim. */
   | { readonly kind: "again" };
 
@@ -143,8 +137,8 @@ export function createPrepare(needs: {
       leave(together, together);
       return;
     }
-    const payers = together.flatMap(({ ready }) => [...ready.turn.payers.keys()]);
-    const others = await ownCalls({ use: "collects", parts: equalParts(payers) }, () =>
+    const blocks = together.flatMap(({ ready }) => ready.turn.blocks);
+    const others = await ownCalls({ use: "collects", parts: equalParts(blocks) }, () =>
       trySharing(together),
     );
     await share(others, simulations + 1);
@@ -276,12 +270,10 @@ export function createPrepare(needs: {
       spendable,
       rent: simulation.rent > expectedRent ? simulation.rent : expectedRent,
       sweeps,
-      accounts: units.map(({ turn: { payers } }, i) => ({ moved: movedAmounts[i]!, payers })),
+      accounts: units.map(({ turn: { blocks } }, i) => ({ moved: movedAmounts[i]!, blocks })),
     });
     if (signature.kind === "refused")
-      return signature.errors.map(
-        (error, i) => error && { kind: "nothing", error, payers: units[i]!.turn.payers },
-      );
+      return signature.errors.map((errors) => errors && { kind: "refused", errors });
     const signedAt = monotonicNow();
     const transaction: StoredTransaction = {
       ...{ base64: signature.base64, signature: signature.signature },

@@ -5,7 +5,6 @@ import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { ReadUnits, Unit } from "../units/units.ts";
-import type { Payers } from "./fee-budget.ts";
 
 /** One caller's request for an account's fees. */
 export interface Request {
@@ -38,8 +37,8 @@ export interface Waiter {
 /** Who has a unit's turn. */
 export interface Turn {
   readonly members: readonly Waiter[];
-  /** The members' address blocks: one of them pays. */
-  readonly payers: Payers;
+  /** The members' address blocks, each once: one of them pays. */
+  readonly blocks: readonly string[];
   /** Whose read shows what to collect: of a distribution, the one with the largest share. */
   readonly leader: Waiter;
 }
@@ -72,22 +71,18 @@ export function nextTurn(
 ): Turn | undefined {
   const countOf = (block: string) => counts.get(block) ?? 0;
   const plain = waiters.filter((each) => !hasCoins(each));
-  const [longest] = waiters.toSorted((a, b) => {
+  if (plain.length > 0) {
+    const blocks = new Set(plain.map(({ request }) => request.caller.addressBlock));
+    const leader = plain.reduce((most, each) => (each.unit.gain > most.unit.gain ? each : most));
+    return { members: plain, blocks: [...blocks], leader };
+  }
+  const [leader] = waiters.toSorted((a, b) => {
     const [[wideA, blockA], [wideB, blockB]] = [blocksOf(a), blocksOf(b)];
     return countOf(wideA) - countOf(wideB) || countOf(blockA) - countOf(blockB);
   });
-  const leader =
-    plain.length > 0
-      ? plain.reduce((most, each) => (each.unit.gain > most.unit.gain ? each : most))
-      : longest;
   if (!leader) return undefined;
-  if (hasCoins(leader))
-    for (const block of new Set(blocksOf(leader))) counts.set(block, countOf(block) + 1);
-  const members = plain.length > 0 ? plain : [leader];
-  const payers: Payers = new Map(
-    members.map(({ request }) => [request.caller.addressBlock, undefined]),
-  );
-  return { members, payers, leader };
+  for (const block of new Set(blocksOf(leader))) counts.set(block, countOf(block) + 1);
+  return { members: [leader], blocks: [leader.request.caller.addressBlock], leader };
 }
 
 /** Returns the accounts that asked for a transaction, each once. */

@@ -26,8 +26,6 @@ interface Failure<Details> {
   readonly hint?: string;
   /** `COLLECT_FAILED` if absent. */
   readonly code?: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
-  /** The result in the metrics. Default: the code. */
-  readonly result?: "refused";
 }
 
 /** Infers the type of a row's details from the row's functions. */
@@ -102,7 +100,6 @@ export const COLLECT_FAILURES = {
     moved: "no",
     answer: (shortage) =>
       refusalDetails(shortage, shortage.isSmall ? "fee budget for small collects" : "fee budget"),
-    result: "refused",
   }),
   /** Two of the request's transactions moved nothing, and fees wait. */
   "others-first": failure({
@@ -216,15 +213,12 @@ export class CollectError extends Error {
   readonly failure: CollectFailure;
   /** The contract's error code. */
   readonly code: "INSUFFICIENT_FUNDS" | "COLLECT_FAILED";
-  /** The result in the metrics. */
-  readonly result: CollectError["code"] | "refused";
 
   constructor(failure: CollectFailure, cause?: unknown) {
     const row = rowOf(failure);
     super(row.text?.(failure) ?? row.answer?.(failure).message, { cause });
     this.failure = failure;
     this.code = row.code ?? "COLLECT_FAILED";
-    this.result = row.result ?? this.code;
   }
 
   /**

@@ -1,7 +1,7 @@
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
-import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
+import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
@@ -39,9 +39,6 @@ function createBudget(
 }
 type Budget = ReturnType<typeof createBudget>;
 
-const payersOf = (...callers: string[]): Payers =>
-  new Map(callers.map((caller) => [caller, undefined]));
-
 /** "paid", or whose limit is reached. */
 async function pay(
   budget: Budget,
@@ -49,17 +46,19 @@ async function pay(
   moved = LARGE,
   { fee = FEE, rent = NO_RENT } = {},
 ): Promise<string> {
-  const result = await budget.reserve({ fee, rent, moved }, payersOf(caller));
-  return typeof result === "function" ? "paid" : (result.failure as { scope: string }).scope;
+  const result = await budget.reserve({ fee, rent, moved }, [caller]);
+  return typeof result === "function"
+    ? "paid"
+    : (result.get(caller)!.failure as unknown as { scope: string }).scope;
 }
 /** Reserves what is certain to be paid. */
 async function reserve(
   budget: Budget,
   cost: Parameters<Budget["reserve"]>[0],
-  payers: Payers,
+  blocks: readonly string[],
 ): Promise<(unused: Lamports) => void> {
-  const result = await budget.reserve(cost, payers);
-  if (typeof result !== "function") throw result;
+  const result = await budget.reserve(cost, blocks);
+  if (typeof result !== "function") throw result.get(blocks[0]!)!;
   return result;
 }
 /** How many of `count` collects of a caller are paid. */
@@ -115,13 +114,8 @@ describe("the fee budget", () => {
   it("charges the first caller whose share is enough, and nobody else", async () => {
     const budget = createBudget();
     await payMany(budget, 100, "attacker");
-    const payers = payersOf("attacker", "honest", "joiner");
-    const release = await reserve(budget, { fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
-    expect([...payers.values()]).toMatchObject([
-      { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } },
-      undefined,
-      undefined,
-    ]);
+    const blocks = ["attacker", "honest", "joiner"];
+    const release = await reserve(budget, { fee: FEE, rent: NO_RENT, moved: LARGE }, blocks);
     await payMany(budget, 110, "others");
     expect([await pay(budget, "honest"), await pay(budget, "joiner")]).toEqual(["CALLER", "paid"]);
     release(FEE);
@@ -131,22 +125,34 @@ describe("the fee budget", () => {
   it("charges another caller when the service's part for those who have collected is used up", async () => {
     const budget = createBudget();
     for (const caller of ["a", "b", "c"]) await payMany(budget, 80, caller);
-    const payers = payersOf("c", "newcomer");
-    await reserve(budget, { fee: FEE, rent: NO_RENT, moved: LARGE }, payers);
-    expect([...payers.values()]).toMatchObject([
-      { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } },
-      undefined,
+    const cost = { fee: FEE, rent: NO_RENT, moved: LARGE };
+    await expect(reserve(budget, cost, ["c"])).rejects.toMatchObject({
+      failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+    });
+    await reserve(budget, cost, ["c", "newcomer"]);
+    expect(await pay(budget, "newcomer")).toBe("CALLER");
+  });
+
+  it("says to each caller why it is refused", async () => {
+    const budget = createBudget();
+    await payMany(budget, 100, "a");
+    await payMany(budget, 20, "b", SMALL);
+    const cost = { fee: FEE, rent: NO_RENT, moved: SMALL };
+    const result = await budget.reserve(cost, ["a", "b"]);
+    expect([...(result as ReadonlyMap<string, CollectError>)]).toMatchObject([
+      ["a", { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } }],
+      ["b", { failure: { scope: "CALLER", retryAfterSeconds: expect.any(Number) } }],
     ]);
   });
 
   it("gets back the part of a reservation that was not spent, and charges what was spent besides", async () => {
     const budget = createBudget();
     const cost = { fee: toLamports(300_000), rent: NO_RENT, moved: toLamports(10 ** 9) };
-    const release = await reserve(budget, cost, payersOf("a"));
+    const release = await reserve(budget, cost, ["a"]);
     release(toLamports(200_000));
     release(toLamports(50_000));
     expect(await payMany(budget, 110, "a")).toBe(90);
-    const releaseOther = await reserve(budget, cost, payersOf("b"));
+    const releaseOther = await reserve(budget, cost, ["b"]);
     releaseOther(toLamports(-200_000));
     expect(await pay(budget, "b")).toBe("CALLER");
   });
@@ -170,8 +176,8 @@ describe("the fee budget", () => {
   it("names no time to try again for a fee that it never allows", async () => {
     const refusal = async (lamports: number, moved: Lamports) => {
       const cost = { fee: FEE, rent: NO_RENT, moved };
-      const result = await createBudget({ lamports }).reserve(cost, payersOf("a"));
-      return (result as CollectError).failure;
+      const result = await createBudget({ lamports }).reserve(cost, ["a"]);
+      return (result as ReadonlyMap<string, CollectError>).get("a")!.failure;
     };
     const never = { kind: "budget-spent", scope: "SERVICE" };
     expect(await refusal(9_999, LARGE)).toEqual({ ...never, isSmall: false });

@@ -43,7 +43,7 @@ const spending = () => ({
   spendable: 10n ** 12n,
   rent: toLamports(0),
   sweeps: [],
-  accounts: [{ moved: toLamports(10 ** 9), payers: new Map([["caller", undefined]]) }],
+  accounts: [{ moved: toLamports(10 ** 9), blocks: ["caller"] }],
 });
 /** Its `sign` throws why it is refused. */
 function newFeePayer(maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: number) {
@@ -57,7 +57,7 @@ function newFeePayer(maxPriorityFeeLamports: number, feeBudgetLamportsPerHour: n
     ...payer,
     async sign(...message: Parameters<typeof payer.sign>) {
       const result = await payer.sign(...message);
-      if (result.kind === "refused") throw result.errors[0]!;
+      if (result.kind === "refused") throw result.errors[0]!.get("caller")!;
       return result;
     },
   };

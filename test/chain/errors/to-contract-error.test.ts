@@ -19,8 +19,6 @@ const INSUFFICIENT_FUNDS = rowOf("INSUFFICIENT_FUNDS").message;
 interface Expected {
   readonly code?: "INSUFFICIENT_FUNDS";
   readonly message: string;
-  /** What the metrics count: the code if absent. */
-  readonly result?: "refused";
   /** Part of the operator hint, for failures that are logged with one. */
   readonly hint?: string;
 }
@@ -56,7 +54,6 @@ const CASES: {
     { scope: "SERVICE", retryAfterSeconds: 312, isSmall: false },
     {
       message: "The service has used its fee budget for now. Try again in 312 seconds.",
-      result: "refused",
     },
   ],
   "others-first": [
@@ -148,7 +145,7 @@ describe("a CollectError", () => {
     "of kind %s has its own code, message and result",
     (kind, [rest, expected]) => {
       const error = new CollectError({ kind, ...rest } as CollectFailure);
-      const { code = "COLLECT_FAILED", message, result = code, hint } = expected;
+      const { code = "COLLECT_FAILED", message, hint } = expected;
       const converted = toCollectContractError(error);
       expect(converted).toBeInstanceOf(ContractError);
       // For the log: the caller's message, unless that is the code's default.
@@ -172,7 +169,6 @@ describe("a CollectError", () => {
         ...("signature" in rest && { txSignature: "sig" }),
         ...(kind === "budget-spent" && { scope: "SERVICE" }),
       });
-      expect(error.result).toBe(result);
       expect(mayHaveMoved(error)).toBe("signature" in rest && moved !== "no");
     },
   );
