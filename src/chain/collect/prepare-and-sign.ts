@@ -6,8 +6,8 @@ import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import {
   distributionsOf,
   rentOf,
+  sweepsOf,
   withoutAmm,
-  withoutPools,
   type Sweep,
 } from "../launchpad/choose-sweeps.ts";
 import { CollectError } from "../errors/collect-error.ts";
@@ -58,10 +58,13 @@ export type Prepared =
   /** Another replica has taken the claim. */
   | { readonly kind: "again" };
 
-/** An account that shares a transaction, if it fits in. */
-interface Sharer {
-  readonly ready: ReadyUnit;
+/** A unit, and what a transaction is to do for it. */
+interface Member extends ReadyUnit {
   readonly part: PlannedPart;
+}
+
+/** An account that shares a transaction, if it fits in. */
+interface Sharer extends Member {
   /** Resolves with undefined if the account goes on alone. */
   readonly result: PromiseWithResolvers<Prepared | undefined>;
 }
@@ -108,26 +111,23 @@ export function createPrepare(needs: {
   const getBlockhash = memoize(() => rpc.getLatestBlockhash(), BLOCKHASH_MAX_AGE * pollMs);
   let gathered: Sharer[] = [];
 
-  function depart(): void {
-    const departing = gathered;
-    gathered = [];
-    share(departing).catch((error: unknown) => {
-      for (const { result } of departing) result.reject(toError(error));
-    });
-  }
-
   /** Waits with other accounts for a transaction that they share. */
   function gather(ready: ReadyUnit): Sharer["result"]["promise"] {
     const { account, vaults } = ready.unit;
     const part = composer.choosePart(account, [], vaults)!;
     const result = Promise.withResolvers<Prepared | undefined>();
     // Count the instructions before the simulation.
-    if (!composer.fits([...gathered.map((each) => each.part), part])) depart();
-    gathered.push({ ready, part, result });
-    const group = gathered;
-    setTimeout(() => {
-      if (gathered === group) depart();
-    }, GATHER_MS);
+    if (gathered.length === 0 || !composer.fits([...gathered.map((each) => each.part), part])) {
+      const group: Sharer[] = [];
+      gathered = group;
+      setTimeout(() => {
+        if (gathered === group) gathered = [];
+        share(group).catch((error: unknown) => {
+          for (const each of group) each.result.reject(toError(error));
+        });
+      }, GATHER_MS);
+    }
+    gathered.push({ ...ready, part, result });
     return result.promise;
   }
 
@@ -137,7 +137,7 @@ export function createPrepare(needs: {
       leave(together, together);
       return;
     }
-    const blocks = together.flatMap(({ ready }) => ready.turn.blocks);
+    const blocks = together.flatMap(({ turn }) => turn.blocks);
     const others = await ownCalls({ use: "collects", parts: equalParts(blocks) }, () =>
       trySharing(together),
     );
@@ -146,19 +146,16 @@ export function createPrepare(needs: {
 
   /** Returns the accounts that go on together: none, once the transaction is signed. */
   async function trySharing(together: readonly Sharer[]): Promise<readonly Sharer[]> {
-    const units = together.map(({ ready }) => ready);
-    const parts = together.map(({ part }) => part);
-    const [simulation, ...terms] = await simulateParts(parts, units);
+    const [simulation, ...terms] = await simulateMembers(together);
     if ("error" in simulation) {
       const culprit = together.find(({ part }) => part === simulation.blamed?.part);
       return leave(together, culprit ? [culprit] : together);
     }
-    const movedAmounts = parts.map(simulation.movedBy);
     const unfit = together.filter(
-      ({ ready }, i) => isTooLittle(ready, movedAmounts[i]!) || monotonicNow() > ready.endsAt,
+      (each) => isTooLittle(each, simulation) || monotonicNow() > each.endsAt,
     );
     if (unfit.length > 0) return leave(together, unfit);
-    const results = await sign(units, parts, movedAmounts, simulation, terms);
+    const results = await sign(together, simulation, terms);
     return together.filter(({ result }, i) => {
       if (results[i]) result.resolve(results[i]);
       return !results[i];
@@ -166,20 +163,26 @@ export function createPrepare(needs: {
   }
 
   /**
-   * Simulates the parts on a state at least as new as the one that was read, and reads what else a
-   * transaction needs.
+   * Simulates a transaction on a state at least as new as the one that was read, and reads what
+   * else it needs.
    */
-  const simulateParts = (parts: readonly PlannedPart[], units: readonly ReadyUnit[]) =>
-    Promise.all([
-      simulate(parts, Math.max(...units.map(({ slot }) => slot))),
+  function simulateMembers(members: readonly Member[]) {
+    const parts = members.map(({ part }) => part);
+    return Promise.all([
+      simulate(parts, Math.max(...members.map(({ slot }) => slot))),
       readPrice(rpc, composer.writableOf(parts)),
       getBlockhash(),
     ]);
+  }
 
-  /** Whether a transaction that moves so much is worth it for no member. */
-  const isTooLittle = ({ turn }: ReadyUnit, movedAmount: Lamports) =>
-    movedAmount < minCollectLamports ||
-    turn.members.every(({ request }) => movedAmount < request.minimum);
+  /** Whether the transaction moves so little that no request of the unit wants it. */
+  function isTooLittle({ turn, part }: Member, { movedBy }: Simulated): boolean {
+    const movedAmount = movedBy(part);
+    return (
+      movedAmount < minCollectLamports ||
+      turn.members.every(({ request }) => movedAmount < request.minimum)
+    );
+  }
 
   /**
    * Prepares a unit's own transaction, with at most {@link MAX_SIMULATIONS}, the last one without
@@ -195,44 +198,39 @@ export function createPrepare(needs: {
       if (count === MAX_SIMULATIONS && unit.kind === "own") sweeps = [];
       const part = composer.choosePart(account, sweeps, vaults);
       if (!part) break;
-      const [simulation, ...terms] = await simulateParts([part], [ready]);
+      const member = { ...ready, part };
+      const [simulation, ...terms] = await simulateMembers([member]);
+      let omitted: readonly Sweep[];
       if ("error" in simulation) {
         ({ error } = simulation);
-        const { sweep: failedSweep, isAmm: isBlamed = false } = simulation.blamed ?? {};
-        const isAmm = isBlamed || (part.withAmm && part.sweeps.length === 0);
+        const { sweep: failedSweep, isAmm = part.withAmm && part.sweeps.length === 0 } =
+          simulation.blamed ?? {};
         const others = isAmm ? [] : part.sweeps;
-        const failedSweeps = failedSweep ? [failedSweep] : others;
+        omitted = failedSweep ? [failedSweep] : others;
         log.warn(
-          {
-            address: account.address,
-            mints: failedSweeps.map(({ coin }) => coin.mint),
-            err: error,
-          },
+          { address: account.address, mints: omitted.map(({ coin }) => coin.mint), err: error },
           "a collect leaves out coins or the AMM's fees, because they fail its simulation: if every collect does, the launch platform has changed, so install a new version",
         );
-        recordBlocked(failedSweeps, simulation);
-        for (const sweep of failedSweeps) failures.simulationFailed(failureKey(sweep), error);
+        recordBlocked(omitted, simulation);
+        for (const sweep of omitted) failures.simulationFailed(failureKey(sweep), error);
         if (isAmm) {
           failures.simulationFailed(account.ammVault, error);
-          [vaults, sweeps] = [withoutAmm(vaults), withoutPools(sweeps)];
+          [vaults, omitted] = [withoutAmm(vaults), sweepsOf("POOL", part.sweeps)];
         } else if (part.sweeps.length === 0) {
           if (unit.sweeps.length === 0) failures.simulationFailed(unit.key, error);
           break;
         }
-        sweeps = without(sweeps, failedSweeps);
-        continue;
+      } else {
+        omitted = findTooExpensive(part, simulation.rent);
+        if (omitted.length === 0) {
+          for (const distribution of distributionsOf(part.sweeps))
+            await recordMinimum(distribution, simulation).catch(() => undefined);
+          if (isTooLittle(member, simulation)) return { kind: "nothing" };
+          const [result] = await sign([member], simulation, terms);
+          return result!;
+        }
       }
-      const costly = findTooExpensive(part, simulation.rent);
-      if (costly.length > 0) {
-        sweeps = without(sweeps, costly);
-        continue;
-      }
-      const movedAmount = simulation.movedBy(part);
-      for (const distribution of distributionsOf(part.sweeps))
-        await recordMinimum(distribution, simulation).catch(() => undefined);
-      if (isTooLittle(ready, movedAmount)) return { kind: "nothing" };
-      const [result] = await sign([ready], [part], [movedAmount], simulation, terms);
-      return result!;
+      sweeps = part.sweeps.filter((each) => !omitted.includes(each));
     }
     return { kind: "nothing", error };
   }
@@ -244,17 +242,16 @@ export function createPrepare(needs: {
    * a result. Throws {@link CollectError} `timed-out`, and the errors of `feePayer.sign`.
    */
   async function sign(
-    units: readonly ReadyUnit[],
-    parts: readonly CollectPart[],
-    movedAmounts: readonly Lamports[],
+    members: readonly Member[],
     simulation: Simulated,
     [recentPrice, latest]: readonly [bigint, Awaited<ReturnType<typeof getBlockhash>>],
   ): Promise<(Prepared | undefined)[]> {
-    if (units.some(({ endsAt }) => monotonicNow() > endsAt))
+    if (members.some(({ endsAt }) => monotonicNow() > endsAt))
       throw new CollectError({ kind: "timed-out" });
+    const parts = members.map(({ part }) => part);
     const { rentMinimum } = parts[0]!.vaults;
     const least = unitLimitOf(parts, simulation.unitsConsumed);
-    const count = Math.max(...units.map(({ claim }) => claim.count));
+    const count = Math.max(...members.map(({ claim }) => claim.count));
     const unitLimit =
       Math.min(least, MAX_UNIT_LIMIT - MAX_COUNTED_UNITS) + (count % MAX_COUNTED_UNITS);
     const priorityFee = priorityFeeOf(recentPrice, unitLimit, maxPriorityFeeLamports);
@@ -270,7 +267,10 @@ export function createPrepare(needs: {
       spendable,
       rent: simulation.rent > expectedRent ? simulation.rent : expectedRent,
       sweeps,
-      accounts: units.map(({ turn: { blocks } }, i) => ({ moved: movedAmounts[i]!, blocks })),
+      accounts: members.map(({ turn, part }) => ({
+        moved: simulation.movedBy(part),
+        blocks: turn.blocks,
+      })),
     });
     if (signature.kind === "refused")
       return signature.errors.map((errors) => errors && { kind: "refused", errors });
@@ -278,18 +278,17 @@ export function createPrepare(needs: {
     const transaction: StoredTransaction = {
       ...{ base64: signature.base64, signature: signature.signature },
       lastValidBlockHeight: latest.lastValidBlockHeight,
-      isShared: units.length > 1,
-      sweptMints: sweeps.length > 0 ? [...new Set(sweeps.map(({ mint }) => mint))] : undefined,
+      isShared: members.length > 1,
+      sweptMints: [...new Set(sweeps.map(({ mint }) => mint))],
     };
-    const areStored = await Promise.all(units.map(({ claim }) => claim.store(transaction)));
-    const firstStored = areStored.indexOf(true);
+    const areStored = await Promise.all(members.map(({ claim }) => claim.store(transaction)));
     return parts.map((part, i): Prepared => {
       const cost = signature.costs[i]!;
-      if (firstStored < 0) {
+      if (!areStored.includes(true)) {
         cost.close(cost.cost);
         return { kind: "again" };
       }
-      const fee = i === firstStored ? signature.fee : toLamports(0);
+      const fee = i === 0 ? signature.fee : toLamports(0);
       return { kind: "signed", signed: { ...cost, transaction, part, signedAt, fee } };
     });
   }
@@ -308,10 +307,4 @@ export function createPrepare(needs: {
 function leave(together: readonly Sharer[], some: readonly Sharer[]): Sharer[] {
   for (const { result } of some) result.resolve(undefined);
   return together.filter((each) => !some.includes(each));
-}
-
-function without(sweeps: readonly Sweep[], some: readonly Sweep[]): Sweep[] {
-  return sweeps.filter(
-    ({ coin, stage }) => !some.some((each) => each.coin.mint === coin.mint && each.stage === stage),
-  );
 }
