@@ -205,7 +205,7 @@ export function createChainServices(needs: ServiceNeeds) {
     claims,
     failures,
     floors,
-    readLanded: confirmation.readLanded,
+    rpc,
     composer,
     feePayer,
     minCollectLamports,

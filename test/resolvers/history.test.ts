@@ -276,17 +276,6 @@ describe("the history of a wallet", () => {
       }),
     ],
     [
-      "a transaction without the address",
-      "getTransaction",
-      (truth: any) => ({
-        ...truth,
-        transaction: {
-          ...truth.transaction,
-          message: { accountKeys: truth.transaction.message.accountKeys.map(() => "someone") },
-        },
-      }),
-    ],
-    [
       "too few balances",
       "getTransaction",
       (truth: any) => ({

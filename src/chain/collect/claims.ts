@@ -282,12 +282,11 @@ const toText = ({ collected: collectedAmount, newBalance, signature, at }: LastC
     signature,
     at: at.getTime(),
   });
-const isRecent = ({ at }: LastCollect) => Date.now() - at.getTime() < REMEMBERED_MS;
 
 /** Returns the collects of the last hour that are kept: the newest first, each signature once. */
 function newestOf(collects: readonly (LastCollect | undefined)[]): LastCollect[] {
   const newest = collects
-    .flatMap((each) => (each && isRecent(each) ? each : []))
+    .flatMap((each) => (each && Date.now() - each.at.getTime() < REMEMBERED_MS ? each : []))
     .toSorted((a, b) => b.at.getTime() - a.at.getTime());
   const bySignature = new Map(newest.map((each) => [each.signature, each]));
   return [...bySignature.values()].slice(0, MAX_COLLECTS);
@@ -325,13 +324,11 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   });
 
   /**
-   * `token`: of the collect that takes the claim; "" to look only. `answer`: undefined without
-   * Redis.
+   * `token`: of the collect that takes the claim; "" to look only.
    */
-  function toClaim(address: string, token: string, answer: Taken | undefined) {
+  function toClaim(address: string, token: string, answer: Taken) {
     const keys = keysOf(address);
-    const holder = answer?.token ?? token;
-    const transaction = answer?.transaction ?? "";
+    const { token: holder, transaction, slot: landedSlot, count, pending } = answer;
     const open = readTransaction(transaction);
     const isHolder = token !== "" && holder === token;
     const renew = () => void redis?.run(STORE, { ...keys, token, transaction: "" });
@@ -356,16 +353,16 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       /** Set if another collect has signed: follow this transaction, and settle the claim. */
       openTransaction: open.data,
       /** The slot in which the address's last transaction landed; 0 if unknown. */
-      landedSlot: answer?.slot ?? 0,
+      landedSlot,
       /**
        * How many transactions the unit has had; random while Redis is down. The next one's differs.
        */
-      count: answer?.count ?? randomInt(MAX_RANDOM_COUNT),
+      count,
       /**
        * A distribution that was signed for this account and has no outcome, because its replica
        * died.
        */
-      pending: readTransaction(answer?.pending ?? "").data,
+      pending: readTransaction(pending).data,
       /**
        * Call before sending. Returns false if another replica has taken the claim: do not send
        * then.
@@ -389,8 +386,12 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     };
   }
 
+  /** Without Redis, each claim is free. */
   const askRedis = async (address: string, newToken: string, awaitedToken: string) =>
-    redis?.run(TAKE, { ...keysOf(address), newToken, awaitedToken });
+    (await redis?.run(TAKE, { ...keysOf(address), newToken, awaitedToken })) ?? {
+      ...{ token: newToken, transaction: "", slot: 0, pending: "" },
+      count: randomInt(MAX_RANDOM_COUNT),
+    };
 
   return {
     /**
@@ -406,7 +407,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      */
     async take(address: string, newToken: string, awaitedToken = "") {
       const answer = await askRedis(address, newToken, awaitedToken);
-      const { token: holder, transaction } = answer ?? { token: newToken, transaction: "" };
+      const { token: holder, transaction } = answer;
       const isFree = holder === newToken || transaction !== "";
       return isFree ? toClaim(address, newToken, answer) : { holder };
     },
@@ -416,14 +417,13 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
      * sending.
      */
     async keepPending(address: string, transaction: StoredTransaction): Promise<void> {
-      const { known: knownKey } = keysOf(address);
-      await redis?.run(KEEP_PENDING, { known: knownKey, transaction: JSON.stringify(transaction) });
+      const call = { ...keysOf(address), transaction: JSON.stringify(transaction) };
+      await redis?.run(KEEP_PENDING, call);
     },
 
     /** Returns the account's newest collects of the last hour, the newest first. */
     async readCollects(address: string): Promise<readonly LastCollect[]> {
-      const { known: knownKey } = keysOf(address);
-      const kept = (await redis?.run(READ_COLLECTS, { known: knownKey })) ?? [];
+      const kept = (await redis?.run(READ_COLLECTS, keysOf(address))) ?? [];
       return newestOf([
         ...(collects.get(address) ?? []),
         ...kept.flatMap((each) => LAST_COLLECT.safeParse(each).data ?? []),
@@ -435,8 +435,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
       const newest = newestOf([collect, ...(collects.get(address) ?? [])]);
       if (newest.length > 0) collects.set(address, newest);
       const call = {
-        ...{ known: keysOf(address).known, signature },
-        collect: collect && isRecent(collect) ? toText(collect) : "",
+        ...{ ...keysOf(address), signature },
+        collect: collect ? toText(collect) : "",
         collectAt: collect?.at.getTime() ?? 0,
       };
       redis?.runLater(KEEP_COLLECT, call, REMEMBERED_MS);

@@ -13,6 +13,7 @@ import type { CollectedWallet } from "../balances/balances.ts";
 import { MAX_LISTED, type Claims, type LastCollect } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import type { End, Flight, Flights } from "./flights.ts";
+import type { Collected } from "./settle.ts";
 import type { CollectCaller, Request } from "./turns.ts";
 import {
   hasNamedCoin,
@@ -51,7 +52,7 @@ interface Progress {
 }
 
 /** What a landed transaction moved for the request. */
-type Success = Omit<LastCollect, "at"> & { readonly kind: "collected" };
+type Success = Collected & { readonly kind: "collected" };
 
 export type CollectOutcome =
   | Success
@@ -162,8 +163,7 @@ export function createCollector(needs: {
             if (isOwn) vainUnits.push(key);
             return undefined;
           }
-          const { collected, newBalance, signature } = collect;
-          const success = { kind: "collected", collected, newBalance, signature } as const;
+          const success = { kind: "collected", ...collect } as const;
           progress.transaction = { key, moved: end.moved };
           if (isOwn || hasNamedCoin(coins, end.moved)) return success;
           fallback = success;
@@ -279,10 +279,13 @@ export function createCollector(needs: {
   }
 
   /** Runs a collect until the caller's deadline. */
-  async function runUntilLate(request: Request, progress: Progress): Promise<CollectOutcome> {
+  async function runUntilLate(
+    request: Request,
+    progress: Progress,
+  ): Promise<CollectOutcome | Failed> {
     const { caller, askedAt } = request;
     const leftMs = collectTimeoutMs - msSince(askedAt);
-    if (leftMs <= 0) throw lateError(progress, "not-started");
+    if (leftMs <= 0) return { kind: "failed", error: lateError(progress, "not-started") };
     return withDeadline(leftMs, async (signal) => {
       try {
         const parts = equalParts([caller.addressBlock]);
@@ -297,7 +300,10 @@ export function createCollector(needs: {
         // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
         if (kindOf(error) === "others-first") metrics.ended("COLLECT_FAILED");
-        throw signal.aborted ? lateError(progress, "still-running") : error;
+        return {
+          kind: "failed",
+          error: signal.aborted ? lateError(progress, "still-running") : error,
+        };
       }
     });
   }
@@ -323,10 +329,7 @@ export function createCollector(needs: {
         ...{ read: undefined, transaction: undefined, reasons: new Map() },
         keys: [account.address, ...coins.map(({ sharingConfig }) => sharingConfig.address)],
       };
-      const outcome = await runUntilLate(request, progress).catch((error: unknown): Failed => ({
-        kind: "failed",
-        error,
-      }));
+      const outcome = await runUntilLate(request, progress);
       const { read, reasons, transaction } = progress;
       const otherwise = outcome.kind === "failed" ? reasonOf(outcome.error) : "NO_ROOM";
       const left = read?.leftAfter({ minimum, transaction, reasons, otherwise });

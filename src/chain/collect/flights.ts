@@ -121,7 +121,8 @@ export function createFlights(needs: {
           metrics.ended(error instanceof CollectError ? error.code : "COLLECT_FAILED");
         finish(result);
         for (const [waiter, { resolve }] of queue.waiters) {
-          const isMember = turn?.members.includes(waiter) ?? false;
+          // After `again`, the members wait for the next turn.
+          const isMember = result.kind !== "again" && turn?.members.includes(waiter) === true;
           if (!isMember && !isServed(waiter, result)) continue;
           queue.waiters.delete(waiter);
           resolve({ end: result, isMember });
@@ -147,26 +148,15 @@ export function createFlights(needs: {
     );
   }
 
-  /** Claims the unit, and signs, sends and confirms its transaction. */
-  async function fly(flight: Flight, turn: Turn, isLater: boolean): Promise<End> {
+  /**
+   * Claims the unit, and signs, sends and confirms its transaction. `isStale`: whether the leader's
+   * read is too old.
+   */
+  async function fly(flight: Flight, turn: Turn, isStale: boolean): Promise<End> {
     const endsAt = addMs(monotonicNow(), collectTimeoutMs);
-    for (let isStale = isLater; ; isStale = true) {
-      const end = await signAndSend(flight, turn, endsAt, isStale);
-      if (end.kind !== "again") return end;
-    }
-  }
-
-  /** `isStale`: whether the leader's read is too old. */
-  async function signAndSend(
-    flight: Flight,
-    turn: Turn,
-    endsAt: MonotonicTime,
-    isStale: boolean,
-  ): Promise<End> {
     const { unit, read, request } = turn.leader;
     const { key, sweeps } = unit;
     const { account, caller } = request;
-    delete flight.signature;
     const claim = await takeClaim(key, endsAt);
     const [sweep] = sweeps;
     const changedAddress = unit.kind === "own" || !sweep ? account.address : sweep.coin.curve;
@@ -188,10 +178,9 @@ export function createFlights(needs: {
       const ready = { unit: currentUnit, claim, slot: fees.slot, turn, endsAt };
       return prepare(ready, mayShare);
     }
-    const preparation = await readAndPrepare().catch((error: unknown) => {
-      claim.settle();
-      throw error;
-    });
+    const preparation = await readAndPrepare().catch(
+      (error: unknown) => ({ kind: "failed", error, isFollowed: false }) as const,
+    );
     if (preparation.kind !== "signed") {
       claim.settle();
       return preparation;
@@ -220,7 +209,7 @@ export function createFlights(needs: {
   async function conclude(flight: Flight, inFlight: SentTransaction): Promise<TransactionEnd> {
     const { transaction, signed } = inFlight;
     flight.signature = transaction.signature;
-    const outcome = await confirm(transaction, { maybeSent: !signed });
+    const outcome = await confirm(transaction, !signed);
     flight.hasLanded = outcome.kind === "landed" && outcome.err === null;
     return settleTransaction(inFlight, outcome);
   }

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { joinInFlight } from "../../store/memoize.ts";
-import { addMs, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import type { OutcomeWaits, TrackedTransaction, TransactionOutcome } from "../rpc/outcome.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { accountKeysOf, messageOf } from "../units/message.ts";
@@ -20,8 +20,6 @@ export const WAITS = {
   pollMs: 100,
   /** The wait between two sends of the same bytes. */
   resendMs: 2_000,
-  /** The wait between two attempts to read a landed transaction. */
-  rereadMs: 400,
 };
 /** Tests pass shorter waits. */
 export type ConfirmationWaits = OutcomeWaits & Readonly<Partial<typeof WAITS>>;
@@ -38,7 +36,7 @@ export type Confirmation = ReturnType<typeof createConfirmation>;
  */
 export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
   const { rpc } = needs;
-  const { finalityMs, pollMs, resendMs, rereadMs } = { ...WAITS, ...needs };
+  const { finalityMs, pollMs, resendMs } = { ...WAITS, ...needs };
   /** When each transaction was sent that was not final at its first look, by signature. */
   const open = new Map<string, MonotonicTime>();
   let polling: Promise<ReadonlySet<string>> | undefined;
@@ -61,7 +59,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
 
   async function sendAndConfirm(
     transaction: StoredTransaction,
-    { maybeSent }: { maybeSent: boolean },
+    maybeSent: boolean,
   ): Promise<TransactionOutcome> {
     const { base64, signature } = transaction;
     const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
@@ -103,27 +101,8 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
      * at once, and waits two seconds before it sends. Concurrent calls for the same transaction
      * share one confirmation. Never rejects.
      */
-    confirm: (
-      transaction: StoredTransaction,
-      options: { maybeSent: boolean },
-    ): Promise<TransactionOutcome> =>
-      joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, options)),
-
-    /**
-     * Reads a landed transaction with its balances; undefined if no endpoint returns it within
-     * `timeoutMs`. Retries, because a node may return a transaction only some time after it is
-     * final.
-     */
-    async readLanded(transaction: StoredTransaction, timeoutMs: number) {
-      const { signature, accountKeys = [] } = toTracked(transaction);
-      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
-      const giveUpAt = addMs(monotonicNow(), timeoutMs);
-      for (;;) {
-        const landed = await orUndefined(rpc.readTransaction(signature, isRight));
-        if (landed || monotonicNow() > giveUpAt) return landed;
-        await sleep(rereadMs);
-      }
-    },
+    confirm: (transaction: StoredTransaction, maybeSent: boolean): Promise<TransactionOutcome> =>
+      joinInFlight(confirming, transaction.signature, () => sendAndConfirm(transaction, maybeSent)),
   };
 }
 

@@ -9,6 +9,7 @@ import { toDate } from "../primitives/block-time.ts";
 import { saturatingSubtract, toLamports, type Lamports } from "../primitives/lamports.ts";
 import { UNKNOWN_AFTER_MS, type TransactionOutcome } from "../rpc/outcome.ts";
 import type { LandedTransaction } from "../rpc/read-transaction.ts";
+import type { Rpc } from "../rpc/rpc-client.ts";
 import { msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { isFeePayerShort } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
@@ -20,12 +21,11 @@ import { failureKey, type MovedCoin } from "../units/units.ts";
 import type { Claim, Claims, LastCollect, StoredTransaction } from "./claims.ts";
 import type { CollectMetrics } from "./collect-metrics.ts";
 import { findDifferences } from "./platform-differences.ts";
-import type { Confirmation } from "./send-and-confirm.ts";
 import type { Signed } from "./prepare-and-sign.ts";
 import { accountsOf, type Turn } from "./turns.ts";
 
-/** What a landed transaction moved to an account. `at` is undefined if unknown. */
-type Collected = Omit<LastCollect, "at"> & { readonly at: Date | undefined };
+/** What a landed transaction moved to an account. */
+export type Collected = Omit<LastCollect, "at">;
 
 /** What a transaction's outcome means for the requests that wait for its unit. */
 export type TransactionEnd =
@@ -86,7 +86,7 @@ export function createSettleTransaction(needs: {
   claims: Pick<Claims, "keepCollect">;
   failures: Pick<Failures, "succeeded" | "failedOnChain" | "hold">;
   floors: Pick<Floors, "announce">;
-  readLanded: Confirmation["readLanded"];
+  rpc: Pick<Rpc, "readLanded">;
   composer: Pick<Composer, "blame">;
   feePayer: string;
   minCollectLamports: Lamports;
@@ -96,7 +96,7 @@ export function createSettleTransaction(needs: {
   log: Logger;
 }) {
   const { balances, claims, failures, floors, minCollectLamports } = needs;
-  const { readLanded, feePayer, metrics, collectTimeoutMs } = needs;
+  const { rpc, feePayer, metrics, collectTimeoutMs } = needs;
 
   /** Settles the claim of a transaction that has an outcome. */
   async function settleTransaction(
@@ -109,13 +109,14 @@ export function createSettleTransaction(needs: {
     const { address } = account;
     const accounts = accountsOf(turn, account);
     const fail = (failure: CollectFailure): TransactionEnd => ({
-      ...{ kind: "failed", error: new CollectError(failure), isFollowed: !signed },
+      kind: "failed",
+      error: new CollectError(failure),
+      isFollowed: !signed,
     });
-    /** An account whose transaction has an outcome need not follow it any more. */
-    const forget = (each: AccountAddresses) => {
-      claims.keepCollect(each.address, signature, undefined);
-    };
 
+    if (outcome.kind !== "landed" || outcome.err !== null)
+      // No account need follow it any more.
+      for (const each of accounts) claims.keepCollect(each.address, signature, undefined);
     if (outcome.kind !== "landed") {
       signed?.close(0n);
       const hosts = outcome.kind === "unknown" ? outcome.hosts : [];
@@ -129,7 +130,6 @@ export function createSettleTransaction(needs: {
       if (isDisputed) failures.hold([key], UNKNOWN_AFTER_MS - sentMs);
       else failures.hold(key === address ? mints : [key]);
       claim.settle();
-      accounts.forEach(forget);
       return fail({ kind: outcome.kind, signature });
     }
 
@@ -137,13 +137,14 @@ export function createSettleTransaction(needs: {
     const curves = mints.map((mint) => coinAddressesOf(mint).curve);
     for (const changedAddress of [...accounts.map((each) => each.address), ...curves])
       floors.announce(changedAddress, slot);
+    const accountKeys = accountKeysOf(transaction.base64) ?? [];
     const landedTransaction =
-      outcome.transaction ?? (await readLanded(transaction, collectTimeoutMs));
+      outcome.transaction ??
+      (await rpc.readLanded(signature, accountKeys, collectTimeoutMs).catch(() => undefined));
     if (signed) countCosts(signed, landedTransaction, log);
 
     if (err !== null) {
       log.warn({ signature, address, error: err }, "a collect's transaction failed");
-      accounts.forEach(forget);
       claim.settle(slot);
       if (isFeePayerShort(err)) {
         const detail = `transaction ${signature} failed on the chain: ${JSON.stringify(err)}`;
@@ -155,6 +156,7 @@ export function createSettleTransaction(needs: {
       return fail({ kind: "failed-on-chain", signature, err });
     }
 
+    const at = toDate(landedTransaction?.blockTime) ?? (signed && new Date());
     const collectedBy = memoizeByKey(
       (each: AccountAddresses) => each.address,
       async (each) => {
@@ -166,7 +168,6 @@ export function createSettleTransaction(needs: {
           );
           if (signed) metrics.collected(collect.collected);
         }
-        const { at } = collect ?? {};
         claims.keepCollect(each.address, signature, collect && at && { ...collect, at });
         return collect;
       },
@@ -230,19 +231,19 @@ export function createSettleTransaction(needs: {
 
   /** Returns what a landed transaction moved to an account, if anything. */
   async function readCollected(
-    { transaction, signed, turn }: SentTransaction,
+    { transaction, turn }: SentTransaction,
     landedTransaction: LandedTransaction | undefined,
     account: AccountAddresses,
   ): Promise<Collected | undefined> {
     const { signature } = transaction;
     const { address } = account;
+    if (!landedTransaction) throw new CollectError({ kind: "landed-unreadable", signature });
     // A request may name a coin in which its account has no share.
     const isPaid = accountKeysOf(transaction.base64)?.includes(address) ?? true;
-    if (landedTransaction && !isPaid) return undefined;
-    const balance = landedTransaction?.balances.get(address);
+    if (!isPaid) return undefined;
+    const balance = landedTransaction.balances.get(address);
     // Too large to be read exactly.
-    if (!landedTransaction || !balance)
-      throw new CollectError({ kind: "landed-unreadable", signature });
+    if (!balance) throw new CollectError({ kind: "landed-unreadable", signature });
     const { before, after } = balance;
     // Anyone may collect directly on the chain, and may have moved the fees first.
     if (after <= before) return undefined;
@@ -256,7 +257,6 @@ export function createSettleTransaction(needs: {
       collected: toLamports(after - before),
       newBalance: saturatingSubtract(after, unwithdrawable),
       signature,
-      at: toDate(landedTransaction.blockTime) ?? (signed && new Date()),
     };
   }
 

@@ -1,11 +1,9 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Caller } from "../../fairness/caller.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createLruCache, describeCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Floors } from "../balances/floors.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { RpcError } from "../rpc/rpc-error.ts";
 import { listTransactions, type ListedTransaction } from "./list-transactions.ts";
 import { createPoolMints } from "./pool-mints.ts";
 import { effectOf, NO_EFFECT, type Effect, type SweptCoins, type Transfer } from "./effect.ts";
@@ -40,12 +38,8 @@ const MAX_CACHED = 50_000;
 const ADDRESSES_PER_ENTRY = 5;
 /** The most coins that {@link History.readCoinsSeen} returns: strangers can launch any number. */
 const MAX_COINS_SEEN = 100;
-/**
- * How many times to try to read a transaction that no endpoint returns: a node may list
- * transactions that it cannot return yet.
- */
-const READS = 3;
-const REREAD_MS = 400;
+/** A node may list transactions that it cannot return yet. */
+const READ_MS = 1_000;
 
 export type History = ReturnType<typeof createHistory>;
 
@@ -54,7 +48,7 @@ export type History = ReturnType<typeof createHistory>;
  * of finalized transactions, because these never change. The calls belong to the reader.
  */
 export function createHistory(needs: {
-  rpc: Pick<Rpc, "call" | "callEndpoint" | "readTransaction" | "readAccounts">;
+  rpc: Pick<Rpc, "call" | "callEndpoint" | "readTransaction" | "readLanded" | "readAccounts">;
   floors: Pick<Floors, "landedSlotOf">;
   /** Runs code whose calls to the chain belong to an owner. */
   ownCalls: ChainCallPlan["own"];
@@ -72,33 +66,19 @@ export function createHistory(needs: {
     return ownCalls({ use: "histories", parts: equalParts([addressBlock]), signal }, run);
   }
 
-  /**
-   * Reads what a listed transaction did to the account. `address`: an address of the account that
-   * the transaction names.
-   */
+  /** Reads what a listed transaction did to the account. */
   async function readEffect(
     account: AccountAddresses,
-    address: string,
-    listing: ListedTransaction,
-    { signal }: Caller,
+    { signature, err }: ListedTransaction,
   ): Promise<Effect> {
-    const { signature, err } = listing;
     if (err !== null) return NO_EFFECT;
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
-    const isRight = (keys: readonly string[]) => keys.includes(address);
-    for (let [reads, waitMs] = [1, REREAD_MS]; ; reads++, waitMs *= 2) {
-      signal.throwIfAborted();
-      const transaction = await rpc.readTransaction(signature, isRight);
-      if (transaction) {
-        const effect = effectOf(transaction, signature, account);
-        cache.set(key, effect);
-        return effect;
-      }
-      if (reads >= READS) throw new RpcError("unreadable", "getTransaction", "every endpoint");
-      await sleep(waitMs);
-    }
+    const transaction = await rpc.readLanded(signature, [], READ_MS);
+    const effect = effectOf(transaction, signature, account);
+    cache.set(key, effect);
+    return effect;
   }
 
   /** Returns the mints of each of these lists of coins, each mint once. */
@@ -138,7 +118,7 @@ export function createHistory(needs: {
           const effects = await Promise.all(
             list
               .slice(lookedAtCount, Math.min(lookedAtCount + READ_AT_ONCE, end))
-              .map((listing) => readEffect(account, address, listing, reader)),
+              .map((listing) => readEffect(account, listing)),
           );
           for (const { transfer, coins } of effects) {
             if (shown.length === first) break;
@@ -163,18 +143,15 @@ export function createHistory(needs: {
       own(reader, async () => {
         const options = { limit: MIN_LOOKED_AT, minSlot: floors.landedSlotOf(account.address) };
         const lists = await Promise.all(
-          [account.creatorVault, account.address].map(async (address) => {
-            const list = await listTransactions(rpc, address, options);
-            return (list ?? []).map((listing) => ({ listing, address }));
-          }),
+          [account.creatorVault, account.address].map(
+            async (address) => (await listTransactions(rpc, address, options)) ?? [],
+          ),
         );
         // A collect names both addresses.
-        const bySignature = new Map(lists.flat().map((each) => [each.listing.signature, each]));
-        const newestFirst = [...bySignature.values()].sort(
-          (a, b) => b.listing.slot - a.listing.slot,
-        );
+        const bySignature = new Map(lists.flat().map((each) => [each.signature, each]));
+        const newestFirst = [...bySignature.values()].sort((a, b) => b.slot - a.slot);
         const effects = await Promise.all(
-          newestFirst.map(({ listing, address }) => readEffect(account, address, listing, reader)),
+          newestFirst.map((listing) => readEffect(account, listing)),
         );
         const mints = await readMints(effects.map(({ coins }) => coins));
         return [...new Set(mints.flat())].slice(0, MAX_COINS_SEEN);

@@ -56,7 +56,7 @@ export async function listTransactions(
     { isEnough: (list) => list.length >= limit || lists > 1 },
   );
   if (bySignature.size === 0 && before !== undefined)
-    return (await rpc.readTransaction(before, () => true)) && [];
+    return (await rpc.readTransaction(before)) && [];
   // Within a slot, transactions keep the order of the first list that has them.
   return [...bySignature.values()].sort((a, b) => b.slot - a.slot).slice(0, limit);
 }

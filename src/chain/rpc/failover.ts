@@ -23,6 +23,8 @@ const NOT_NEEDED = new Error("another endpoint was faster");
 export interface FailoverWaits {
   /** The wait before all endpoints are tried again. */
   readonly retryMs?: number | undefined;
+  /** The wait before a landed transaction is read again. */
+  readonly rereadMs?: number | undefined;
 }
 
 interface CallOptions<T> {

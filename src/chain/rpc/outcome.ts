@@ -164,8 +164,7 @@ export function createOutcomes(
   const readLanding =
     ({ signature, accountKeys = [] }: TrackedTransaction): Attempt<Report> =>
     async (endpoint, signal) => {
-      const isRight = (keys: readonly string[]) => accountKeys.every((key, i) => keys[i] === key);
-      const readTransaction = readTransactionWith(callEndpoint, signature, isRight);
+      const readTransaction = readTransactionWith(callEndpoint, signature, accountKeys);
       let error: unknown;
       const transaction = await withDeadline(endpoints.slowMs, (deadline) =>
         readTransaction(endpoint, deadline),

@@ -30,14 +30,14 @@ const READ_TRANSACTION = {
 
 /**
  * Returns an attempt that reads a transaction; undefined if the endpoint does not have it.
- * `isRight` checks the transaction's accounts, in order. A failed transaction may have no balances,
+ * `accountKeys`: the transaction's first accounts, in order. A failed transaction may have no balances,
  * if its fee payer could not pay (SIMD-0290).
  */
 export const readTransactionWith =
   (
     callEndpoint: CallEndpoint,
     signature: string,
-    isRight: (keys: readonly string[]) => boolean,
+    accountKeys: readonly string[],
   ): Attempt<LandedTransaction | undefined> =>
   async (endpoint, signal) => {
     const method = "getTransaction";
@@ -49,8 +49,10 @@ export const readTransactionWith =
     // Metadata".
     const keys = [...answer.transaction.message.accountKeys, ...writable, ...readonly];
     const isComplete = [preBalances, postBalances].every(({ length }) => length === keys.length);
-    const isOther = answer.transaction.signatures[0] !== signature || !isRight(keys);
-    if (isOther || (err === null && !isComplete))
+    const isRight =
+      answer.transaction.signatures[0] === signature &&
+      accountKeys.every((key, i) => keys[i] === key);
+    if (!isRight || (err === null && !isComplete))
       throw new RpcError("unreadable", method, endpoint.host);
     return toLanded(answer, keys);
   };

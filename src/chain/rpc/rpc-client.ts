@@ -1,5 +1,8 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import type { ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import type { Logger } from "../../observability/log.ts";
+import { toError } from "../../observability/thrown.ts";
+import { addMs, monotonicNow } from "../../time/monotonic.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
 import { withDeadline } from "../../upstream/deadline.ts";
@@ -9,8 +12,10 @@ import { createOutcomes, type OutcomeWaits } from "./outcome.ts";
 import { createReadAccounts, type Accounts } from "./read-accounts.ts";
 import { readTransactionWith, type LandedTransaction } from "./read-transaction.ts";
 import { createCallEndpoint, toEndpoints } from "./rpc-endpoint.ts";
-import { isRefusal } from "./rpc-error.ts";
+import { isRefusal, RpcError } from "./rpc-error.ts";
 import { createSimulateTransaction } from "./simulate-transaction.ts";
+
+const REREAD_MS = 400;
 
 export type Rpc = ReturnType<typeof createRpc>;
 
@@ -28,7 +33,7 @@ export function createRpc(
       log: Logger;
     },
 ) {
-  const { callUpstream, chainCallPlan, rpcTimeoutMs, log } = needs;
+  const { callUpstream, chainCallPlan, rpcTimeoutMs, rereadMs = REREAD_MS, log } = needs;
   const endpoints = createEndpoints({
     endpoints: toEndpoints(needs.urls),
     callEndpoint: createCallEndpoint({ callUpstream, onCall: chainCallPlan?.count }),
@@ -39,6 +44,12 @@ export function createRpc(
   const failover = createFailover({ ...needs, endpoints, takeTurn: chainCallPlan?.turn });
   const readAccounts = createReadAccounts({ failover, callEndpoint });
   const { getFinalizedBlock, ...blocks } = createBlocks({ endpoints, failover });
+
+  /** The transaction as the first endpoint returns it that has it; undefined if none has. */
+  const readTransaction = (signature: string, accountKeys: readonly string[] = []) =>
+    failover.call("histories", readTransactionWith(callEndpoint, signature, accountKeys), {
+      isEnough: (transaction) => transaction !== undefined,
+    });
 
   return {
     ...createOutcomes({ ...needs, endpoints, failover, getFinalizedBlock }),
@@ -55,14 +66,26 @@ export function createRpc(
     describe: endpoints.describe,
     readAccounts,
 
-    /** The transaction as the first endpoint returns it that has it; undefined if none has. */
-    readTransaction: (
+    readTransaction,
+
+    /**
+     * Reads a landed transaction. Retries for `timeoutMs`, because a node may return a transaction
+     * only some time after it is final.
+     */
+    async readLanded(
       signature: string,
-      isRight: (keys: readonly string[]) => boolean,
-    ): Promise<LandedTransaction | undefined> =>
-      failover.call("histories", readTransactionWith(callEndpoint, signature, isRight), {
-        isEnough: (transaction) => transaction !== undefined,
-      }),
+      accountKeys: readonly string[],
+      timeoutMs: number,
+    ): Promise<LandedTransaction> {
+      const giveUpAt = addMs(monotonicNow(), timeoutMs);
+      for (;;) {
+        const landed = await readTransaction(signature, accountKeys).catch(toError);
+        if (landed && !(landed instanceof Error)) return landed;
+        if (monotonicNow() > giveUpAt)
+          throw landed ?? new RpcError("unreadable", "getTransaction", "every endpoint");
+        await sleep(rereadMs);
+      }
+    },
 
     /** The accounts at these addresses, in order, without their data. */
     async getAccounts(addresses: readonly string[]): Promise<Accounts> {

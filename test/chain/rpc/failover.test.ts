@@ -103,8 +103,7 @@ describe("a call that only some endpoints serve moves no others", () => {
   it.each(["getSignaturesForAddress", "getTransaction"])(
     "a node without history: %s",
     async (method) => {
-      const call = () =>
-        method === "getTransaction" ? client.readTransaction("x", () => true) : list();
+      const call = () => (method === "getTransaction" ? client.readTransaction("x") : list());
       const takeCalls = async () =>
         (await started.takeCalls()).filter((each) => each.endsWith(method));
       first.faults.add({ when: isMethod(method), then: rpcError({ code: -32011 }) });
@@ -124,7 +123,7 @@ describe("a call that only some endpoints serve moves no others", () => {
   it("a transaction of a version that the node does not return", async () => {
     first.faults.add({ when: isMethod("getTransaction"), then: rpcError({ code: -32015 }) });
     for (let i = 0; i < 2; i++) {
-      await client.readTransaction("x", () => true);
+      await client.readTransaction("x");
       expect(await started.takeCalls()).toEqual(["0 getTransaction", "1 getTransaction"]);
       expect(await read()).toEqual([FIRST]);
     }
@@ -155,7 +154,7 @@ describe("a call that only some endpoints serve moves no others", () => {
     async (code) => {
       for (const { faults } of started.nodes)
         faults.add({ when: isMethod("getTransaction"), then: rpcError({ code }) });
-      await expect(client.readTransaction("x", () => true)).rejects.toMatchObject({ code });
+      await expect(client.readTransaction("x")).rejects.toMatchObject({ code });
       expect(await started.takeCalls()).toEqual(["0 getTransaction", "1 getTransaction"]);
     },
   );
