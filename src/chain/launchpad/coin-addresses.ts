@@ -9,19 +9,16 @@ import {
 import { DerivedCreator, type Creator } from "./vaults.ts";
 
 /** The addresses of one coin on the launch platform, in base58. They never change. */
-export type CoinAddresses = Pick<DerivedCoinAddresses, keyof DerivedCoinAddresses>;
+export type CoinAddresses = Readonly<ReturnType<typeof deriveCoin>>;
 
 /** An entry with all addresses takes up to 4.2 kB. */
 const MAX_CACHED_COINS = 10_000;
 
 const cache = createLruCache<string, CoinAddresses>(MAX_CACHED_COINS, {
-  memoMethod: (mint) => new DerivedCoinAddresses(mint),
+  memoMethod: (mint) => deriveCoin(mint),
 });
 
-/**
- * Derives the addresses of the coin with this mint (in base58), each on first use. Caches them for
- * the process.
- */
+/** Derives the addresses of the coin with this mint (in base58), and caches them. */
 export function coinAddressesOf(mint: string): CoinAddresses {
   return cache.memo(mint);
 }
@@ -42,52 +39,29 @@ export function poolSeedsOf(mint: string, quoteMint = WRAPPED_SOL_MINT) {
   return ["pool", Buffer.alloc(2), creator, key, toKeyBytes(quoteMint)] as const;
 }
 
-/** A class, because getters on a prototype cost no memory per coin. */
-class DerivedCoinAddresses {
-  readonly mint: string;
-  #curve: string | undefined;
-  #curveTokens: string | undefined;
-  #pool: string | undefined;
-  #poolTokens: string | undefined;
-  #sharingConfig: Creator | undefined;
-
-  constructor(mint: string) {
-    this.mint = mint;
-  }
-
-  /** The bonding curve, on which the coin trades first. */
-  get curve(): string {
-    return (this.#curve ??= this.#derive("bonding-curve", LAUNCHPAD_PROGRAM_ID));
-  }
-
-  /** The curve's wrapped SOL account, which a sweep names but does not use. */
-  get curveTokens(): string {
-    return (this.#curveTokens ??= tokenAccountOf(this.curve));
-  }
-
-  /**
-   * The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin.
-   */
-  get pool(): string {
-    return (this.#pool ??= deriveAddress(poolSeedsOf(this.mint), LAUNCHPAD_AMM_PROGRAM_ID));
-  }
-
-  /** The pool's wrapped SOL account. */
-  get poolTokens(): string {
-    return (this.#poolTokens ??= tokenAccountOf(this.pool));
-  }
-
-  /**
-   * The sharing config. It becomes the coin's creator, with vaults of its own, once the coin's fees
-   * are shared.
-   */
-  get sharingConfig(): Creator {
-    return (this.#sharingConfig ??= new DerivedCreator(
-      this.#derive("sharing-config", LAUNCHPAD_FEES_PROGRAM_ID),
-    ));
-  }
-
-  #derive(seed: string, program: string): string {
-    return deriveAddress([seed, toKeyBytes(this.mint)], program);
-  }
+function deriveCoin(mint: string) {
+  const key = toKeyBytes(mint);
+  const curve = deriveAddress(["bonding-curve", key], LAUNCHPAD_PROGRAM_ID);
+  const pool = deriveAddress(poolSeedsOf(mint), LAUNCHPAD_AMM_PROGRAM_ID);
+  const sharingConfig: Creator = new DerivedCreator(
+    deriveAddress(["sharing-config", key], LAUNCHPAD_FEES_PROGRAM_ID),
+  );
+  return {
+    mint,
+    /** The bonding curve, on which the coin trades first. */
+    curve,
+    /** The curve's wrapped SOL account, which a sweep names but does not use. */
+    curveTokens: tokenAccountOf(curve),
+    /**
+     * The AMM's pool of the coin and wrapped SOL, into which the launch platform migrates the coin.
+     */
+    pool,
+    /** The pool's wrapped SOL account. */
+    poolTokens: tokenAccountOf(pool),
+    /**
+     * The sharing config. It becomes the coin's creator, with vaults of its own, once the coin's
+     * fees are shared.
+     */
+    sharingConfig,
+  };
 }

@@ -10,6 +10,7 @@ import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import { createChainCallPlan } from "../../../src/fairness/chain-call-plan.ts";
 import { createLiveBalances } from "../../../src/chain/live/live-balances.ts";
 import type { WalletWithCoins } from "../../../src/chain/balances/wallets.ts";
+import { newMint } from "../../support/new-mint.ts";
 
 beforeEach(() => {
   vi.useFakeTimers();
@@ -26,7 +27,7 @@ const accountOf = (address: string): AccountAddresses => ({
   ...{ address, creatorVault: "", vaultTokens: "", ammVaultAuthority: "", ammVault: "" },
 });
 
-const COINS = Array.from({ length: 19 }, (_, i) => coinAddressesOf(`mint${i}`));
+const COINS = Array.from({ length: 19 }, () => coinAddressesOf(newMint()));
 const walletOf = (address: string, coins = 0): WalletWithCoins => ({
   account: accountOf(address),
   coins: COINS.slice(0, coins),
@@ -282,7 +283,7 @@ describe("watching", () => {
       await vi.advanceTimersByTimeAsync(MINUTE_MS);
       for (let attacker = 0; attacker < attackers; attacker++)
         for (let i = 0; i < 10; i++) {
-          const coins = COINS.map(({ mint }) => coinAddressesOf(`${mint} ${attacker} ${i}`));
+          const coins = COINS.map((coin) => ({ ...coin, mint: newMint() }));
           watch(live, { account: changing, coins }, stop, `attacker ${attacker}`);
         }
       for (let vault = 1; vault <= 10; vault++) {
