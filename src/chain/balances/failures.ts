@@ -132,8 +132,7 @@ export function createFailures({
 
     /** Nothing is tried with these keys for so long, without a doubling. */
     hold(keys: readonly string[], backoffMs = MINUTE_MS): void {
-      for (const id of keys)
-        if (leftMs(id) < backoffMs) learn({ id, backoffMs: Math.floor(backoffMs) });
+      for (const id of keys) if (leftMs(id) < backoffMs) learn({ id, backoffMs });
     },
 
     succeeded(keys: readonly string[]): void {
@@ -175,8 +174,6 @@ export function createFailures({
      * `tooLittle`: the most lamports that cannot be distributed, because they are too few.
      */
     found(mint: string, reason: UncollectableReason | undefined, tooLittle?: bigint): void {
-      const last = reasons.get(mint);
-      if (last?.reason === reason && (!reason || last?.tooLittle === tooLittle)) return;
       learn({ id: mint, reason, tooLittle });
     },
   };
