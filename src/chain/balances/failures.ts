@@ -132,7 +132,8 @@ export function createFailures({
 
     /** Nothing is tried with these keys for so long, without a doubling. */
     hold(keys: readonly string[], backoffMs = MINUTE_MS): void {
-      for (const id of keys) if (leftMs(id) < backoffMs) learn({ id, backoffMs });
+      for (const id of keys)
+        if (leftMs(id) < backoffMs) learn({ id, backoffMs: Math.floor(backoffMs) });
     },
 
     succeeded(keys: readonly string[]): void {
