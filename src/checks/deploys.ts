@@ -51,7 +51,7 @@ export async function readPrograms<Named extends { readonly id: string }>(
             ? undefined
             : programData?.data.subarray(PROGRAM_DATA.codeOffset),
       };
-      return "taken";
+      return true;
     },
   });
   return results;

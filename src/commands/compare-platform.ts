@@ -178,9 +178,9 @@ export async function comparePlatform(needs: {
       bytes: COIN_BYTES,
       minSlotOf: () => minSlot,
       take(_i, { accounts, slot, rent }) {
-        if (slot < minSlot) return "older";
+        if (slot < minSlot) return false;
         state = { accounts: new Map(keys.map((key, i) => [key, accounts[i]])), slot, rent };
-        return "taken";
+        return true;
       },
     });
     return state!;
@@ -264,13 +264,13 @@ export async function comparePlatform(needs: {
     const [distribution] = distributionsOf(part.sweeps);
     const amount = distribution?.distributable ?? part.amount;
 
-    const states = receivers.map(({ address: key, bps }) => {
-      const { lamports = 0n, space = 0, executable, owner } = accounts.get(key) ?? {};
-      if (executable || (!isShared && owner === LAUNCHPAD_FEES_PROGRAM_ID))
+    const states = receivers.map(({ address: key }) => {
+      const state = accounts.get(key);
+      if (state?.executable || (!isShared && state?.owner === LAUNCHPAD_FEES_PROGRAM_ID))
         throw new Error(`${key} cannot be paid`);
-      return { lamports, bytes: space, bps };
+      return state;
     });
-    if (amount < leastDistribution(states, rent))
+    if (amount < leastDistribution(receivers, states, rent))
       throw new Error("a receiver would stay below its rent-exempt minimum");
     const usesAmm = part.withAmm || (distribution !== undefined && isWithPool(distribution));
     return {

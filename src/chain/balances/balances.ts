@@ -136,9 +136,9 @@ export function createBalances(needs: {
 
   function refusalOf(sweep: Sweep, { missingRent }: Vaults): UncollectableReason {
     const rent = rentWith(missingRent, sweep);
-    return rent > maxRentLamports || !isRentAcceptable(rent, sweep.amount)
-      ? "RENT_TOO_HIGH"
-      : "BELOW_AMM_MINIMUM";
+    return isRentAcceptable(rent, sweep.amount, maxRentLamports)
+      ? "BELOW_AMM_MINIMUM"
+      : "RENT_TOO_HIGH";
   }
 
   /**
@@ -159,7 +159,8 @@ export function createBalances(needs: {
   return {
     async getUncollectedFees(wallet: WalletWithCoins): Promise<UncollectedFees> {
       const state = await readWallet(wallet);
-      const { vaults, slot } = state;
+      const { vaults, slot, rent } = state;
+      const { lamports = toLamports(0), space = 0 } = state.address ?? {};
       const fees = toFees(wallet.account, state);
       const sweeps = new Set(fees.flatMap(({ sweep }) => sweep ?? []));
       return {
@@ -170,7 +171,7 @@ export function createBalances(needs: {
           ({ stage, amount }) => stage !== "SHARED" || amount >= minCollectLamports,
         ),
         unwithdrawable: unwithdrawableIn(state),
-        missingRent: missingRentOf(state),
+        missingRent: saturatingSubtract(rentMinimumOf(rent, space), lamports),
         slot,
       };
     },
@@ -193,9 +194,4 @@ export function createBalances(needs: {
     getUnwithdrawable: async (account: AccountAddresses) =>
       unwithdrawableIn(await readWallet({ account, coins: [] })),
   };
-}
-
-function missingRentOf({ address, rent }: WalletState): Lamports {
-  const { lamports = toLamports(0), space = 0 } = address ?? {};
-  return saturatingSubtract(rentMinimumOf(rent, space), lamports);
 }

@@ -18,6 +18,7 @@ import {
 } from "../launchpad/choose-sweeps.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/program-ids.ts";
 import { WRAPPED_SOL_MINT } from "../launchpad/token-accounts.ts";
+import type { Account } from "../rpc/rpc-results.ts";
 
 /**
  * The programs that a transaction with a distribution calls; the last one is the System program.
@@ -44,18 +45,16 @@ export function partOf(
 
 /**
  * Returns the least amount that a distribution pays out: each shareholder's part must raise it to
- * its rent-exempt minimum. 0 if all have theirs.
+ * its rent-exempt minimum. 0 if all have theirs. `accounts`: the shareholders', in order.
  */
 export function leastDistribution(
-  shareholders: readonly {
-    readonly lamports: bigint;
-    readonly bytes: number;
-    readonly bps: number;
-  }[],
+  shareholders: readonly Shareholder[],
+  accounts: readonly (Pick<Account, "lamports" | "space"> | undefined)[],
   rent: Rent,
 ): bigint {
-  return shareholders.reduce((least, { lamports, bytes, bps }) => {
-    const missing = rentMinimumOf(rent, bytes) - lamports;
+  return shareholders.reduce((least, { bps }, i) => {
+    const { lamports = 0n, space = 0 } = accounts[i] ?? {};
+    const missing = rentMinimumOf(rent, space) - lamports;
     const needed = (missing * BigInt(ALL_BPS) + BigInt(bps) - 1n) / BigInt(bps);
     return needed > least ? needed : least;
   }, 0n);
@@ -157,7 +156,7 @@ export function toSharedFees(
     const withPool = compose(pool);
     // The AMM vault's rent may be too high, while all else is worth a collect.
     const isAffordable = ({ topUp, amount }: Distribution) =>
-      topUp <= maxRentLamports && isRentAcceptable(topUp, amount);
+      isRentAcceptable(topUp, amount, maxRentLamports);
     const isBetter = isEnough(withoutPool) && isAffordable(withoutPool);
     return isBetter && !isAffordable(withPool) ? withoutPool : withPool;
   }

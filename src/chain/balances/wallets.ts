@@ -27,7 +27,7 @@ export const identityOf = ({ account, coins }: WalletWithCoins): string =>
 export interface WalletState {
   readonly address: Account | undefined;
   readonly vaults: Vaults;
-  /** In the order of the wallet's coins, without coins whose accounts cannot be used. */
+  /** In the order of the wallet's coins. */
   readonly coins: readonly Coin[];
   readonly rent: Rent;
   /** In which slot all was read. */
@@ -46,8 +46,6 @@ export type ReadWallets = (
 
 const ACCOUNTS_PER_WALLET = 3;
 const ACCOUNTS_PER_COIN = 5;
-/** As many as wallets without coins fill. */
-const KEYS_PER_CALL = ACCOUNTS_PER_WALLET * Math.floor(MAX_KEYS_PER_CALL / ACCOUNTS_PER_WALLET);
 /** The most calls in flight: one that hangs must not hold up the others. */
 const MAX_CALLS = 32;
 /**
@@ -75,7 +73,7 @@ export function createReadWallets(needs: {
     return {
       address,
       vaults: toVaults(creatorVault, ammVault, rent),
-      coins: coins.flatMap((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent) ?? []),
+      coins: coins.map((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent)),
       rent,
       slot,
     };
@@ -89,26 +87,21 @@ export function createReadWallets(needs: {
       // of all shareholders.
       minSlotOf(i) {
         const { account, coins } = wallets[i]!;
-        return coins.reduce(
-          (slot, { curve }) => Math.max(slot, floors.landedSlotOf(curve)),
-          floors.landedSlotOf(account.address),
-        );
+        const addresses = [account.address, ...coins.map(({ curve }) => curve)];
+        return Math.max(...addresses.map(floors.landedSlotOf));
       },
       take(i, group) {
         const wallet = wallets[i]!;
-        const { accounts, slot } = group;
-        if (accounts.slice(0, ACCOUNTS_PER_WALLET).some((each) => each?.isRounded))
-          return "unusable";
-        if (!floors.take(slot, toAmounts(wallet, accounts))) return "older";
+        if (!floors.take(group.slot, toAmounts(wallet, group.accounts))) return false;
         answer(i, decode(wallet, group));
-        return "taken";
+        return true;
       },
     });
   const createReads = (batches?: Batches) =>
     createBatcher<WalletWithCoins, WalletState>({
       ask,
       idOf: identityOf,
-      maxKeys: KEYS_PER_CALL,
+      maxKeys: MAX_KEYS_PER_CALL,
       sizeOf: accountsOf,
       maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
@@ -116,7 +109,7 @@ export function createReadWallets(needs: {
         turn: (waiting) => batches.turn(() => waiting().flatMap(blocksOf)),
         inOrder: (waiting) => batches.inOrder(waiting, blocksOf, sizeOfEntry),
         refusalOf: (entry) => batches.refusalOf(blocksOf(entry)),
-        maxWaiting: () => KEYS_PER_CALL * batches.maxWaiting(),
+        maxWaiting: () => MAX_KEYS_PER_CALL * batches.maxWaiting(),
         refuse: batches.refusalOfMany,
         run: (batch, make) => batches.run(partsOf(batch, blocksOf, sizeOfEntry), make),
       },

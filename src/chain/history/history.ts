@@ -2,10 +2,12 @@ import type { Caller } from "../../fairness/caller.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { createLruCache, describeCache } from "../../store/lru-cache.ts";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
+import { poolOf } from "../launchpad/coin-addresses.ts";
+import { decodePoolMints, POOL_MINTS_BYTES } from "../launchpad/fee-accounts.ts";
 import type { Floors } from "../balances/floors.ts";
+import { MAX_KEYS_PER_CALL } from "../rpc/read-accounts.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { listTransactions, type ListedTransaction } from "./list-transactions.ts";
-import { createPoolMints } from "./pool-mints.ts";
 import { effectOf, NO_EFFECT, type Effect, type SweptCoins, type Transfer } from "./effect.ts";
 
 /** A transfer, with the mints of the coins that its transaction swept or distributed. */
@@ -30,12 +32,8 @@ export interface HistoryPage {
 export const MIN_LOOKED_AT = 30;
 /** How many transactions of a page are read at once. */
 const READ_AT_ONCE = 10;
-/**
- * The results of at most this many transactions are cached. An entry takes about 400 bytes, and as
- * much again for {@link ADDRESSES_PER_ENTRY} addresses of coins.
- */
-const MAX_CACHED = 50_000;
-const ADDRESSES_PER_ENTRY = 5;
+/** An entry takes about 400 bytes; with the most coins that a transaction can name, 6 kB. */
+const MAX_CACHED = 10_000;
 /** The most coins that {@link History.readCoinsSeen} returns: strangers can launch any number. */
 const MAX_COINS_SEEN = 100;
 /** A node may list transactions that it cannot return yet. */
@@ -55,11 +53,9 @@ export function createHistory(needs: {
 }) {
   const { rpc, floors, ownCalls } = needs;
   /** By signature and address. */
-  const cache = createLruCache<string, Effect>(MAX_CACHED, {
-    sizeCalculation: ({ coins: { mints, pools } }) =>
-      1 + Math.ceil((mints.length + pools.length) / ADDRESSES_PER_ENTRY),
-  });
-  const findPoolMints = createPoolMints(needs);
+  const cache = createLruCache<string, Effect>(MAX_CACHED);
+  /** The mint of each pool's coin, which never changes. An entry takes about 250 bytes. */
+  const poolMints = createLruCache<string, string>(MAX_CACHED);
 
   /** Runs code whose calls to the chain belong to the reader. */
   function own<T>({ addressBlock, signal }: Caller, run: () => Promise<T>): Promise<T> {
@@ -81,11 +77,28 @@ export function createHistory(needs: {
     return effect;
   }
 
-  /** Returns the mints of each of these lists of coins, each mint once. */
+  /**
+   * Returns the mints of each of these lists of coins, each mint once. Reads as many pools as fit
+   * into one call, the first ones: only someone who makes many pools needs more.
+   */
   async function readMints(lists: readonly SweptCoins[]): Promise<string[][]> {
-    const mintOf = await findPoolMints(new Set(lists.flatMap(({ pools }) => pools)));
-    return lists.map(({ mints, pools }) => [
-      ...new Set([...mints, ...pools.flatMap((pool) => mintOf(pool) ?? [])]),
+    const pools = new Set(lists.flatMap((list) => list.pools));
+    const unread = [...pools].filter((pool) => !poolMints.has(pool)).slice(0, MAX_KEYS_PER_CALL);
+    if (unread.length > 0)
+      await rpc.readAccounts({
+        groups: unread.map((pool) => [pool]),
+        bytes: POOL_MINTS_BYTES,
+        take(i, { accounts: [account] }) {
+          const pool = unread[i]!;
+          const named = decodePoolMints(account);
+          // The derivation proves the coin, whatever the account says.
+          if (named && poolOf(named.mint, named.quoteMint) === pool)
+            poolMints.set(pool, named.mint);
+          return true;
+        },
+      });
+    return lists.map((list) => [
+      ...new Set([...list.mints, ...list.pools.flatMap((pool) => poolMints.get(pool) ?? [])]),
     ]);
   }
 

@@ -95,9 +95,12 @@ export type ChosenSweep = Sweep & { readonly rent: Lamports };
 /** A sweep must move at least this many times its rent. */
 const MIN_AMOUNT_PER_RENT = 50n;
 
-/** Whether the service pays `rent` for a sweep of `amount`: at most 2% of the amount. */
-export function isRentAcceptable(rent: bigint, amount: bigint): boolean {
-  return rent * MIN_AMOUNT_PER_RENT <= amount;
+/**
+ * Whether the service pays `rent` for a sweep of `amount`: at most 2% of the amount, and at most
+ * `maxRentLamports`.
+ */
+export function isRentAcceptable(rent: bigint, amount: bigint, maxRentLamports: Lamports): boolean {
+  return rent <= maxRentLamports && rent * MIN_AMOUNT_PER_RENT <= amount;
 }
 
 /**
@@ -119,11 +122,7 @@ export function chooseSweeps(
   for (const sweep of largestFirst) {
     const rent = rentWith(missingRent, sweep);
     const chosen = { ...sweep, rent };
-    if (
-      rent > maxRentLamports ||
-      !isRentAcceptable(rent, sweep.amount) ||
-      !fit([...chosenSweeps, chosen])
-    )
+    if (!isRentAcceptable(rent, sweep.amount, maxRentLamports) || !fit([...chosenSweeps, chosen]))
       continue;
     chosenSweeps.push(chosen);
     if (sweep.stage !== "SHARED") missingRent[sweep.stage] = toLamports(0);

@@ -23,10 +23,9 @@ export function coinAddressesOf(mint: string): CoinAddresses {
   return cache.memo(mint);
 }
 
-/** Whether `pool` is where the launch platform moves the coin when it leaves its curve. */
-export function isPoolOf(pool: string, mint: string, quoteMint: string): boolean {
-  return deriveAddress(poolSeedsOf(mint, quoteMint), LAUNCHPAD_AMM_PROGRAM_ID) === pool;
-}
+/** The pool to which the launch platform moves the coin when it leaves its curve. */
+export const poolOf = (mint: string, quoteMint?: string): string =>
+  deriveAddress(poolSeedsOf(mint, quoteMint), LAUNCHPAD_AMM_PROGRAM_ID);
 
 /**
  * The seeds of the pool to which the launch platform migrates a coin. The pool's creator is the
@@ -42,7 +41,7 @@ export function poolSeedsOf(mint: string, quoteMint = WRAPPED_SOL_MINT) {
 function deriveCoin(mint: string) {
   const key = toKeyBytes(mint);
   const curve = deriveAddress(["bonding-curve", key], LAUNCHPAD_PROGRAM_ID);
-  const pool = deriveAddress(poolSeedsOf(mint), LAUNCHPAD_AMM_PROGRAM_ID);
+  const pool = poolOf(mint);
   const sharingConfig: Creator = new DerivedCreator(
     deriveAddress(["sharing-config", key], LAUNCHPAD_FEES_PROGRAM_ID),
   );

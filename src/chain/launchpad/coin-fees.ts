@@ -85,15 +85,9 @@ export function keysOfCoin({ curve, pool, sharingConfig }: CoinAddresses): strin
 
 /**
  * Decodes a coin from the accounts of {@link keysOfCoin}, in that order, each with {@link
- * COIN_BYTES} of data. Returns undefined if an account's lamports may be rounded. Only these
- * accounts decide who receives a coin's fees.
+ * COIN_BYTES} of data. Only these accounts decide who receives a coin's fees.
  */
-export function decodeCoin(
-  addresses: CoinAddresses,
-  accounts: Accounts,
-  rent: Rent,
-): Coin | undefined {
-  if (accounts.some((account) => account?.isRounded)) return undefined;
+export function decodeCoin(addresses: CoinAddresses, accounts: Accounts, rent: Rent): Coin {
   const [curve, pool, sharingConfig, creatorVault, ammVault] = accounts;
   const ofPlaces = { curve, pool };
   const read = STAGES.flatMap((stage): CoinPlace[] => {

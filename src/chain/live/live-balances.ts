@@ -32,8 +32,6 @@ interface Watched extends WalletWithCoins {
   readAt: MonotonicTime;
   /** When the next read is due; `LONG_AGO` if it comes before those of the block's others. */
   dueAt: MonotonicTime;
-  /** Whether the last read came before the others'. The next one then waits for its turn. */
-  wasEarly: boolean;
   /** Increases with each balance that watchers should see. */
   version: number;
   /** Whether the last read failed. The next balance is then shown even if it has not changed. */
@@ -83,7 +81,6 @@ export function createLiveBalances(
       readAt: LONG_AGO,
       nextRead: Promise.withResolvers<undefined>(),
       dueAt: addMs(monotonicNow(), livePeriodMs),
-      wasEarly: false,
     };
     wallets.set(id, wallet);
     wallet.watchers.add(watcher);
@@ -138,10 +135,7 @@ export function createLiveBalances(
     isReading = true;
     await batches.turn(() => []);
     const batch = takeOneCall(inTurn());
-    for (const wallet of batch) {
-      wallet.wasEarly = wallet.dueAt === LONG_AGO;
-      wallet.dueAt = addMs(monotonicNow(), livePeriodMs);
-    }
+    for (const wallet of batch) wallet.dueAt = addMs(monotonicNow(), livePeriodMs);
     await batches.run(partsOf(batch, blocksOf, partOfCall), () => read(batch));
     isReading = false;
     schedule();
@@ -178,14 +172,10 @@ export function createLiveBalances(
       return follow(watchedWallets, joinedAt, signal);
     },
 
-    /**
-     * Reads a watched account soon. Call this when the account's balance has changed. Only every
-     * second read of a wallet comes before the others of its block, so that none of them starves.
-     */
+    /** Reads a watched account soon. Call this when the account's balance has changed. */
     refresh({ address }: AccountAddresses): void {
       for (const wallet of wallets.values())
-        if (wallet.account.address === address)
-          wallet.dueAt = wallet.wasEarly ? earliest(wallet.dueAt, monotonicNow()) : LONG_AGO;
+        if (wallet.account.address === address) wallet.dueAt = LONG_AGO;
       schedule();
     },
   };

@@ -28,11 +28,8 @@ export interface AccountsRead {
   readonly groups: readonly (readonly string[])[];
   /** How many bytes of each account's data are needed, from its start. */
   readonly bytes: number;
-  /**
-   * Receives a group's accounts. `older`: read them again in a newer slot. `unusable`: they cannot
-   * be used, although the endpoint works.
-   */
-  readonly take: (index: number, found: Found) => "taken" | "older" | "unusable";
+  /** Receives a group's accounts. Returns whether they are new enough; if not, reads them again. */
+  readonly take: (index: number, found: Found) => boolean;
   /** The oldest slot that is accepted for a group at this time; 0 for any. */
   readonly minSlotOf?: (index: number) => number;
 }
@@ -56,9 +53,8 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
   const { failover, callEndpoint } = needs;
 
   /**
-   * Passes each group's accounts to `take`, in any order. Retries `unusable` groups once at each
-   * further endpoint, and `older` groups until the timeout. Rejects with {@link RpcError} if a
-   * group is not taken: `account` if all such groups are `unusable`.
+   * Passes each group's accounts to `take`, in any order. Rejects with {@link RpcError} if a group
+   * is not taken until the timeout.
    */
   return async ({ groups, bytes, take, minSlotOf = () => 0 }: AccountsRead): Promise<void> => {
     const method = "getMultipleAccounts";
@@ -68,7 +64,7 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
     // The lowest slot of all groups: a group must not fail because another one needs a newer slot.
     const minSlot = () => Math.min(...open.keys().map(minSlotOf));
 
-    const readAt: Attempt<RpcError | undefined> = async (endpoint, signal) => {
+    const readAt: Attempt<void> = async (endpoint, signal) => {
       const keys = [...new Set([SYSVARS, ...open.values()].flat())];
       const options = {
         ...FINALIZED,
@@ -85,22 +81,14 @@ export function createReadAccounts(needs: { failover: Failover; callEndpoint: Ca
         const cause = new Error("the rent sysvar cannot be true");
         throw new RpcError("unreadable", method, endpoint.host, { cause });
       }
-      const refusals = new Set<string>();
       // Another endpoint may have answered in the meantime.
       for (const [index, ofGroup] of open) {
         const accounts = ofGroup.map((key) => byKey.get(key));
-        const result = take(index, { accounts, slot: context.slot, rent });
-        if (result === "taken") open.delete(index);
-        else refusals.add(result);
+        if (take(index, { accounts, slot: context.slot, rent })) open.delete(index);
       }
-      if (refusals.has("older")) throw new RpcError("slot", method, endpoint.host);
-      return open.size > 0 ? new RpcError("account", method, endpoint.host) : undefined;
+      if (open.size > 0) throw new RpcError("slot", method, endpoint.host);
     };
 
-    const unusable = await failover.call("reads", readAt, {
-      minSlot,
-      isEnough: (error) => error === undefined,
-    });
-    if (unusable) throw unusable;
+    await failover.call("reads", readAt, { minSlot });
   };
 }

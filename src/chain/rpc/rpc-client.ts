@@ -94,9 +94,8 @@ export function createRpc(
         groups: [addresses],
         bytes: 0,
         take(_i, { accounts }) {
-          if (accounts.some((account) => account?.isRounded)) return "unusable";
           read = accounts;
-          return "taken";
+          return true;
         },
       });
       return read;

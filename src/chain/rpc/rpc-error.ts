@@ -5,20 +5,11 @@ import type { RpcMethod } from "./rpc-results.ts";
  * Why a call failed: the endpoint did not respond (`unreachable`, `timeout`), the HTTP status is
  * not 2xx (`status`), the response is not valid JSON-RPC or cannot be true (`unreadable`), its slot
  * is too old (`slot`), the node returned an error (`error`), the endpoint is on
- * another cluster than the others (`cluster`), some accounts of an otherwise good response cannot
- * be used (`account`), or the node refuses the call's transaction, which another node may take
- * (`refused`).
+ * another cluster than the others (`cluster`), or the node refuses the call's transaction, which
+ * another node may take (`refused`).
  */
 export type RpcFailure =
-  | "unreachable"
-  | "timeout"
-  | "status"
-  | "unreadable"
-  | "slot"
-  | "error"
-  | "cluster"
-  | "account"
-  | "refused";
+  "unreachable" | "timeout" | "status" | "unreadable" | "slot" | "error" | "cluster" | "refused";
 
 const METHOD_NOT_FOUND = -32601;
 const NO_HISTORY = -32011;

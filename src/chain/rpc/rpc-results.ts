@@ -4,7 +4,6 @@ import { toLamports } from "../primitives/lamports.ts";
 
 /** Also of 2^53 or more. */
 const integer = z.number().nonnegative().refine(Number.isInteger);
-const lamports = z.int().nonnegative().transform(toLamports);
 /**
  * Undefined for 2^53 lamports or more, which JSON may have rounded. A transaction may name accounts
  * of exchanges: one such balance must not make the transaction unreadable.
@@ -12,8 +11,11 @@ const lamports = z.int().nonnegative().transform(toLamports);
 const balance = integer.transform((amount) =>
   Number.isSafeInteger(amount) ? toLamports(amount) : undefined,
 );
-/** A price has no limit, and anybody can pay one that is too large for a number: it saturates. */
-const price = integer.transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
+/**
+ * JSON may have rounded numbers of 2^53 or more. They count as the largest number below, so that no
+ * balance is shown too high. Anybody can pay such a price, and name an account with such a balance.
+ */
+const saturating = integer.transform((amount) => Math.min(amount, Number.MAX_SAFE_INTEGER));
 /**
  * A transaction's error in the form of JSON-RPC: a name, or an object with one name and its
  * details.
@@ -23,7 +25,7 @@ const transactionError = z.union([z.string(), z.record(z.string(), z.unknown())]
 
 const account = z
   .object({
-    lamports: integer,
+    lamports: saturating.transform(toLamports),
     /** Its first bytes. */
     data: z.tuple([z.string(), z.literal("base64")]),
     /** The program that owns the account, in base58; undefined when the node omits it. */
@@ -33,16 +35,7 @@ const account = z
     /** Whether the account is a program; undefined when the node omits it. */
     executable: z.boolean().optional(),
   })
-  .transform(({ lamports, data: [text], ...others }) => ({
-    ...others,
-    lamports: toLamports(BigInt(lamports)),
-    /**
-     * Whether the account has 2^53 lamports or more. JSON may have rounded them, so they must not
-     * be used.
-     */
-    isRounded: !Number.isSafeInteger(lamports),
-    data: Buffer.from(text, "base64"),
-  }));
+  .transform(({ data: [text], ...others }) => ({ ...others, data: Buffer.from(text, "base64") }));
 const accounts = z.array(account.nullable());
 /** An account's lamports and the first bytes of its data. */
 export type Account = Readonly<z.output<typeof account>>;
@@ -75,7 +68,7 @@ const withContext = <T extends z.ZodType>(value: T) =>
 export const RPC_RESULTS = {
   getMultipleAccounts: withContext(accounts),
   getLatestBlockhash: withContext(z.object({ blockhash, lastValidBlockHeight: z.int() })),
-  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: price })),
+  getRecentPrioritizationFees: z.array(z.object({ slot: z.int(), prioritizationFee: saturating })),
   simulateTransaction: withContext(
     z.object({
       err: transactionError,
@@ -119,7 +112,7 @@ export const RPC_RESULTS = {
       }),
       meta: z.object({
         err: transactionError,
-        fee: lamports,
+        fee: z.int().nonnegative().transform(toLamports),
         preBalances: z.array(balance).catch([]),
         postBalances: z.array(balance).catch([]),
         loadedAddresses: z

@@ -3,7 +3,7 @@ import {
   getCompiledTransactionMessageEncoder,
 } from "@solana/transaction-messages";
 import { getBase64EncodedWireTransaction, type Transaction } from "@solana/transactions";
-import { VersionedMessage, VersionedTransaction, type MessageV1 } from "@solana/web3.js";
+import { VersionedTransaction, type VersionedMessage } from "@solana/web3.js";
 import type { Instruction } from "../launchpad/instructions.ts";
 
 /** A message's compute-unit limit, and its priority fee in lamports. */
@@ -81,16 +81,6 @@ export function toTransaction(
     messageBytes: message,
     signatures: { [feePayer]: signature ?? null },
   } as unknown as Transaction);
-}
-
-/**
- * Decodes a message of version 1, with a library other than the encoder's. Throws if the bytes are
- * not exactly one such message.
- */
-export function readMessage(bytes: Uint8Array): MessageV1 {
-  const message = VersionedMessage.deserialize(bytes);
-  if (message.version !== 1) throw new Error("the message has another version than 1");
-  return message;
 }
 
 /**

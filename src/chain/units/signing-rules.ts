@@ -1,4 +1,4 @@
-import type { MessageV1 } from "@solana/web3.js";
+import { VersionedMessage, type MessageV1 } from "@solana/web3.js";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { coinAddressesOf } from "../launchpad/coin-addresses.ts";
 import { STAGES } from "../launchpad/fee-accounts.ts";
@@ -7,7 +7,7 @@ import { LAUNCHPAD_AMM_PROGRAM_ID, LAUNCHPAD_PROGRAM_ID } from "../launchpad/pro
 import { DerivedCreator } from "../launchpad/vaults.ts";
 import { BASE_FEE_LAMPORTS } from "./priority-fee.ts";
 import type { Sweep } from "../launchpad/choose-sweeps.ts";
-import { LOADED_DATA_LIMIT, readMessage } from "./message.ts";
+import { LOADED_DATA_LIMIT } from "./message.ts";
 
 /** What a message may do with the fee payer's account, besides paying the fee. */
 export interface AllowedSweeps {
@@ -97,13 +97,11 @@ export function createSigningRules(needs: {
   };
 }
 
-/** Decodes a message of version 1; throws for anything else. */
+/** Decodes a message of version 1, with a library other than the encoder's. */
 function read(bytes: Uint8Array): MessageV1 {
-  try {
-    return readMessage(bytes);
-  } catch (cause) {
-    throw new Error("refused to sign: the message is not one of version 1", { cause });
-  }
+  const message = VersionedMessage.deserialize(bytes);
+  if (message.version !== 1) throw new Error("refused to sign: the message is not of version 1");
+  return message;
 }
 
 /** Returns a message's priority fee. */

@@ -115,11 +115,7 @@ export function createSimulations(needs: {
       return;
     }
     const accounts = await rpc.getAccounts(shareholders.map(({ address }) => address));
-    const states = shareholders.map(({ bps }, i) => {
-      const { lamports = 0n, space = 0 } = accounts[i] ?? {};
-      return { bps, lamports, bytes: space };
-    });
-    const least = leastDistribution(states, rent);
+    const least = leastDistribution(shareholders, accounts, rent);
     if (leftAmount < least) failures.found(coin.mint, "BELOW_SHARING_MINIMUM", least - 1n);
   }
 
@@ -132,7 +128,7 @@ export function createSimulations(needs: {
     // The largest is the first.
     const smallest = sweeps.at(-1);
     if (!smallest || rent <= rentOf(sweeps)) return [];
-    return rent <= maxRentLamports && isRentAcceptable(rent, smallest.amount) ? [] : [smallest];
+    return isRentAcceptable(rent, smallest.amount, maxRentLamports) ? [] : [smallest];
   }
 
   /**

@@ -87,7 +87,7 @@ interface Places {
 const RENT = 5_080;
 const decode = ({ curve, pool }: Places) => decodeCoin(coinAddressesOf(MINT), [curve, pool], RENT);
 const read = (places: Places) =>
-  toCoinFees(decode(places)!, CREATOR).map(
+  toCoinFees(decode(places), CREATOR).map(
     ({ mint, stage, quoteMint, amount, shareBps, reason }) => ({
       ...{ mint, stage, quoteMint, amount, shareBps, reason },
     }),

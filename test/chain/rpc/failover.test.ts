@@ -38,7 +38,7 @@ async function fail(): Promise<string[]> {
 }
 const readAt = (minSlot: number) =>
   client.readAccounts({
-    ...{ groups: [["x"]], bytes: 0, take: () => "taken" },
+    ...{ groups: [["x"]], bytes: 0, take: () => true },
     minSlotOf: () => minSlot,
   });
 const list = () => listTransactions(client, "x", { before: undefined, limit: 9, minSlot: 0 });

@@ -1,11 +1,11 @@
 import { randomBytes, randomInt } from "node:crypto";
-import { PublicKey } from "@solana/web3.js";
+import { PublicKey, VersionedMessage, type MessageV1 } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { createComposer } from "../../../src/chain/units/composer.ts";
 import { canRun } from "../../../src/chain/units/instruction-costs.ts";
 import type { CollectPart } from "../../../src/chain/units/part.ts";
-import { messageOf, readMessage, toTransaction } from "../../../src/chain/units/message.ts";
+import { messageOf, toTransaction } from "../../../src/chain/units/message.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
 import {
@@ -98,9 +98,9 @@ describe("the composer", () => {
   it("composes a message with the blockhash and the budget", () => {
     const terms = { unitLimit: 100_001, priorityFee: 1_001n, guard: 7n };
     const parts = [{ ...randomPart(), sweeps: [], withVaults: true }];
-    const message = readMessage(composer.compose(parts, terms, BLOCKHASH));
+    const message = VersionedMessage.deserialize(composer.compose(parts, terms, BLOCKHASH));
     expect(message.recentBlockhash).toBe(BLOCKHASH);
-    expect(message.transactionConfig).toEqual({
+    expect((message as MessageV1).transactionConfig).toEqual({
       computeUnitLimit: 100_001,
       loadedAccountsDataSizeLimit: 64 * 1024 * 1024,
       heapSize: null,
