@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { respondJson } from "../contract/http-messages.ts";
 import type { Fault, Faults, LoopbackAnswer } from "./loopback-server.ts";
-import { readJson, refuse, type SandboxRequest } from "./request.ts";
+import { readJson, refuse, type SandboxScope } from "./request.ts";
 
 const MAX_SECONDS = 300;
 /** Less than the gateway's deadlines: the answer is late, but correct. */
@@ -47,7 +47,7 @@ function throttle(): LoopbackAnswer {
  */
 export function createFaultsHandler(
   faults: Readonly<Record<Upstream, Faults<never>>>,
-): (request: SandboxRequest) => Promise<Response> {
+): (request: Request, scope: SandboxScope) => Promise<Response> {
   const endings = new Map<Upstream, () => void>();
 
   function start(upstream: Upstream, fault: FaultName, seconds: number): void {
@@ -59,9 +59,9 @@ export function createFaultsHandler(
     });
   }
 
-  return async (request) => {
-    if (!request.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
-    const parsed = Body.safeParse(await readJson(request));
+  return async (_request, scope) => {
+    if (!scope.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
+    const parsed = Body.safeParse(await readJson(scope));
     const [issue] = parsed.error?.issues ?? [];
     if (issue?.path[0] !== undefined)
       return refuse(400, `\`${String(issue.path[0])}\`: ${issue.message}. ${EXPECTED}`);

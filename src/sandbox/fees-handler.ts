@@ -2,7 +2,7 @@ import { z } from "zod";
 import { ContractError, quote } from "../contract/contract-error.ts";
 import { respondJson } from "../contract/http-messages.ts";
 import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
-import { readJson, refuse, type SandboxRequest } from "./request.ts";
+import { readJson, refuse, type SandboxScope } from "./request.ts";
 import { FEE_SOURCES, MOST_LAMPORTS, type Trade } from "./trading.ts";
 
 const Body = z.object({
@@ -23,9 +23,9 @@ const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"
  */
 export function createFeesHandler(
   trade: Trade,
-): (request: Pick<SandboxRequest, "readBody">) => Promise<Response> {
-  return async (request) => {
-    const { data } = Body.safeParse(await readJson(request));
+): (request: Request, scope: Pick<SandboxScope, "readBody">) => Promise<Response> {
+  return async (_request, scope) => {
+    const { data } = Body.safeParse(await readJson(scope));
     if (!data) return refuse(400, EXPECTED);
     const { socialId, source, lamports } = data;
     const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;

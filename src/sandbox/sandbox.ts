@@ -160,10 +160,17 @@ export async function startSandbox({
     rpc,
     social,
     coins,
-    /** Answers `POST /sandbox/fees`. */
-    handleFees: createFeesHandler(createTrading({ chain, coins, accounts })),
-    /** Answers `POST /sandbox/faults`. */
-    handleFaults: createFaultsHandler({ chain: rpc.faults, network: social.faults }),
+    /** What the sandbox adds to the API. */
+    routes: {
+      "/sandbox/fees": {
+        operation: "other" as const,
+        POST: createFeesHandler(createTrading({ chain, coins, accounts })),
+      },
+      "/sandbox/faults": {
+        operation: "other" as const,
+        POST: createFaultsHandler({ chain: rpc.faults, network: social.faults }),
+      },
+    },
     /** The accounts of seed.json with their coins, in the file's order. */
     accounts,
     /** The banner to print once a gateway listens at `gatewayUrl`. */

@@ -110,7 +110,7 @@ export function createCallUpstream(registry: Registry) {
       try {
         const answer = await ask(call);
         status = answer.status;
-        span?.setAttribute("http.response.status_code", status);
+        span.setAttribute("http.response.status_code", status);
         const value = read(answer);
         record("ok");
         return value;
@@ -128,21 +128,19 @@ export function createCallUpstream(registry: Registry) {
  * The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, except the URL, which
  * may hold a key.
  */
-const describe =
-  ({ upstream, method, url, body }: UpstreamRequest) =>
-  (): SpanDescription => {
-    const { hostname, port, protocol } = new URL(url);
-    return {
-      name: `${upstream} ${method}`,
-      kind: SpanKind.CLIENT,
-      attributes: {
-        "http.request.method": body === undefined ? "GET" : "POST",
-        "server.address": hostname,
-        "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
-        ...(upstream === "chain" && { "rpc.system": "jsonrpc", "rpc.method": method }),
-      },
-    };
+function describe({ upstream, method, url, body }: UpstreamRequest): SpanDescription {
+  const { hostname, port, protocol } = new URL(url);
+  return {
+    name: `${upstream} ${method}`,
+    kind: SpanKind.CLIENT,
+    attributes: {
+      "http.request.method": body === undefined ? "GET" : "POST",
+      "server.address": hostname,
+      "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
+      ...(upstream === "chain" && { "rpc.system": "jsonrpc", "rpc.method": method }),
+    },
   };
+}
 
 export const isOk = (status: number): boolean => status >= 200 && status < 300;
 
