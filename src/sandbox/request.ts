@@ -11,7 +11,7 @@ export interface SandboxRequest {
 const MAX_BODY_BYTES = 1024;
 
 /** The body's JSON; undefined if it is too large or no JSON. */
-export async function readJson({ readBody }: Pick<SandboxRequest, "readBody">): Promise<unknown> {
+export async function readJson({ readBody }: SandboxRequest): Promise<unknown> {
   const body = await readBody(MAX_BODY_BYTES);
   return body === "too large" ? undefined : parseJsonBody(body);
 }

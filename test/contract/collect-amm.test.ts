@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { addAmmFees } from "../support/add-amm-fees.ts";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -41,9 +40,10 @@ describe("fees of tokens that have graduated from the bonding curve", () => {
   });
 
   it("are collected without other fees, into a vault that did not exist", async () => {
-    const { id, address, creatorVault } = world.account("newcomer");
+    const account = world.account("newcomer");
+    const { id, address, creatorVault } = account;
     world.sandbox.chain.setBalance(address, 1_000_000n);
-    addAmmFees(world.sandbox.chain, address, 200_000_000n);
+    setAmmVault(world.sandbox.chain, account, 200_000_000n);
     expect(world.sandbox.chain.balance(creatorVault)).toBe(0n);
     // The vault keeps its rent-exempt minimum from the first fees.
     expect((await world.lookup("newcomer")).body.balance.vault).toBe("0.1993");

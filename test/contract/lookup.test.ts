@@ -60,7 +60,7 @@ describe("GET /wallet/lookup", () => {
   });
 
   it("accepts a handle in any case, and returns the network's spelling", async () => {
-    world.sandbox.social.rename("artist200", "Artist200");
+    world.sandbox.social.add({ ...world.account("artist200"), handle: "Artist200" });
     const { body } = await world.lookup("aRTIST200");
     expect(body).toMatchObject({ handle: "Artist200", socialId: world.account("artist200").id });
   });
@@ -324,7 +324,7 @@ describe("HANDLE_ALLOW_UNDERSCORE", () => {
   it("allows underscores, and the message says so", async () => {
     const wide = await startWorld({ HANDLE_ALLOW_UNDERSCORE: "true" });
     try {
-      wide.sandbox.social.rename("artist001", "with_underscore");
+      wide.sandbox.social.add({ ...wide.account("artist001"), handle: "with_underscore" });
       expect((await wide.lookup("with_underscore")).body.socialId).toBe(
         wide.account("artist001").id,
       );

@@ -61,7 +61,7 @@ it("after a standstill, when the states of all endpoints look old, balances are 
 describe("on a cluster that follows the consensus before Alpenglow", () => {
   beforeEach(async () => {
     await world.close();
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { consensus: "tower" });
+    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { blocksToFinality: 32 });
   });
 
   it("a collect is a success once its transaction is final, and only once", async () => {

@@ -17,7 +17,10 @@ afterEach(() => world.close());
 it("a fee payer that can pay only the base fee is INSUFFICIENT_FUNDS, and no transaction is sent", async () => {
   const { chain } = world.sandbox;
   const feePayer = readConfig(world.sandbox.env).secrets.feePayerKeypair.publicKey.toBase58();
-  chain.setPriorityFee(1_000_000);
+  world.sandbox.rpc.faults.add({
+    when: isMethod("getRecentPrioritizationFees"),
+    then: rpcResult([{ slot: chain.slot("finalized"), prioritizationFee: 1_000_000 }]),
+  });
   chain.setBalance(feePayer, chain.rentExemptMinimum(0) + 5_000n + 100n);
   const { status, body } = await world.collect(world.account("creator").id);
   expect([status, body.error]).toEqual([500, "INSUFFICIENT_FUNDS"]);

@@ -87,19 +87,19 @@ describe("POST /sandbox/faults", () => {
       ["", "Send JSON such as"],
       ["[]", "Send JSON such as"],
       [JSON.stringify({ ...good, padding: "x".repeat(1024) }), "Send JSON such as"],
-      [{}, "`seconds`: "],
+      [{}, "seconds: "],
       [{ ...good, upstream: undefined }, "is missing"],
       [
         { ...good, upstream: "redis" },
-        '`upstream`: Invalid option: expected one of "chain"|"network"',
+        'upstream: Invalid option: expected one of "chain"|"network"',
       ],
       [{ ...good, fault: undefined }, "is missing"],
-      [{ ...good, fault: "toString" }, "`fault`: "],
-      [{ ...good, seconds: "30" }, "`seconds`: Invalid input: expected number, received string"],
-      [{ ...good, seconds: -1 }, "`seconds`: Too small: expected number to be >=0"],
-      [{ ...good, seconds: 0.5 }, "`seconds`: "],
-      [{ ...good, seconds: 301 }, "`seconds`: Too big: expected number to be <=300"],
-      [{ upstream: "redis", seconds: 0 }, "`upstream`: "],
+      [{ ...good, fault: "toString" }, "fault: "],
+      [{ ...good, seconds: "30" }, "seconds: Invalid input: expected number, received string"],
+      [{ ...good, seconds: -1 }, "seconds: Too small: expected number to be >=0"],
+      [{ ...good, seconds: 0.5 }, "seconds: "],
+      [{ ...good, seconds: 301 }, "seconds: Too big: expected number to be <=300"],
+      [{ upstream: "redis", seconds: 0 }, "upstream: "],
     ] as const) {
       const answer = await send(body);
       expect([body, answer.status]).toEqual([body, 400]);

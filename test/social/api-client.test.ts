@@ -1,4 +1,4 @@
-import { recordCalls, type RecordingServer } from "../support/record-calls.ts";
+import { withFaults, type FaultyServer } from "../support/faults.ts";
 import { Registry } from "@prometheus-io/client";
 import { afterAll, afterEach, beforeAll, describe, expect, it, vi } from "vitest";
 import { createLogger, type Logger } from "../../src/observability/log.ts";
@@ -12,7 +12,7 @@ import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 
-let network: RecordingServer<string>;
+let network: FaultyServer<string>;
 let answer: unknown;
 const log = { error: vi.fn(), warn: vi.fn() };
 const client = () =>
@@ -38,12 +38,12 @@ const results = (answers: ReadonlyMap<string, unknown>) =>
   );
 
 beforeAll(async () => {
-  network = recordCalls(
+  network = withFaults(
     await createLoopbackServer({
       port: 0,
       handle: () => ({ status: 200, body: JSON.stringify(answer) }),
-      describe: ({ url, headers }) => `${url.pathname}${url.search} ${headers.authorization ?? ""}`,
     }),
+    ({ url, headers }) => `${url.pathname}${url.search} ${headers.authorization ?? ""}`,
   );
 });
 afterEach(() => {

@@ -12,14 +12,13 @@ import { SocialError } from "../../src/social/social-error.ts";
 import { createCallUpstream } from "../../src/upstream/http.ts";
 import { answers, failures, isDocumented, type By } from "../support/published-network.ts";
 
-let network: LoopbackServer<undefined>;
+let network: LoopbackServer;
 let answer: LoopbackAnswer;
 const callUpstream = createCallUpstream(new Registry());
 beforeAll(async () => {
   network = await createLoopbackServer({
     port: 0,
     handle: (request) => (isDocumented(request) ? answer : { status: 418, body: "not documented" }),
-    describe: () => undefined,
   });
 });
 afterAll(() => network.close());

@@ -1,4 +1,4 @@
-import { recordCalls, type RecordingServer } from "../../support/record-calls.ts";
+import { withFaults, type FaultyServer } from "../../support/faults.ts";
 import { listTransactions } from "../../../src/chain/history/list-transactions.ts";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
@@ -15,7 +15,7 @@ let turns = 0;
 function countTurn(): undefined {
   turns++;
 }
-type Node = RecordingServer<{ authorization: string | undefined; params: unknown[] }>;
+type Node = FaultyServer<{ authorization: string | undefined; params: unknown[] }>;
 let nodes: Node[] = [];
 
 const isGenesisHash = (body: string) => body.includes("getGenesisHash");
@@ -24,8 +24,8 @@ const isStateRead = (body: string) => body.includes(`[["${CLOCK_SYSVAR}"]`);
 const isCall = () => true;
 
 beforeEach(async () => {
-  const startNode = () =>
-    createLoopbackServer({
+  const startNode = async () => {
+    const server = await createLoopbackServer({
       port: 0,
       handle(request) {
         const state = { context: { slot: 7 }, value: [null] };
@@ -36,12 +36,14 @@ beforeEach(async () => {
             : 7;
         return rpcResult(result)(request);
       },
-      describe: ({ headers, body }) =>
-        isGenesisHash(body) || isStateRead(body)
-          ? undefined
-          : { authorization: headers.authorization, params: JSON.parse(body).params },
     });
-  nodes = (await Promise.all([startNode(), startNode()])).map(recordCalls);
+    return withFaults(server, ({ headers, body }) =>
+      isGenesisHash(body) || isStateRead(body)
+        ? undefined
+        : { authorization: headers.authorization, params: JSON.parse(body).params },
+    );
+  };
+  nodes = await Promise.all([startNode(), startNode()]);
 });
 afterEach(() => Promise.all(nodes.map((node) => node.close())));
 
