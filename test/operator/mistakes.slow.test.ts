@@ -153,7 +153,7 @@ describe("the arguments of npm start", () => {
         /^ {2}SOCIAL_API_TOKEN +required +app-only bearer token of/m,
       );
       expect(program.output()).toMatch(
-        /^ {2}REDIS_URL +unset +redis:\/\/ or rediss:\/\/: replicas share/m,
+        /^ {2}REDIS_URL +none +redis:\/\/ or rediss:\/\/: replicas share/m,
       );
     },
   );
