@@ -1,15 +1,12 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances, BalanceWith } from "../chain/balances/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { toLookupContractError } from "../chain/errors/to-contract-error.ts";
 import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/balances/wallets.ts";
 import type { Caller } from "../fairness/caller.ts";
 import { toError } from "../observability/thrown.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
-import { toContractError as fromSocial } from "../social/to-contract-error.ts";
-import { monotonicNow } from "../time/monotonic.ts";
 
 /**
  * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
@@ -34,14 +31,10 @@ export type Loaders = ReturnType<typeof createLoaders>;
 /**
  * Reads each account and balance once per request; after `clear`, reads balances again. All loads
  * of one tick form one batch, and the process-wide batchers merge the batches of all requests.
- * Methods fail with ContractError. When the caller disconnects, pending reads are dropped and fail
- * with the abort reason.
+ * When the caller disconnects, pending reads are dropped and fail with the abort reason.
  */
 export function createLoaders({ accountLookup, balances }: LoaderSources, caller: Caller) {
   const reads: Reads = { cached: 0, social: 0, chain: 0 };
-  /** The accounts that the request has found, by id: the network charges for each account. */
-  const accounts = new Map<string, SocialAccount>();
-  const lookups = new Map<string, Promise<SocialAccount>>();
 
   function count(keys: readonly string[], cached: (key: string) => unknown): void {
     const cachedCount = keys.filter((key) => cached(key)).length;
@@ -49,27 +42,18 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     reads.social += keys.length - cachedCount;
   }
 
-  function keep(answers: readonly (SocialAccount | Error)[]): (SocialAccount | Error)[] {
-    return answers.map((answer) => {
-      if (answer instanceof Error) return fromSocial(answer);
-      accounts.set(answer.id, answer);
-      return answer;
-    });
-  }
-
   async function loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
     count(handles, accountLookup.cached);
-    return keep(await accountLookup.findByHandles(handles, caller));
+    return accountLookup.findByHandles(handles, caller);
   }
 
-  /** Waits for this request's lookups by handle: one of them may find the same account. */
   async function loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
-    const startedAt = monotonicNow();
-    await Promise.allSettled(lookups.values());
-    const missing = ids.filter((id) => !accounts.has(id));
-    count(missing, accountLookup.cachedById);
-    const found = keep(await accountLookup.findByIds(missing, caller, startedAt));
-    return ids.map((id) => accounts.get(id) ?? found[missing.indexOf(id)]!);
+    count(ids, accountLookup.cachedById);
+    const accounts = await accountLookup.findByIds(ids, caller);
+    // A stream asks again: an account that does not exist now may be found later.
+    for (const [i, account] of accounts.entries())
+      if (account instanceof Error) byId.clear(ids[i]!);
+    return accounts;
   }
 
   /** Reads each account once, with all coins that the request names for it. */
@@ -86,8 +70,7 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     reads.chain += merged.length;
     const read = await balances.getBalances(merged, caller).catch(toError);
     merged.forEach(({ account: { address } }, i) => {
-      const result = read instanceof Error ? read : read[i]!;
-      results.set(address, result instanceof Error ? toLookupContractError(result) : result);
+      results.set(address, read instanceof Error ? read : read[i]!);
     });
     return wallets.map(({ account: { address }, coins }) => {
       const result = results.get(address)!;
@@ -95,17 +78,9 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     });
   }
 
-  const byHandle = new DataLoader(loadByHandles, { cacheMap: lookups });
+  const byHandle = new DataLoader(loadByHandles);
   const byId = new DataLoader(loadByIds);
-  const byWallet = new DataLoader(loadBalances, {
-    cacheKeyFn: identityOf,
-    batchScheduleFn(dispatch) {
-      onNextTick(() => {
-        // A handle that is still being looked up may lead to the same account, with other coins.
-        onNextTick(dispatch, Promise.allSettled(lookups.values()));
-      });
-    },
-  });
+  const byWallet = new DataLoader(loadBalances, { cacheKeyFn: identityOf });
 
   return {
     reads,
@@ -121,8 +96,6 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     /** Call when a balance may have changed: the next load of each balance reads the chain again. */
     clear(): void {
       byWallet.clearAll();
-      // An account that was found is kept; one that was not may be found now.
-      byId.clearAll();
     },
 
     /** Stores a balance that has just been read, for later loads. */
@@ -141,16 +114,4 @@ export function allCoins(
   const coins = new Map(coinLists.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
   return [...coins.values()];
-}
-
-const READY = Promise.resolve();
-
-/**
- * Runs `next` after `ready` and all promise callbacks that follow it. DataLoader schedules batches
- * in the same way.
- */
-function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
-  void ready.then(() => {
-    process.nextTick(next);
-  });
 }

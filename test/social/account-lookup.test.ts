@@ -267,7 +267,7 @@ describe("the budget for reading accounts", () => {
     const load = async () =>
       createLoaders({ accountLookup: lookup, balances }, caller("a")).accountByHandle("wanted");
     const error: unknown = await load().catch((thrown: unknown) => thrown);
-    expect(toCallerError(error, createLogger("silent"), new Set())).toMatchObject({
+    expect(toCallerError(error, createLogger("silent"), new Set(), () => undefined)).toMatchObject({
       code: "LOOKUP_FAILED",
       cause: failure,
     });
