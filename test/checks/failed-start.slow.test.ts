@@ -33,7 +33,7 @@ describeWithRedis("a start with the URLs of servers that are no Redis Cluster", 
         .toBe(true);
       if (program.child.exitCode === null) continue;
       expect(program.child.exitCode).toBe(1);
-      expect(program.output()).toMatch(/Tributary cannot start: REDIS_URL: .*set only one/);
+      expect(program.output()).toMatch(/Tributary cannot start:\n {2}- REDIS_URL: .*set only one/);
       expect(program.output()).not.toContain("pass-that-is-secret");
       break;
     }

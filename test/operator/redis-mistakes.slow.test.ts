@@ -38,7 +38,7 @@ describeWithRedis("a mistake in REDIS_URL", () => {
       if (program.output().includes("listening")) continue;
       expect(await program.exitCode()).toBe(1);
       expect(program.output()).toContain(
-        "Tributary cannot start: REDIS_URL: Redis refuses the database 99",
+        "Tributary cannot start:\n  - REDIS_URL: Redis refuses the database 99",
       );
       break;
     }

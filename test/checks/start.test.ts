@@ -1,12 +1,11 @@
 import { readFileSync } from "node:fs";
 import { Keypair } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { readConfig } from "../../src/config.ts";
+import { ConfigError, readConfig } from "../../src/config.ts";
 import { LAUNCHPAD_PROGRAMS } from "../../src/chain/launchpad/program-ids.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
-import { PreflightError } from "../../src/checks/preflight.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
 import { inject } from "../support/inject.ts";
@@ -76,7 +75,7 @@ describe("a start", () => {
       const start = createGatewayWith().start();
       const atFault = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
       await expect(start).rejects.toThrow(`${atFault}: there is no program ${id} on mainnet-beta`);
-      await expect(start).rejects.toThrow(PreflightError);
+      await expect(start).rejects.toThrow(ConfigError);
     },
   );
 
