@@ -33,15 +33,8 @@ interface Wanted {
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /**
-   * If all of `wanted` is taken: the time until it is available. Otherwise the time until `least`
-   * more is.
-   */
-  readonly waitMs: number;
-  /** The index of the bucket that sets `waitMs`. */
-  readonly slowest: number;
   readonly now: number;
-  /** When each bucket would have been full without a call; at once if it was full. */
+  /** When each bucket would have been full without the call; at once if it was full. */
   readonly fullAt: readonly number[];
 }
 
@@ -71,7 +64,9 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
   return { name, capacity: burst, burst, msPerUnit };
 }
 
-export function createMemoryBuckets() {
+const COUNT = z.int().nonnegative();
+
+function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
   return {
@@ -79,9 +74,7 @@ export function createMemoryBuckets() {
       const now = performance.now();
       const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
         const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
-        const stored = full.get(name) ?? 0;
-        if (stored > latest) full.set(name, latest);
-        return Math.min(Math.max(now, stored), latest);
+        return Math.min(Math.max(now, full.get(name) ?? 0), latest);
       });
       const rooms = buckets.map(({ burst, msPerUnit }, i) => {
         const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
@@ -89,16 +82,9 @@ export function createMemoryBuckets() {
       });
       const fits = Math.min(wanted, ...rooms);
       const taken = fits >= least ? fits : 0;
-      const amount = Math.min(wanted, taken + least);
-      const waits = buckets.map(
-        ({ burst, msPerUnit }, i) => fullAt[i]! - now + (amount - burst) * msPerUnit,
-      );
-      const waitMs = Math.max(0, ...waits);
-      const slowest = Math.max(0, waits.indexOf(waitMs));
-      if (taken > 0)
-        for (const [i, { name, msPerUnit }] of buckets.entries())
-          full.set(name, fullAt[i]! + taken * msPerUnit);
-      return { taken, waitMs, slowest, now, fullAt };
+      for (const [i, { name, msPerUnit }] of buckets.entries())
+        full.set(name, fullAt[i]! + taken * msPerUnit);
+      return { taken, now, fullAt };
     },
 
     /**
@@ -112,25 +98,21 @@ export function createMemoryBuckets() {
         const flowedInMs = Math.max(0, now - fullAt[i]!);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
         const before = Math.max(now, full.get(name) ?? 0);
-        const fullTime = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
-        if (fullTime > now) full.set(name, fullTime);
-        else full.delete(name);
+        full.set(name, Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit)));
       }
     },
   };
 }
 
-const COUNT = z.int().nonnegative();
-
 /**
- * KEYS: the buckets. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are
- * those of Redis's clock. What is no number counts as a full bucket. Replaces a time that is too far
- * ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
+ * KEYS: the buckets. Returns taken, now, and fullAt of each bucket. Times are those of Redis's
+ * clock. What is no number counts as a full bucket. Replaces a time that is too far ahead even if
+ * nothing is taken: otherwise the bucket would stay empty until that time.
  */
 const TAKE = script({
   args: ["wanted", "least", "aheadMs"],
   each: ["capacity", "burst", "msPerUnit"],
-  answer: z.tuple([COUNT, COUNT, COUNT, COUNT], COUNT),
+  answer: z.tuple([COUNT, COUNT], COUNT),
   text: `
 wanted, least = tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
@@ -140,22 +122,15 @@ for i, key in ipairs(KEYS) do
   local latest = now + capacity[i] * msPerUnit[i] + aheadMs + ${ROUNDING_MS}
   local stored = tonumber(redis.call('GET', key)) or 0
   fullAt[i] = math.min(math.max(now, stored), latest)
-  if stored > latest then redis.call('SET', key, latest, 'PX', math.ceil(latest - now)) end
   local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
   fits = math.min(fits, math.floor(room / msPerUnit[i]))
 end
 local taken = fits >= least and fits or 0
-local amount = math.min(wanted, taken + least)
-local wait, slowest = 0, 0
 for i, key in ipairs(KEYS) do
-  local till = fullAt[i] - now + (amount - burst[i]) * msPerUnit[i]
-  if till > wait then wait, slowest = till, i - 1 end
-  if taken > 0 then
-    local full = fullAt[i] + taken * msPerUnit[i]
-    redis.call('SET', key, full, 'PX', math.ceil(full - now))
-  end
+  local full = fullAt[i] + taken * msPerUnit[i]
+  if full > now then redis.call('SET', key, full, 'PX', math.ceil(full - now)) end
 end
-return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
+return {taken, now, unpack(fullAt)}
 `,
 });
 
@@ -180,7 +155,7 @@ return true
 `,
 });
 
-export function createRedisBuckets(redis: Redis, budget: string) {
+function createRedisBuckets(redis: Redis, budget: string) {
   const toEntry = (bucket: Bucket) => ({ key: redisKeys.bucket(budget, bucket.name), ...bucket });
 
   return {
@@ -188,8 +163,8 @@ export function createRedisBuckets(redis: Redis, budget: string) {
     async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
       const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
       if (!answer) return undefined;
-      const [taken, waitMs, slowest, now, ...fullAt] = answer;
-      return { taken, waitMs, slowest, now, fullAt };
+      const [taken, now, ...fullAt] = answer;
+      return { taken, now, fullAt };
     },
 
     giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
@@ -217,8 +192,7 @@ export interface Taken {
 /**
  * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While
  * a replica cannot reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each
- * bucket allows, minus what it has taken before. Units taken in Redis also count in the replica's
- * memory: if Redis loses its data, no replica takes too much.
+ * bucket allows, from buckets of its own.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
@@ -242,42 +216,28 @@ export function createBuckets(needs: {
      * {@link Wanted}.
      */
     async take(
-      buckets: readonly Bucket[],
+      wholeBuckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
     ): Promise<Taken> {
-      const toTaken = (
-        amount: number,
-        { waitMs, slowest }: Pick<Answer, "waitMs" | "slowest">,
-      ): Taken => ({
-        amount,
-        waitMs,
-        slowest: buckets[slowest]!,
-        giveBack: () => undefined,
-      });
-      const tooSmall = buckets.findIndex(({ burst }) => burst < least);
-      if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
-
-      /** The answer from Redis; `local` is the answer from this process's memory. */
-      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
-      if (all?.taken === 0) return toTaken(0, all);
-
-      const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
-      const localWanted = all?.taken ?? wanted;
-      const local = memory.take(localBuckets, {
-        wanted: localWanted,
-        least: Math.min(least, localWanted),
-        aheadMs,
-      });
-      if (all && local.taken < all.taken)
-        inRedis?.giveBack(buckets, all.fullAt, all.taken - local.taken);
-      if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
-        return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
+      const tooSmall = wholeBuckets.find(({ burst }) => burst < least);
+      if (tooSmall)
+        return { amount: 0, waitMs: Infinity, slowest: tooSmall, giveBack: () => undefined };
+      const request = { wanted, least, aheadMs };
+      const shared = await inRedis?.take(wholeBuckets, request);
+      const buckets = inRedis && !shared ? wholeBuckets.map(toFraction) : wholeBuckets;
+      const { taken, now, fullAt } = shared ?? memory.take(buckets, request);
+      const amount = Math.min(wanted, taken + least);
+      const waits = buckets.map(({ burst, msPerUnit }, i) =>
+        burst < least ? RETRY_WITHOUT_REDIS_MS : fullAt[i]! - now + (amount - burst) * msPerUnit,
+      );
+      const waitMs = Math.max(0, ...waits);
       return {
-        ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
+        amount: taken,
+        waitMs,
+        slowest: wholeBuckets[Math.max(0, waits.indexOf(waitMs))]!,
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
-          memory.giveBack(localBuckets, local.fullAt, unusedUnits);
-          if (all) inRedis?.giveBack(buckets, all.fullAt, unusedUnits);
+          (shared ? inRedis : memory)?.giveBack(buckets, fullAt, unusedUnits);
         },
       };
     },
