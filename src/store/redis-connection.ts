@@ -11,7 +11,8 @@ import { script, type ScriptArguments } from "./script.ts";
  */
 export const SILENT_CONNECTION_MS = 3_000;
 const LONGEST_RECONNECT_MS = 1_000;
-const CLUSTER_SLOTS = 16_384;
+/** So many keys reach every master, and find slots without one if there are more than a few. */
+const PROBE_KEYS = 1_000;
 
 /** Checks that Redis answers and accepts writes. */
 const PROBE = script({
@@ -24,15 +25,6 @@ const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
-export interface ProbeResult {
-  /** Whether every master has answered as expected. */
-  readonly isAnswering: boolean;
-  /** Redis's error, if it refused the probe; or why the probe could not reach each master. */
-  readonly refusal?: string | undefined;
-  /** Why Redis can never be used with these URLs. */
-  readonly problem?: string | undefined;
-}
-
 /**
  * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. One URL may
  * also lead to a cluster, which a probe finds. Reconnects automatically.
@@ -44,9 +36,11 @@ export function createConnection(needs: {
   onLost: () => void;
 }) {
   const { urls, answerTimeoutMs, onLost } = needs;
+  /** The last error of the connection, and of a probe: why Redis does not answer as expected. */
   let lastError = "";
-  /** Whether several URLs are set, but their servers are not in cluster mode. */
-  let isNoCluster = false;
+  let refusal: string | undefined;
+  /** Why Redis can never be used with these URLs. */
+  let problem: string | undefined;
   let lastCall = 0;
   let isEnding = false;
   const commonOptions = {
@@ -98,8 +92,9 @@ export function createConnection(needs: {
       },
     );
     cluster.on("error", ({ lastNodeError }: { lastNodeError?: Error }) => {
-      isNoCluster ||=
-        urls.length > 1 && (lastNodeError?.message.includes("cluster support disabled") ?? false);
+      if (urls.length > 1 && lastNodeError?.message.includes("cluster support disabled"))
+        problem =
+          "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
     });
     cluster.on("node error", keepError);
     cluster.on("-node", (node: Client) => {
@@ -114,6 +109,9 @@ export function createConnection(needs: {
    */
   function keepError(error: Error): void {
     lastError = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
+    const { db } = toOptions(urls[0]!);
+    if (db > 0 && DATABASE_REFUSED.test(lastError))
+      problem = `Redis refuses the database ${db} (${lastError}): use one that it has`;
   }
 
   /**
@@ -164,42 +162,22 @@ export function createConnection(needs: {
     return new Error("the answer is another script's");
   }
 
-  /** Connects to the cluster at the URLs, instead of to the one server there. */
-  function useCluster(): void {
-    client.off("close", onLost);
-    client.disconnect();
-    client = connectToCluster();
-  }
-
   /**
    * Returns one key for each master; no keys while some slots of the cluster have no master.
    */
   function keyOnEachMaster({ slots }: Cluster): string[] {
-    const masters = new Set(Object.values(slots).map(([master]) => master));
-    if (Object.keys(slots).length < CLUSTER_SLOTS) return [];
-    const keys: string[] = [];
-    for (let i = 0; masters.size > 0; i++) {
-      const key = redisKeys.probe(i);
-      const slot = new Command("get", [KEY_PREFIX + key]).getSlot();
-      if (masters.delete(slots[slot]?.[0])) keys.push(key);
-    }
-    return keys;
-  }
-
-  function findProblem(): string | undefined {
-    const { db } = toOptions(urls[0]!);
-    if (db > 0 && DATABASE_REFUSED.test(lastError))
-      return `Redis refuses the database ${db} (${lastError}): use one that it has`;
-    return isNoCluster
-      ? "several URLs must be nodes of one Redis Cluster, but these are not: set only one"
-      : undefined;
+    const keys = Array.from({ length: PROBE_KEYS }, (_, i) => redisKeys.probe(i));
+    const slotOf = (key: string) => new Command("get", [KEY_PREFIX + key]).getSlot();
+    const keyOf = new Map(keys.map((key) => [slots[slotOf(key)]?.[0], key]));
+    return keyOf.has(undefined) ? [] : [...keyOf.values()];
   }
 
   /**
-   * Redis itself says whether it is a cluster, because managed clusters have one host name: every
-   * node of a cluster refuses a script whose keys are in different slots.
+   * Whether every master has answered as expected. Redis itself says whether it is a cluster,
+   * because managed clusters have one host name: every node of a cluster refuses a script whose
+   * keys are in different slots. A cluster is then used from the next probe on.
    */
-  async function probe(): Promise<ProbeResult> {
+  async function probe(): Promise<boolean> {
     const cluster = client instanceof Cluster ? client : undefined;
     const calls = cluster
       ? keyOnEachMaster(cluster).map((key) => [key])
@@ -209,27 +187,30 @@ export function createConnection(needs: {
         evaluate(PROBE.text, PROBE.toArguments({ each: keys.map((key) => ({ key })) })),
       ),
     );
-    const refusal = answers.find(isRefusal)?.message;
-    if (!cluster && refusal !== undefined && CLUSTER_REFUSAL.test(refusal)) {
-      const { db } = toOptions(urls[0]!);
-      // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
-      const problem = `expected no database number for a cluster, got ${db}: use database 0`;
-      if (db > 0) return { isAnswering: false, problem };
-      useCluster();
-      return { isAnswering: false };
-    }
     const isAnswering =
       calls.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
     // To a master without an address, nobody can connect.
     const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
-    const reason = refusal ?? (isNameless ? NO_ADDRESS : undefined);
-    return { isAnswering, refusal: reason, problem: findProblem() };
+    const said = answers.find(isRefusal)?.message ?? (isNameless ? NO_ADDRESS : undefined);
+    if (cluster || said === undefined || !CLUSTER_REFUSAL.test(said)) {
+      // A probe without an answer does not take back what Redis said before.
+      refusal = isAnswering ? undefined : (said ?? refusal);
+      return isAnswering && problem === undefined;
+    }
+    const { db } = toOptions(urls[0]!);
+    // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
+    if (db > 0) problem = `expected no database number for a cluster, got ${db}: use database 0`;
+    client.off("close", onLost);
+    client.disconnect();
+    client = connectToCluster();
+    return false;
   }
 
   return {
     evaluate,
     probe,
-    lastError: () => lastError,
+    reason: () => refusal ?? lastError,
+    problem: () => problem,
     close(): void {
       client.disconnect();
     },

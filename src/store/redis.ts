@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
-import { createConnection, type ProbeResult } from "./redis-connection.ts";
+import { createConnection } from "./redis-connection.ts";
 import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage } from "./redis-remedies.ts";
 import { createSubscription } from "./redis-subscription.ts";
@@ -86,14 +86,12 @@ export function createRedis(needs: {
       markDown("the connection was lost");
     },
   });
-  const subscriptions: { readonly onReconnect: () => void; close(): void }[] = [];
+  const subscriptions: { readonly onReconnect: () => void; readonly end: () => void }[] = [];
   let state: "down" | "up" | "closed" = "down";
-  let lastProbe: ProbeResult = { isAnswering: false };
   const queue: Queued[] = [];
   const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
-  const reason = () => lastProbe.refusal ?? connection.lastError();
 
   function warn(state: string, reason: string): void {
     const details = { reason: reason || "it does not answer" };
@@ -108,12 +106,9 @@ export function createRedis(needs: {
   }
 
   async function probeUntilUp(): Promise<void> {
-    for (;;) {
-      const result = await connection.probe();
+    while (!(await connection.probe())) {
       if (state === "closed") return;
-      // A probe without an answer does not take back what Redis said before.
-      lastProbe = { ...result, refusal: result.refusal ?? lastProbe.refusal };
-      const { isAnswering, problem } = result;
+      const problem = connection.problem();
       if (problem !== undefined) {
         log.error(
           `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
@@ -121,9 +116,9 @@ export function createRedis(needs: {
         close();
         return;
       }
-      if (isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
+    if (state === "closed") return;
     state = "up";
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
@@ -133,8 +128,9 @@ export function createRedis(needs: {
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    const { problem } = lastProbe;
-    if (state !== "up" && problem === undefined) warn("Redis is not available yet", reason());
+    const problem = connection.problem();
+    if (state !== "up" && problem === undefined)
+      warn("Redis is not available yet", connection.reason());
     return problem;
   }
 
@@ -188,7 +184,7 @@ export function createRedis(needs: {
     state = "closed";
     unwritten -= queue.splice(0).filter(isCounted).length;
     connection.close();
-    for (const subscription of subscriptions) subscription.close();
+    for (const { end } of subscriptions) end();
   }
 
   return {
@@ -231,7 +227,7 @@ export function createRedis(needs: {
       { onMessage, onReconnect }: { onMessage: (message: string) => void; onReconnect: () => void },
     ): void {
       if (state === "closed") return;
-      const { close } = createSubscription({
+      const end = createSubscription({
         urls,
         channel: KEY_PREFIX + name,
         onMessage,
@@ -243,7 +239,7 @@ export function createRedis(needs: {
           );
         },
       });
-      subscriptions.push({ onReconnect, close });
+      subscriptions.push({ onReconnect, end });
     },
     /**
      * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
@@ -251,7 +247,7 @@ export function createRedis(needs: {
      */
     ready: waitForFirstAnswer(),
     /** Why Redis is unavailable; empty if it has not answered. */
-    reason,
+    reason: connection.reason,
     isUp: () => state === "up",
     close,
   };
