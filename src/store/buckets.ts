@@ -105,73 +105,78 @@ function createMemoryBuckets() {
 }
 
 /**
- * KEYS: the buckets. Returns taken, now, and fullAt of each bucket. Times are those of Redis's
- * clock. What is no number counts as a full bucket. Replaces a time that is too far ahead even if
- * nothing is taken: otherwise the bucket would stay empty until that time.
+ * KEYS: the buckets. `buckets`: the same, as JSON. Returns taken, now, and fullAt of each bucket.
+ * Times are those of Redis's clock. What is no number counts as a full bucket. Replaces a time that
+ * is too far ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
  */
 const TAKE = script({
-  args: ["wanted", "least", "aheadMs"],
-  each: ["capacity", "burst", "msPerUnit"],
+  args: ["buckets", "wanted", "least", "aheadMs"],
   answer: z.tuple([COUNT, COUNT], COUNT),
   text: `
-wanted, least = tonumber(wanted), tonumber(least)
+buckets, wanted, least = cjson.decode(buckets), tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local fullAt, fits = {}, wanted
-for i, key in ipairs(KEYS) do
-  local latest = now + capacity[i] * msPerUnit[i] + aheadMs + ${ROUNDING_MS}
-  local stored = tonumber(redis.call('GET', key)) or 0
+for i, bucket in ipairs(buckets) do
+  local latest = now + bucket.capacity * bucket.msPerUnit + aheadMs + ${ROUNDING_MS}
+  local stored = tonumber(redis.call('GET', KEYS[i])) or 0
   fullAt[i] = math.min(math.max(now, stored), latest)
-  local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
-  fits = math.min(fits, math.floor(room / msPerUnit[i]))
+  local room = bucket.burst * bucket.msPerUnit - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
+  fits = math.min(fits, math.floor(room / bucket.msPerUnit))
 end
 local taken = fits >= least and fits or 0
-for i, key in ipairs(KEYS) do
-  local full = fullAt[i] + taken * msPerUnit[i]
-  if full > now then redis.call('SET', key, full, 'PX', math.ceil(full - now)) end
+for i, bucket in ipairs(buckets) do
+  local full = fullAt[i] + taken * bucket.msPerUnit
+  if full > now then redis.call('SET', KEYS[i], full, 'PX', math.ceil(full - now)) end
 end
 return {taken, now, unpack(fullAt)}
 `,
 });
 
-/** KEYS: the buckets. `fullAt` is what the call that took the amount returned. */
+/**
+ * KEYS: the buckets. `buckets`: the same, as JSON, with what the call that took the amount returned
+ * as `fullAt`.
+ */
 const GIVE_BACK = script({
-  args: ["amount"],
-  each: ["capacity", "msPerUnit", "fullAt"],
+  args: ["buckets", "amount"],
   answer: z.unknown(),
   text: `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-for i, key in ipairs(KEYS) do
-  local flowedIn = math.max(0, now - fullAt[i])
-  local given = amount * msPerUnit[i]
+for i, bucket in ipairs(cjson.decode(buckets)) do
+  local flowedIn = math.max(0, now - bucket.fullAt)
+  local given = amount * bucket.msPerUnit
   local unused = math.max(given - flowedIn, math.min(0, given))
-  local before = math.max(now, tonumber(redis.call('GET', key)) or 0)
-  local left = math.min(before - unused, math.max(before, now + capacity[i] * msPerUnit[i]))
-  if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now))
-  else redis.call('DEL', key) end
+  local before = math.max(now, tonumber(redis.call('GET', KEYS[i])) or 0)
+  local latest = math.max(before, now + bucket.capacity * bucket.msPerUnit)
+  local left = math.min(before - unused, latest)
+  if left > now then redis.call('SET', KEYS[i], left, 'PX', math.ceil(left - now))
+  else redis.call('DEL', KEYS[i]) end
 end
 return true
 `,
 });
 
 function createRedisBuckets(redis: Redis, budget: string) {
-  const toEntry = (bucket: Bucket) => ({ key: redisKeys.bucket(budget, bucket.name), ...bucket });
+  const toCall = (buckets: readonly Bucket[]) => ({
+    keys: buckets.map(({ name }) => redisKeys.bucket(budget, name)),
+    buckets: JSON.stringify(buckets),
+  });
 
   return {
     /** Returns undefined if Redis is unavailable. */
     async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
-      const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
+      const answer = await redis.run(TAKE, { ...request, ...toCall(buckets) });
       if (!answer) return undefined;
       const [taken, now, ...fullAt] = answer;
       return { taken, now, fullAt };
     },
 
     giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
-      const each = buckets.map((bucket, i) => ({ ...toEntry(bucket), fullAt: fullAt[i]! }));
+      const takenBuckets = buckets.map((bucket, i) => ({ ...bucket, fullAt: fullAt[i] }));
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
-      void redis.run(GIVE_BACK, { amount, each });
+      void redis.run(GIVE_BACK, { amount, ...toCall(takenBuckets) });
     },
   };
 }

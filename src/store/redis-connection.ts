@@ -1,4 +1,4 @@
-import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+import { Cluster, Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import { connectionCodeOf } from "../observability/connection-error.ts";
 import { KEY_PREFIX, redisKeys } from "./redis-keys.ts";
@@ -9,14 +9,16 @@ import { script, type ScriptArguments } from "./script.ts";
  * A connection is replaced when a reply is pending and nothing arrives for this long
  * (`answerTimeoutMs` if longer).
  */
-export const SILENT_CONNECTION_MS = 3_000;
+const SILENT_CONNECTION_MS = 3_000;
 const LONGEST_RECONNECT_MS = 1_000;
-/** So many keys reach every master, and find slots without one if there are more than a few. */
-const PROBE_KEYS = 1_000;
+/** How often to ping for messages: without pings, a dead connection would look like a quiet one. */
+const PING_MS = 1_000;
+const RESUBSCRIBE_MS = 500;
+/** So many that they reach every master of a cluster, and the first two are in different slots. */
+const PROBE_KEYS = Array.from({ length: 256 }, (_, i) => redisKeys.probe(i));
 
 /** Checks that Redis answers and accepts writes. */
 const PROBE = script({
-  each: [],
   answer: z.literal(1),
   text: "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end return 1",
 });
@@ -24,6 +26,14 @@ const PROBE = script({
 const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
+
+interface Listener {
+  readonly onMessage: (message: string) => void;
+  /** Called after each (re)connect. */
+  readonly onSubscribed: () => void;
+  /** Called when Redis denies the user access to the channel. */
+  readonly onRefused: (reason: string) => void;
+}
 
 /**
  * Connects to one Redis server, or to all masters of the Redis Cluster at several URLs. One URL may
@@ -43,6 +53,7 @@ export function createConnection(needs: {
   let problem: string | undefined;
   let lastCall = 0;
   let isEnding = false;
+  const subscribers: Client[] = [];
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
     maxRetriesPerRequest: 0,
@@ -163,32 +174,17 @@ export function createConnection(needs: {
   }
 
   /**
-   * Returns one key for each master; no keys while some slots of the cluster have no master.
-   */
-  function keyOnEachMaster({ slots }: Cluster): string[] {
-    const keys = Array.from({ length: PROBE_KEYS }, (_, i) => redisKeys.probe(i));
-    const slotOf = (key: string) => new Command("get", [KEY_PREFIX + key]).getSlot();
-    const keyOf = new Map(keys.map((key) => [slots[slotOf(key)]?.[0], key]));
-    return keyOf.has(undefined) ? [] : [...keyOf.values()];
-  }
-
-  /**
-   * Whether every master has answered as expected. Redis itself says whether it is a cluster,
-   * because managed clusters have one host name: every node of a cluster refuses a script whose
-   * keys are in different slots. A cluster is then used from the next probe on.
+   * Whether Redis can be used: every master has answered as expected. Redis itself says whether it
+   * is a cluster, because managed clusters have one host name: every node of a cluster refuses a
+   * script whose keys are in different slots. A cluster is then used from the next probe on.
    */
   async function probe(): Promise<boolean> {
     const cluster = client instanceof Cluster ? client : undefined;
-    const calls = cluster
-      ? keyOnEachMaster(cluster).map((key) => [key])
-      : [[redisKeys.probe(0), redisKeys.probe(1)]];
+    const calls = cluster ? PROBE_KEYS.map((key) => [key]) : [PROBE_KEYS.slice(0, 2)];
     const answers = await Promise.all(
-      calls.map((keys) =>
-        evaluate(PROBE.text, PROBE.toArguments({ each: keys.map((key) => ({ key })) })),
-      ),
+      calls.map((keys) => evaluate(PROBE.text, PROBE.toArguments({ keys }))),
     );
-    const isAnswering =
-      calls.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
+    const isAnswering = answers.every((answer) => PROBE.answer.safeParse(answer).success);
     // To a master without an address, nobody can connect.
     const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
     const said = answers.find(isRefusal)?.message ?? (isNameless ? NO_ADDRESS : undefined);
@@ -206,23 +202,66 @@ export function createConnection(needs: {
     return false;
   }
 
+  /**
+   * Receives a channel's messages on a separate connection. Messages sent during a disconnection are
+   * lost. Reconnects automatically, in a cluster to the next of `urls`: every node receives all
+   * messages.
+   */
+  function subscribe(channel: string, listener: Listener): void {
+    const subscriber = new Client({
+      ...toOptions(urls[0]!),
+      retryStrategy(attempts) {
+        Object.assign(subscriber.options, toOptions(urls[attempts % urls.length]!));
+        return RESUBSCRIBE_MS;
+      },
+      // The listener learns of each subscription, so each is made here.
+      autoResubscribe: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      enableReadyCheck: false,
+      connectTimeout: SILENT_CONNECTION_MS,
+      socketTimeout: SILENT_CONNECTION_MS,
+    });
+    const ping = setInterval(() => {
+      subscriber.ping().catch(() => undefined);
+    }, PING_MS).unref();
+    // The connection that runs scripts reports the errors of Redis.
+    subscriber.on("error", () => undefined);
+    subscriber.on("message", (_channel, message) => {
+      listener.onMessage(message);
+    });
+    subscriber.on("ready", () => {
+      subscriber.subscribe(KEY_PREFIX + channel).then(listener.onSubscribed, (error: unknown) => {
+        if (!isRefusal(error)) return;
+        // The connection that runs scripts reports all other refusals, such as a wrong password.
+        if (error.message.startsWith("NOPERM")) listener.onRefused(error.message);
+        subscriber.disconnect(true);
+      });
+    });
+    subscriber.on("end", () => {
+      clearInterval(ping);
+    });
+    subscribers.push(subscriber);
+  }
+
   return {
     evaluate,
     probe,
+    subscribe,
     reason: () => refusal ?? lastError,
     problem: () => problem,
     close(): void {
-      client.disconnect();
+      for (const each of [client, ...subscribers]) each.disconnect();
     },
   };
 }
 
 /** Whether Redis itself answered with an error. All other errors concern the connection. */
-export function isRefusal(answer: unknown): answer is Error {
+function isRefusal(answer: unknown): answer is Error {
   return answer instanceof ReplyError;
 }
 
-export function toOptions(url: URL) {
+function toOptions(url: URL) {
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: Number(url.port || 6379),

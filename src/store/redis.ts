@@ -3,9 +3,7 @@ import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection } from "./redis-connection.ts";
-import { KEY_PREFIX } from "./redis-keys.ts";
 import { describeOutage } from "./redis-remedies.ts";
-import { createSubscription } from "./redis-subscription.ts";
 import type { Script, ScriptArguments } from "./script.ts";
 import {
   addMs,
@@ -16,24 +14,19 @@ import {
   NEVER,
 } from "../time/monotonic.ts";
 
-/** A script of `runLater` that waits until Redis is up; dropped at `endsAt`. */
-interface Queued extends ScriptArguments {
-  readonly script: AnyScript;
-  readonly endsAt: MonotonicTime;
-}
-
-/** A script without its names. */
-type AnyScript<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer">;
+/** A script with its arguments. */
+type ScriptCall<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer"> &
+  ScriptArguments;
 
 export type Redis = ReturnType<typeof createRedis>;
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
 /**
- * A full queue drops the oldest script with `keptMs`; without any, the oldest script, which stays
- * `unwritten`.
+ * While so many scripts wait, none with `keptMs` is added. The others are few: each belongs to a
+ * transaction, whose fee was paid.
  */
-const MAX_QUEUED_SCRIPTS = 10_000;
+const MAX_WAITING_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 /** A failing script fails on every request, so failures are logged only this often. */
@@ -86,10 +79,11 @@ export function createRedis(needs: {
       markDown("the connection was lost");
     },
   });
-  const subscriptions: { readonly onReconnect: () => void; readonly end: () => void }[] = [];
+  const onReconnects: (() => void)[] = [];
   let state: "down" | "up" | "closed" = "down";
-  const queue: Queued[] = [];
-  const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
+  /** Resolves once Redis is up, or closed. */
+  let notDown = Promise.withResolvers<undefined>();
+  let waitingScripts = 0;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
 
@@ -101,6 +95,7 @@ export function createRedis(needs: {
   function markDown(reason: string): void {
     if (state !== "up") return;
     state = "down";
+    notDown = Promise.withResolvers();
     warn("Redis is unavailable", reason);
     void probeUntilUp();
   }
@@ -122,8 +117,10 @@ export function createRedis(needs: {
     state = "up";
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
-    for (const call of queue.splice(0)) send(call);
-    for (const { onReconnect } of subscriptions) onReconnect();
+    notDown.resolve(undefined);
+    // Scripts that have waited run first.
+    await notDown.promise;
+    for (const onReconnect of onReconnects) onReconnect();
   }
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
@@ -135,15 +132,14 @@ export function createRedis(needs: {
   }
 
   async function attempt<Answer>(
-    script: AnyScript<Answer>,
-    args: ScriptArguments,
+    call: ScriptCall<Answer>,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
     if (state !== "up") return "unavailable";
-    const reply = await connection.evaluate(script.text, args);
+    const reply = await connection.evaluate(call.text, call);
     const answer =
       reply instanceof Error
         ? ({ success: false, error: reply } as const)
-        : script.answer.safeParse(reply);
+        : call.answer.safeParse(reply);
     if (answer.success) return { answer: answer.data };
     const failure = answer.error;
     failures.inc();
@@ -165,26 +161,23 @@ export function createRedis(needs: {
   }
 
   /**
-   * Scripts with the same keys run in order: they are sent on one connection, queued scripts first.
+   * Runs a script, again after each outage, until `endsAt`. Scripts with the same keys run in order:
+   * they are sent on one connection, those that have waited first.
    */
-  function send(call: Queued): void {
-    if (monotonicNow() >= call.endsAt) return;
-    void attempt(call.script, call).then((result) => {
-      if (result !== "unavailable" || state === "closed") {
-        if (isCounted(call)) unwritten--;
-        return;
-      }
-      if (queue.push(call) <= MAX_QUEUED_SCRIPTS) return;
-      const place = queue.findIndex((each) => !isCounted(each));
-      queue.splice(Math.max(0, place), 1);
-    });
+  async function runUntilDone(call: ScriptCall, endsAt: MonotonicTime): Promise<void> {
+    while (state !== "closed" && monotonicNow() < endsAt) {
+      if ((await attempt(call)) !== "unavailable") return;
+      if (endsAt < NEVER && waitingScripts >= MAX_WAITING_SCRIPTS) return;
+      waitingScripts++;
+      await notDown.promise;
+      waitingScripts--;
+    }
   }
 
   function close(): void {
     state = "closed";
-    unwritten -= queue.splice(0).filter(isCounted).length;
+    notDown.resolve(undefined);
     connection.close();
-    for (const { end } of subscriptions) end();
   }
 
   return {
@@ -198,18 +191,22 @@ export function createRedis(needs: {
       script: Script<Call, Answer>,
       call: NoInfer<Call>,
     ): Promise<Answer | undefined> {
-      const result = await attempt(script, script.toArguments(call));
+      const result = await attempt({ ...script, ...script.toArguments(call) });
       return typeof result === "object" ? result.answer : undefined;
     },
     /**
      * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
      * script may run twice, so it must be idempotent. A failure is logged and not retried. With
-     * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`,
-     * and does not count in `unwritten`.
+     * `keptMs`, the script is dropped after that time, or while too many wait, and does not count in
+     * `unwritten`.
      */
     runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs = Infinity): void {
-      if (keptMs === Infinity) unwritten++;
-      send({ script, ...script.toArguments(call), endsAt: addMs(monotonicNow(), keptMs) });
+      const count = keptMs === Infinity ? 1 : 0;
+      unwritten += count;
+      const endsAt = addMs(monotonicNow(), keptMs);
+      void runUntilDone({ ...script, ...script.toArguments(call) }, endsAt).then(() => {
+        unwritten -= count;
+      });
     },
     /** The number of `runLater` scripts without `keptMs` that have not run. */
     unwritten: () => unwritten,
@@ -227,9 +224,8 @@ export function createRedis(needs: {
       { onMessage, onReconnect }: { onMessage: (message: string) => void; onReconnect: () => void },
     ): void {
       if (state === "closed") return;
-      const end = createSubscription({
-        urls,
-        channel: KEY_PREFIX + name,
+      onReconnects.push(onReconnect);
+      connection.subscribe(name, {
         onMessage,
         onSubscribed: onReconnect,
         onRefused: (reason) => {
@@ -239,7 +235,6 @@ export function createRedis(needs: {
           );
         },
       });
-      subscriptions.push({ onReconnect, end });
     },
     /**
      * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used

@@ -15,17 +15,10 @@ redis.call('INCRBY', target, amount)
 return {source, target, amount, note}`,
 });
 const SHOW = script({
+  keys: ["source"],
   args: ["first", "second"],
-  each: ["size", "label"],
   answer: z.array(z.string()),
-  text: `
-local shown = {first, second}
-for i, key in ipairs(KEYS) do
-  table.insert(shown, key)
-  table.insert(shown, size[i])
-  table.insert(shown, label[i])
-end
-return shown`,
+  text: "return {source, first, second, unpack(KEYS)}",
 });
 
 let server: RedisServer;
@@ -45,15 +38,10 @@ describeWithRedis("a script", () => {
     await expect.poll(() => server.command("GET", "tributary:b")).toBe("5000");
   });
 
-  it("over any number of keys gets for each key the values that belong to it", async () => {
-    const call = { second: "2", first: 1 };
-    const each = [
-      { label: "x", key: "a", size: 10 },
-      { label: "y", key: "b", size: 20 },
-      { label: "z", key: "c", size: 30 },
-    ];
-    const keys = ["tributary:a", 10, "x", "tributary:b", 20, "y", "tributary:c", 30, "z"];
-    expect(await redis.run(SHOW, { ...call, each })).toEqual(["1", "2", ...keys.map(String)]);
-    expect(await redis.run(SHOW, { ...call, each: [] })).toEqual(["1", "2"]);
+  it("gets further keys in their order", async () => {
+    const call = { second: "2", source: "a", first: 1 };
+    const all = ["tributary:a", "1", "2", "tributary:a", "tributary:c", "tributary:b"];
+    expect(await redis.run(SHOW, { ...call, keys: ["c", "b"] })).toEqual(all);
+    expect(await redis.run(SHOW, call)).toEqual(all.slice(0, 4));
   });
 });
