@@ -134,13 +134,6 @@ describe("the plan of calls to the chain", () => {
     expect(madeBy.get("other49")).toBe(1);
   });
 
-  it("gives back what is not made", async () => {
-    const { plan, call } = createPlan();
-    for (let i = 0; i < 1_000; i++)
-      await plan.own({ use: "collects", parts: new Map([["a", 1]]) }, () => plan.turn(), 10);
-    await call("a");
-  });
-
   it("puts no block first because its collects ended without the calls that they expected", async () => {
     const { plan, call, madeBy } = createPlan();
     const parts = new Map([["slow", 1]]);

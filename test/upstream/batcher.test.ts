@@ -29,10 +29,11 @@ function createHeldBatcher(options: Partial<Options> = {}) {
     ...options,
     ask: (batch, answer) =>
       new Promise((resolve) => {
+        const batchKeys = batch.map(({ key }) => key);
         calls.push({
-          keys: batch,
+          keys: batchKeys,
           end: () => {
-            batch.forEach((key, i) => {
+            batchKeys.forEach((key, i) => {
               answer(i, `value of ${key}`);
             });
             resolve();
@@ -125,9 +126,9 @@ describe("a batcher", () => {
       ...defaults,
       idOf: ({ id }) => String(id),
       ask(batch, answer) {
-        asked.push(...batch);
-        batch.forEach(({ text }, i) => {
-          answer(i, text);
+        batch.forEach(({ key }, i) => {
+          asked.push(key);
+          answer(i, key.text);
         });
         return Promise.resolve();
       },
@@ -187,7 +188,10 @@ describe("a batcher", () => {
     const batcher = createBatcher<string, string>({
       ...defaults,
       async ask(batch, answer) {
-        answer(batch.indexOf("early"), "value");
+        answer(
+          batch.findIndex(({ key }) => key === "early"),
+          "value",
+        );
         await end.promise;
         throw new Error("no others");
       },
@@ -202,8 +206,8 @@ describe("a batcher", () => {
     const batcher = createBatcher<string, string>({
       ...defaults,
       maxKeys: 1,
-      ask([key], answer) {
-        if (key === "never") return new Promise(() => undefined);
+      ask([entry], answer) {
+        if (entry!.key === "never") return new Promise(() => undefined);
         answer(0, "value");
         return Promise.resolve();
       },

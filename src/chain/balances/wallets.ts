@@ -81,7 +81,10 @@ export function createReadWallets(needs: {
     };
   }
 
-  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
+  const readAll = (
+    wallets: readonly WalletWithCoins[],
+    answer: Parameters<Ask<WalletWithCoins, WalletState>>[1],
+  ) =>
     rpc.readAccounts({
       groups: wallets.map(toKeys),
       bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
@@ -106,19 +109,25 @@ export function createReadWallets(needs: {
     });
   const createReads = (batches?: Batches) =>
     createBatcher<WalletWithCoins, WalletState>({
-      ask,
+      ask(batch, answer) {
+        const read = () =>
+          readAll(
+            batch.map(({ key }) => key),
+            answer,
+          );
+        return batches?.run(partsOf(batch, blocksOf, sizeOfEntry), read) ?? read();
+      },
       idOf: identityOf,
       maxKeys: KEYS_PER_CALL,
       sizeOf: accountsOf,
       maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
       policy: batches && {
-        turn: (waiting) => batches.turn(() => waiting().flatMap(blocksOf)),
+        turn: (waiting) => batches.turn(() => [...waiting()].flatMap(blocksOf)),
         inOrder: (waiting) => batches.inOrder(waiting, blocksOf, sizeOfEntry),
         refusalOf: (entry) => batches.refusalOf(blocksOf(entry)),
         maxWaiting: () => KEYS_PER_CALL * batches.maxWaiting(),
         refuse: batches.refusalOfMany,
-        run: (batch, make) => batches.run(partsOf(batch, blocksOf, sizeOfEntry), make),
       },
     });
   const lookups = createReads(chainCallPlan.batchesOf("lookups"));
