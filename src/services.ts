@@ -65,7 +65,7 @@ export function createSocialServices(needs: ServiceNeeds) {
   const { socialApiUrl, socialTimeoutMs } = config;
   const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
   budgetMetrics.watch("social_calls", quota.leftRatio);
-  const circuitBreaker = createCircuitBreaker({ log });
+  const circuitBreaker = createCircuitBreaker({ log, warnings });
   const client = createSocialClient({
     socialApiUrl,
     socialTimeoutMs,
@@ -73,7 +73,6 @@ export function createSocialServices(needs: ServiceNeeds) {
     circuitBreaker,
     quota,
     callUpstream,
-    warnings,
   });
   const budget = createReadBudget({
     socialReadsPerHour: config.socialReadsPerHour,

@@ -20,14 +20,16 @@ const client = () =>
     socialApiUrl: new URL(`${network.url}/prefix/`),
     socialTimeoutMs: 60_000,
     token: "the-token",
-    circuitBreaker: createCircuitBreaker({ log: createLogger("silent") }),
+    circuitBreaker: createCircuitBreaker({
+      log: createLogger("silent"),
+      warnings: createWarnings(log as unknown as Logger),
+    }),
     quota: createCallQuota({
       socialApiUrl: new URL(network.url),
       socialTimeoutMs: 60_000,
       redis: undefined,
     }),
     callUpstream: createCallUpstream(new Registry()),
-    warnings: createWarnings(log as unknown as Logger),
   });
 const results = (answers: ReadonlyMap<string, unknown>) =>
   Object.fromEntries(

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createLogger } from "../../src/observability/log.ts";
+import { createWarnings } from "../../src/observability/warnings.ts";
 import { createCircuitBreaker } from "../../src/social/circuit-breaker.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
@@ -10,7 +11,8 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-const newBreaker = () => createCircuitBreaker({ log: createLogger("silent") });
+const log = createLogger("silent");
+const newBreaker = () => createCircuitBreaker({ log, warnings: createWarnings(log) });
 const refused = (status: number) => new SocialError({ kind: "refused", status, problem: "" });
 const limited = (retryAfterSeconds: number) =>
   new SocialError({ kind: "rate-limited", retryAfterSeconds });
@@ -70,6 +72,14 @@ describe("the circuit breaker", () => {
     expect(await resultOf(breaker, working)).toBe("ok");
     expect(await resultOf(breaker, working)).toBe("ok");
     expect(working).toHaveBeenCalledTimes(2);
+  });
+
+  it("counts the failures of calls at the same time once", async () => {
+    const breaker = newBreaker();
+    const failing = () => Promise.reject(unreadable());
+    await Promise.all(Array.from({ length: 10 }, () => resultOf(breaker, failing)));
+    for (let i = 0; i < 4; i++) expect(await resultOf(breaker, failing)).toBe("unreadable");
+    expect(await resultOf(breaker, failing)).toBe("circuit-open");
   });
 
   it("does not stay open for longer after the clock was set back", async () => {

@@ -1,8 +1,6 @@
 import { Registry } from "@prometheus-io/client";
 import fc from "fast-check";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { createLogger } from "../../src/observability/log.ts";
-import { createWarnings } from "../../src/observability/warnings.ts";
 import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import type { LoopbackAnswer, LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { createSocialClient } from "../../src/social/api-client.ts";
@@ -26,7 +24,6 @@ afterAll(() => network.close());
 
 /** Looks the names up with a new client: after a 429, an old one would make no call. */
 function find(by: By, names: readonly string[]) {
-  const log = createLogger("silent");
   const socialApiUrl = new URL(network.url);
   const client = createSocialClient({
     socialApiUrl,
@@ -36,7 +33,6 @@ function find(by: By, names: readonly string[]) {
     circuitBreaker: { refusal: () => undefined, call: (call) => call() },
     quota: createCallQuota({ socialApiUrl, socialTimeoutMs: 1, redis: undefined }),
     callUpstream,
-    warnings: createWarnings(log),
   });
   return client.find(by === "ids" ? names : names.map(toHandleKey));
 }
