@@ -81,6 +81,9 @@ export async function startWorld(
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
     },
+    clearFaults() {
+      for (const { faults } of [sandbox.rpc, secondRpc, sandbox.social]) faults.clear();
+    },
     /**
      * Collects an account `count` times at once: nothing is signed before the gateway has received
      * all requests.
