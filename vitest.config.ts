@@ -23,8 +23,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [SLOW, LONG, PLATFORM],
           // These take seconds on a busy machine.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
           expect: { poll: { timeout: 25_000 } },
         },
       },
