@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { atOnce } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
+import { replicas, withReplicas } from "../support/fixtures.ts";
 import { hold, isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { monotonicNow } from "../../src/time/monotonic.ts";
 
@@ -80,12 +79,10 @@ describe("within one process", () => {
   });
 });
 
-describeWithRedis("two replicas", () => {
-  let replicas: Replicas;
-  withReplicas((started) => {
-    replicas = started;
-  });
+const itWithReplicas = withReplicas();
 
+describe("two replicas", () => {
+  const it = itWithReplicas;
   it("collect the coins of a caller who followed the transaction of the other replica", async () => {
     const { sandbox } = replicas;
     const { id, coins } = sandbox.account("launcher");

@@ -1,14 +1,12 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { Client } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
+import { replicas, withNewWorld, withReplicas, world } from "../support/fixtures.ts";
 import type { TestSandbox } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** The stranger's share, in ten-thousandths. Of 1 SOL it is less than an account's rent. */
@@ -39,15 +37,13 @@ async function shown(client: Pick<Client, "request">, handle: string, mint: stri
 const BELOW = ["BELOW_SHARING_MINIMUM", "0.0000"];
 
 describe("BELOW_SHARING_MINIMUM", () => {
-  let world: World;
+  const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
   let account: SandboxAccount;
   let chain: World["sandbox"]["chain"];
-  beforeEach(async () => {
-    world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+  beforeEach(() => {
     ({ chain } = world.sandbox);
     account = emptyAccount(world.sandbox, "artist001");
   });
-  afterEach(() => world.close());
   const found = (mint: string) => shown(world, "artist001", mint);
   const collect = async (mint: string) => (await world.collect(account.id, {}, [mint])).body;
 
@@ -77,13 +73,9 @@ describe("BELOW_SHARING_MINIMUM", () => {
   });
 });
 
-describeWithRedis("what one replica learns of a coin", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  withReplicas((started, server) => {
-    replicas = started;
-    redis = server;
-  });
+const it = withReplicas();
+
+describe("what one replica learns of a coin", () => {
   const shownAt = (i: number, handle: string, mint: string) => shown(replicas.at(i), handle, mint);
 
   it("the other shows too: that the fees are below the minimum, and that they no longer are", async () => {
@@ -109,7 +101,7 @@ describeWithRedis("what one replica learns of a coin", () => {
     await replicas.at(0).collect(account.id, {}, [mint]);
     await expect.poll(() => shownAt(1, "artist003", mint), { timeout: 60_000 }).toEqual(BELOW);
     const reads = async () => {
-      const text: string = await redis.command("INFO", "commandstats");
+      const text: string = await replicas.redis.command("INFO", "commandstats");
       const all = text.matchAll(/^cmdstat_(?:get|mget|hget|hmget|hgetall):calls=(\d+)/gm);
       return [...all].reduce((sum, [, calls]) => sum + Number(calls), 0);
     };

@@ -1,13 +1,8 @@
-import { expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { messageOf } from "../../src/chain/units/message.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { isMethod, isLook } from "../support/sandbox.ts";
 
-let redis: RedisServer;
-let replicas: Replicas;
-let sandbox: TestSandbox;
 let accounts = 0;
 
 /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
@@ -26,16 +21,9 @@ const nextCall = (method: string) =>
 const sent = () =>
   sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
-describeWithRedis("a replica that is killed", () => {
-  withReplicas(
-    (started, server) => {
-      replicas = started;
-      sandbox = started.sandbox;
-      redis = server;
-    },
-    { asProcesses: true },
-  );
+const it = withReplicas({ asProcesses: true });
 
+describe("a replica that is killed", () => {
   /** Starts a collect, kills its replica after this RPC call, and restarts the replica. */
   async function killAt(method: string, id: string): Promise<void> {
     sandbox.rpc.calls.length = 0;
@@ -102,13 +90,13 @@ describeWithRedis("a replica that is killed", () => {
       .collect(id)
       .catch(() => "lost");
     await nextCall("simulateTransaction");
-    const expires = await redis.command("PTTL", lock);
+    const expires = await replicas.redis.command("PTTL", lock);
     expect(expires).toBeGreaterThan(0);
     expect(expires).toBeLessThanOrEqual(15_000);
     replicas.kill(0);
     expect(await lost).toBe("lost");
     // From here on the test decides when the lock expires.
-    expect(await redis.command("PERSIST", lock)).toBe(1);
+    expect(await replicas.redis.command("PERSIST", lock)).toBe(1);
     lift();
 
     sandbox.rpc.calls.length = 0;
@@ -119,7 +107,7 @@ describeWithRedis("a replica that is killed", () => {
     // A replica simulates a transfer when it starts.
     const simulations = sandbox.rpc.calls.filter(isMethod("simulateTransaction"));
     expect(simulations.filter(ofAccount)).toEqual([]);
-    await redis.command("PEXPIRE", lock, 1);
+    await replicas.redis.command("PEXPIRE", lock, 1);
     expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
   });

@@ -1,11 +1,7 @@
-import { expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { atOnce } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
-
-let replicas: Replicas;
-let sandbox: TestSandbox;
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 
 const nextCall = (method: string) =>
   expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
@@ -13,12 +9,9 @@ const nextCall = (method: string) =>
 const sent = () =>
   sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
 
-describeWithRedis("two replicas", () => {
-  withReplicas((started) => {
-    replicas = started;
-    sandbox = started.sandbox;
-  });
+const it = withReplicas();
 
+describe("two replicas", () => {
   it("share looked-up accounts, so that each is requested once", async () => {
     await replicas.at(0).lookup("creator");
     await replicas.at(0).lookup("nobody");

@@ -1,26 +1,19 @@
-import { expect, it } from "vitest";
+import { expect } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { isMethod, isLook } from "../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
+
+const it = withReplicas({ asProcesses: true });
 
 describeWithRedis(
   "a caller whose replica died after it had sent, and who comes back at another,",
   () => {
-    let replicas: Replicas;
-    let sandbox: TestSandbox;
     let used = 0;
-    withReplicas(
-      (started) => {
-        replicas = started;
-        sandbox = started.sandbox;
-      },
-      { asProcesses: true },
-    );
 
     /** An account that no other test uses, with these fees in its vault. */
     function newAccount(fees: bigint): SandboxAccount {

@@ -1,28 +1,20 @@
-import { expect, it } from "vitest";
+import { expect } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
 import { isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
 
 type Call = TestSandbox["rpc"]["calls"][number] & { readonly params: readonly any[] };
 
 const SOL = 1_000_000_000n;
 
+const it = withReplicas({ asProcesses: true });
+
 describeWithRedis(
   "a transaction that landed when its replica had died, once another finds it,",
   () => {
-    let replicas: Replicas;
-    let sandbox: TestSandbox;
-    withReplicas(
-      (started) => {
-        replicas = started;
-        sandbox = started.sandbox;
-      },
-      { asProcesses: true },
-    );
-
     const readsBalanceOf = (address: string) => (call: Call) =>
       isMethod("getMultipleAccounts")(call) && call.params[0].includes(address);
     /** The slot that the first replica's lookup requires of the node. */

@@ -1,9 +1,7 @@
-import { beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { atOnce, type Answer } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { hold, isMethod, isLook } from "../support/sandbox.ts";
 
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
@@ -11,19 +9,9 @@ const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 const passed = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status === 200).length;
 
-describeWithRedis("a Redis outage", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  let sandbox: TestSandbox;
-  withReplicas(
-    (started, server) => {
-      replicas = started;
-      sandbox = started.sandbox;
-      redis = server;
-    },
-    { redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS },
-  );
+const it = withReplicas({ redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS });
 
+describe("a Redis outage", () => {
   let accounts = 0;
   /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
   function newAccount() {
@@ -66,16 +54,16 @@ describeWithRedis("a Redis outage", () => {
     };
 
     await moreLookups();
-    redis.freeze();
+    replicas.redis.freeze();
     await replicas.redisIsAway();
     await moreLookups();
-    redis.thaw();
+    replicas.redis.thaw();
     await replicas.redisIsBack();
     await moreLookups();
-    await redis.stop();
+    await replicas.redis.stop();
     await replicas.redisIsAway();
     await moreLookups();
-    await redis.start();
+    await replicas.redis.start();
     await replicas.redisIsBack();
     await moreLookups();
     isLoading = false;
@@ -93,10 +81,10 @@ describeWithRedis("a Redis outage", () => {
 
   describe("makes each replica independent:", () => {
     beforeEach(async () => {
-      await redis.stop();
+      await replicas.redis.stop();
       await replicas.redisIsAway();
       return async () => {
-        await redis.start();
+        await replicas.redis.start();
         await replicas.redisIsBack();
       };
     });
@@ -138,22 +126,22 @@ describeWithRedis("a Redis outage", () => {
       });
       const collect = replicas.at(0).collect(account.id);
       await expect.poll(() => sandbox.landedCollectsOf(account.handle)).toHaveLength(1);
-      expect(await redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`)).toHaveLength(
-        1,
-      );
+      expect(
+        await replicas.redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`),
+      ).toHaveLength(1);
       return { ...account, collect, lift };
     }
 
     it("that prevents its release does not make a replica report the collect twice", async () => {
       const { id, creatorVault, collect, lift } = await startCollect();
-      await redis.command("CONFIG", "SET", "maxmemory", 1);
+      await replicas.redis.command("CONFIG", "SET", "maxmemory", 1);
       lift();
       expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
       for (const replica of [1, 0, 1]) {
         addFees(creatorVault, 500_000_000n);
         expect((await replicas.at(replica).collect(id)).body.collected).toBe("0.5000");
       }
-      await redis.command("CONFIG", "SET", "maxmemory", 0);
+      await replicas.redis.command("CONFIG", "SET", "maxmemory", 0);
       await replicas.redisIsBack();
       expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
     });

@@ -1,21 +1,15 @@
-import { expect, it } from "vitest";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { describe, expect } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
+import { replicas, withReplicas } from "../support/fixtures.ts";
 
 const VAULT = 3_100_000_000n;
 
-describeWithRedis("during an upgrade, replicas", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  withReplicas((started, server) => {
-    replicas = started;
-    redis = server;
-  });
+const it = withReplicas();
 
+describe("during an upgrade, replicas", () => {
   it("neither use nor change keys of other versions", async () => {
     const { id, creatorVault } = replicas.sandbox.account("creator");
+    const { redis } = replicas;
     const { chain } = replicas.sandbox;
     async function lookUpAndCollect(): Promise<void> {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + VAULT);
