@@ -1,4 +1,4 @@
-import { newMint } from "./new-mint.ts";
+import { newMint } from "../../test/support/new-mint.ts";
 
 const times = <T>(count: number, make: (i: number) => T) =>
   Array.from({ length: count }, (_, i) => make(i));
