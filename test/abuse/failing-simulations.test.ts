@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** How long a failed simulation is remembered. */
@@ -12,16 +13,14 @@ const REMEMBERED_MS = 10_000;
 const SYSVAR = "SysvarRent111111111111111111111111111111111";
 const HANDLE = "creator";
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
   setVault(0n);
 });
-afterEach(async () => {
+afterEach(() => {
   vi.restoreAllMocks();
-  await world.close();
 });
 
 const account = () => world.account(HANDLE);

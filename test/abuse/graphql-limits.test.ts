@@ -1,13 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  await world.lookup("creator"); // reads and caches the rent-exempt minimum
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const times = (count: number, write: (i: number) => string) =>
   Array.from({ length: count }, (_, i) => write(i)).join(" ");

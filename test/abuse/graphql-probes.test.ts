@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import type { Answer } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  await world.lookup("creator"); // reads and caches the rent-exempt minimum
-});
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 beforeEach(() => {
   world.forgetCalls();
 });
-afterAll(() => world.close());
 
 const upstreamCalls = () => [...world.sandbox.social.calls, ...world.chainCalls()];
 const post = (body: unknown, type = "application/json") =>

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { atOnce, from, type Answer } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 /** 24 reads at once, of which a block gets six; one flows in every 30 seconds. */
-const FEW_READS = { SOCIAL_READS_PER_HOUR: "144" };
+const it = withNewWorld({ SOCIAL_READS_PER_HOUR: "144" });
 const handle = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
 const passed = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status === 200).length;
@@ -11,12 +11,6 @@ const passed = (answers: readonly Answer[]) =>
 const blockOf = (i: number) => from(`198.18.${i}.1`);
 
 describe("a lookup beyond the budget", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await startWorld(FEW_READS);
-  });
-  afterEach(() => world.close());
-
   const SHARE_USED = expect.stringMatching(
     /^You have used your share .* Try again in \d+ seconds\. Handles and ids that are cached still work\.$/,
   );

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 const QUERY = 'subscription { walletById(socialId: "1") { id } }';
 const STREAMS_MAX = 48;
@@ -11,15 +11,13 @@ const STREAMS_PER_ADDRESS = 5;
 /** How many of the attack's streams are refused. */
 const REFUSED = ADDRESSES * STREAMS_PER_ADDRESS - SHARE;
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000", STREAMS_MAX: String(STREAMS_MAX) });
 let open: EventStream[];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000", STREAMS_MAX: String(STREAMS_MAX) });
+beforeEach(() => {
   open = [];
 });
-afterEach(async () => {
+afterEach(() => {
   for (const { close } of open) close();
-  await world.close();
 });
 
 async function openAt(address: string): Promise<EventStream> {
