@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import {
   collectCreatorFee,
@@ -8,22 +8,18 @@ import {
   transferCreatorFeesToPump,
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 10n ** 9n;
 
-let world: World;
 /** Each test has an account of its own. */
 let account: SandboxAccount;
 let tests = 0;
-beforeAll(async () => {
-  world = await startWorld();
-});
 beforeEach(() => {
   account = world.account(`artist${String(++tests).padStart(3, "0")}`);
   world.forgetCalls();
 });
-afterAll(() => world.close());
 
 const QUERY = `query ($id: String!) {
   walletById(socialId: $id) { coinsSeen history { nodes { kind signature mints } } }

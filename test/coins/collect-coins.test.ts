@@ -1,22 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { coinFees } from "../support/coin-balances.ts";
 import { curveOf, poolOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const TRANSACTION_FEE = 5_000n;
 
-let world: World;
+const it = withNewWorld();
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld();
+beforeEach(() => {
   ({ chain } = world.sandbox);
-});
-afterEach(async () => {
-  world.sandbox.rpc.faults.clear();
-  await world.close();
 });
 
 const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);

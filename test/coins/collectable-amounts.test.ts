@@ -1,12 +1,13 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { PublicKey } from "@solana/web3.js";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** So that a failing case can be repeated. */
@@ -14,17 +15,15 @@ const SEED = 73;
 /** One transaction for the account, and one for each coin. */
 const MAX_COLLECTS = 4;
 
-let world: World;
+const it = withWorld({
+  RATE_LIMIT_MAX: "100000",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
+});
 let chain: World["sandbox"]["chain"];
 let used = 0;
-beforeAll(async () => {
-  world = await startWorld({
-    RATE_LIMIT_MAX: "100000",
-    FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
-  });
+beforeEach(() => {
   ({ chain } = world.sandbox);
 });
-afterAll(() => world.close());
 
 /** An account that no other test uses, without fees, with 1 SOL. */
 function newAccount(): SandboxAccount {

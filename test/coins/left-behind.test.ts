@@ -1,19 +1,18 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
 });
-afterEach(() => world.close());
 
 type Coin = Parameters<World["sandbox"]["coins"]["launch"]>[0];
 

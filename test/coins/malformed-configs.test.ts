@@ -1,5 +1,5 @@
 import { SystemProgram } from "@solana/web3.js";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import {
   LAUNCHPAD_AMM_PROGRAM_ID,
   LAUNCHPAD_FEES_PROGRAM_ID,
@@ -16,7 +16,8 @@ import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /**
@@ -64,18 +65,14 @@ const SHAREHOLDERS: Record<
 type Kind = keyof typeof SHAREHOLDERS;
 const KINDS = Object.keys(SHAREHOLDERS);
 
-let world: World;
+const it = withWorld({
+  RATE_LIMIT_MAX: "100000",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
+});
 let chain: World["sandbox"]["chain"];
 let used = 0;
-beforeAll(async () => {
-  world = await startWorld({
-    RATE_LIMIT_MAX: "100000",
-    FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
-  });
-  ({ chain } = world.sandbox);
-});
-afterAll(() => world.close());
 beforeEach(() => {
+  ({ chain } = world.sandbox);
   world.logLines.length = 0;
 });
 

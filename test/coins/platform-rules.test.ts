@@ -1,27 +1,26 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const BASE_FEE = 5_000n;
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
 let account: SandboxAccount;
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
   account = world.account("artist001");
   setVault(account, 0n);
   chain.setBalance(account.address, SOL);
 });
-afterEach(() => world.close());
 
 const rent = () => chain.rentExemptMinimum(0);
 /** `fees`: above the rent-exempt minimum. */

@@ -1,24 +1,23 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { poolOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const OTHER = PublicKey.unique().toBase58();
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
   const { creatorVault, address } = account();
   chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
   for (const each of [address, OTHER]) chain.setBalance(each, SOL);
 });
-afterEach(() => world.close());
 
 const account = () => world.account("artist001");
 
