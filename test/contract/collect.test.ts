@@ -1,18 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import { readConfig } from "../../src/config.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
-});
-afterEach(() => {
-  world.sandbox.rpc.faults.clear();
-});
-afterAll(() => world.close());
+const it = withWorld({}, { waits: { resendMs: NEVER_MS } });
 
 const error = (code: string, members: object = {}) => ({
   success: false,

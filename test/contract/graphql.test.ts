@@ -1,15 +1,8 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
-});
-afterEach(() => {
-  world.sandbox.social.faults.clear();
-  world.sandbox.rpc.faults.clear();
-});
-afterAll(() => world.close());
+const it = withWorld({ SOCIAL_CACHE_SECONDS: "0" });
 
 const artists = (count: number) =>
   Array.from({ length: count }, (_, i) => `artist${String(i + 1).padStart(3, "0")}`);

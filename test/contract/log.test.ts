@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { isLook } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "2" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "2" });
 
 interface Line {
   readonly level: number;

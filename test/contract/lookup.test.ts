@@ -1,18 +1,11 @@
 import { connect } from "node:net";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { startWorld, type World } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
-});
-afterEach(() => {
-  world.sandbox.social.faults.clear();
-  world.sandbox.rpc.faults.clear();
-});
-afterAll(() => world.close());
+const it = withWorld({ SOCIAL_CACHE_SECONDS: "0" });
 
 /** An error body of the contract. */
 const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });

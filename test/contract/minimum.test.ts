@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { formatExactSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import { toMinimum } from "../../src/contract/minimum.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 
 const SOL = 10n ** 9n;
 
@@ -44,14 +44,10 @@ it.each([
 });
 
 describe("a collect with a minimum", () => {
-  let world: World;
   /** Each test has an account of its own, with 0.3 SOL in its vault. */
   let id: string;
   let handle: string;
   let tests = 0;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
   beforeEach(() => {
     const { chain } = world.sandbox;
     handle = `artist${String(++tests).padStart(3, "0")}`;
@@ -60,7 +56,6 @@ describe("a collect with a minimum", () => {
     chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 300_000_000n);
     world.forgetCalls();
   });
-  afterAll(() => world.close());
 
   const collect = (minimum: unknown, mints?: readonly string[], socialId = id) =>
     world.post("/collect", { socialId, mints, minimum });

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { atOnce, type Answer } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_WINDOW_SECONDS: WINDOW_SECONDS });
-});
-afterAll(() => world.close());
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
 /** Longer than any test run. */
 const WINDOW_SECONDS = 3_600;
+const it = withWorld({ RATE_LIMIT_WINDOW_SECONDS: WINDOW_SECONDS });
 
 let callers = 0;
 /** Headers of a caller without earlier requests. */
