@@ -1,13 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { newMint } from "../support/new-mint.ts";
 import { isAccountsRead, isLook, NEVER_MS } from "../support/sandbox.ts";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import { BOTH_ENDPOINTS } from "../support/world.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld({}, { waits: { resendMs: NEVER_MS } });
-});
-afterEach(() => world.close());
+const it = withNewWorld({}, { waits: { resendMs: NEVER_MS } });
 
 const callsTo = (method: string) => world.chainCalls().filter((called) => called === method).length;
 
@@ -39,9 +36,8 @@ describe("a query that costs one request", () => {
 });
 
 describe("with two chain endpoints", () => {
+  const it = withNewWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
   it("a lookup still makes one call, to the preferred one", async () => {
-    await world.close();
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
     await world.lookup("creator");
     world.forgetCalls();
     world.secondRpc.calls.length = 0;

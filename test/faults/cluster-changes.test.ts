@@ -1,24 +1,21 @@
 import { includeUnpaid, setRent } from "../support/chain-levers.ts";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { describe, expect, onTestFinished, vi } from "vitest";
 import { rpcError } from "../support/rpc-answers.ts";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import { BOTH_ENDPOINTS } from "../support/world.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
-});
-afterEach(() => world.close());
+const it = withNewWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
 
 const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
 const balanceOf = async (handle = "creator") => (await world.lookup(handle)).body.balance;
 
 // `npm run load` holds that balances are shown again within 10 s.
 describe("while the cluster stands still", () => {
-  beforeEach(async () => {
-    await world.close();
-    const deadlines = { RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" };
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS, ...deadlines });
+  const it = withNewWorld({
+    SOLANA_RPC_URL: BOTH_ENDPOINTS,
+    RPC_TIMEOUT_MS: "2000",
+    COLLECT_TIMEOUT_MS: "4000",
   });
 
   it("balances are shown, and a collect's transaction lands once the cluster goes on", async () => {
@@ -59,10 +56,7 @@ it("after a standstill, when the states of all endpoints look old, balances are 
 });
 
 describe("on a cluster that follows the consensus before Alpenglow", () => {
-  beforeEach(async () => {
-    await world.close();
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { consensus: "tower" });
-  });
+  const it = withNewWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { consensus: "tower" });
 
   it("a collect is a success once its transaction is final, and only once", async () => {
     const { chain } = world.sandbox;

@@ -1,9 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** How far a block's height advances each time a dropped transaction is sent again. */
@@ -12,15 +13,10 @@ const COLLECT_MANY = `mutation ($collects: [CollectInput!]!) {
   collectMany(collects: $collects) { success collected txSignature error }
 }`;
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" }, { waits: { resendMs: 20 } });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" }, { waits: { resendMs: 20 } });
+beforeEach(() => {
   ({ chain } = world.sandbox);
-});
-afterEach(async () => {
-  world.sandbox.rpc.faults.clear();
-  await world.close();
 });
 
 type Call = World["sandbox"]["rpc"]["calls"][number];

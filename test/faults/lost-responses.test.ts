@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 const FIRST = { collected: "3.1000", newBalance: "8.3000" };
 
@@ -14,11 +14,7 @@ const RECENT = expect.toSatisfy((at: string) => {
 });
 
 describe("a caller who lost the response of a collect and asks again", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await startWorld();
-  });
-  afterEach(() => world.close());
+  const it = withNewWorld();
 
   it("hears that nothing is left, and what the last collect moved", async () => {
     const { id } = world.account("creator");

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
@@ -6,13 +6,9 @@ import { describeWithRedis, eachWithRedis, FROZEN } from "../support/describe-wi
 import type { RedisServer } from "../support/redis-server.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld();
-});
-afterEach(() => world.close());
+const it = withNewWorld();
 
 it("a fee payer that can pay only the base fee is INSUFFICIENT_FUNDS, and no transaction is sent", async () => {
   const { chain } = world.sandbox;
