@@ -9,15 +9,11 @@ import {
   type TypedDocumentNode,
 } from "@apollo/client/core";
 import { PersistedQueryLink } from "@apollo/client/link/persisted-queries";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { recordFetch } from "../support/recorded-fetch.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "10" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "10" });
 
 const GRAPHQL_TYPE = "application/graphql-response+json; charset=utf-8";
 

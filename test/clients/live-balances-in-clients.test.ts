@@ -1,15 +1,11 @@
 import { createClient as createSseClient } from "graphql-sse";
 import { EventSource } from "undici";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ STREAM_SECONDS: 3 });
-});
-afterAll(() => world.close());
+const it = withWorld({ STREAM_SECONDS: 3 });
 
 const WATCH = `subscription Watch($handle: String!) {
   wallet(handle: $handle) { id handle profile { name verified } balance { vault } }

@@ -1,9 +1,9 @@
 import { createInterface } from "node:readline";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import example from "../../examples/mcp.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
 import { spawnNode } from "../support/program.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 
 const BRIDGE = new URL("../../node_modules/mcp-graphql/dist/index.js", import.meta.url).pathname;
 const { args, env } = example.mcpServers.tributary;
@@ -12,12 +12,6 @@ interface ToolResult {
   readonly isError?: boolean;
   readonly content: readonly [{ readonly text: string }];
 }
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
 
 /**
  * Starts the bridge as examples/mcp.json does, and speaks MCP with it: lines of JSON-RPC on

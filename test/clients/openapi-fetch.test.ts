@@ -1,14 +1,8 @@
 import createClient from "openapi-fetch";
-import { afterAll, beforeAll, describe, expect, expectTypeOf, it } from "vitest";
+import { describe, expect, expectTypeOf } from "vitest";
 import type { components, paths } from "../../examples/clients/openapi.ts";
 import { recordFetch } from "../support/recorded-fetch.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 type Schemas = components["schemas"];
 

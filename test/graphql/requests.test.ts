@@ -1,13 +1,9 @@
 import { getIntrospectionQuery } from "graphql";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { sendRaw } from "../support/raw-request.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const QUERY = '{ walletById(socialId: "7") { id } }';
 const ANSWER = { data: { walletById: { id: "7" } } };

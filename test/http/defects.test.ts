@@ -1,16 +1,10 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { listen, type Responder } from "../../src/http/server.ts";
 import { sendRaw } from "../support/raw-request.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 /** The lines at pino's level for errors. */
 const errorLines = () =>

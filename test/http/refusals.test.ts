@@ -1,18 +1,15 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { sendRaw } from "../support/raw-request.ts";
 import { hold } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld(
-    { RATE_LIMIT_MAX: "1000" },
-    { requestTimeout: 600_000, headersTimeout: 600_000 },
-  );
-});
-afterAll(() => world.close());
+const it = withWorld(
+  { RATE_LIMIT_MAX: "1000" },
+  { requestTimeout: 600_000, headersTimeout: 600_000 },
+);
 
 const chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 

@@ -1,18 +1,14 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect } from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 
 const WATCH = `subscription Watch($ids: [String!]!) {
   walletsById(socialIds: $ids) { id balance { vaultLamports totalLamports } }
 }`;
 const SOL = 10n ** 9n;
 
-let world: World;
 let streams: EventStream[] = [];
-beforeAll(async () => {
-  world = await startWorld();
-});
 afterEach(async () => {
   for (const { close } of streams) close();
   streams = [];
@@ -20,7 +16,6 @@ afterEach(async () => {
     expect((await world.request("/metrics")).body).toContain("tributary_streams_open 0\n");
   });
 });
-afterAll(() => world.close());
 
 async function open(ids: readonly string[], address = "192.0.2.1"): Promise<EventStream> {
   const stream = await openEventStream(

@@ -1,8 +1,8 @@
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 /** The commands in order, each with the answer that follows it. */
@@ -43,12 +43,6 @@ it("every code block of README.md is a command, or the answer to one", () => {
 
 /** Without curl, they are skipped, except in CI. */
 describe.skipIf(!hasCurl && !process.env.CI)("README.md's commands, on a new sandbox", () => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
-  afterAll(() => world.close());
-
   // In order: a command may need what the ones before have done.
   it("print the answers that README.md shows, and the others succeed", async () => {
     expect(curls.filter(({ answer }) => answer !== undefined).length).toBeGreaterThan(3);

@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld();
-});
-afterEach(() => world.close());
+const it = withNewWorld();
 
 const PROFILE = "profile { name verified followers pictureUrl }";
 const CREATOR = {

@@ -1,11 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const mint = () => world.account("launcher").coins[0]!.mint;
 const codeOf = async (answer: ReturnType<World["request"]>) => {

@@ -1,16 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { afterEach, describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
 afterEach(() => {
-  world.sandbox.social.faults.clear();
-  world.sandbox.rpc.faults.clear();
   world.forgetCalls();
 });
-afterAll(() => world.close());
 
 const lookedUp = async (handle: string) => (await world.lookup(handle)).body;
 

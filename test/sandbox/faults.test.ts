@@ -1,23 +1,18 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect } from "vitest";
 import { eventually } from "../support/eventually.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { runProduction } from "../support/production.ts";
-import { startWorld, type World } from "../support/world.ts";
 
 /** A fault that slows an upstream down lasts less. */
 const DEADLINE_MS = 6_000;
 
-let world: World;
-beforeAll(async () => {
-  const deadline = String(DEADLINE_MS);
-  world = await startWorld({
-    SOCIAL_TIMEOUT_MS: deadline,
-    RPC_TIMEOUT_MS: deadline,
-    SOCIAL_CACHE_SECONDS: "0",
-    RATE_LIMIT_MAX: "1000",
-  });
+const it = withWorld({
+  SOCIAL_TIMEOUT_MS: String(DEADLINE_MS),
+  RPC_TIMEOUT_MS: String(DEADLINE_MS),
+  SOCIAL_CACHE_SECONDS: "0",
+  RATE_LIMIT_MAX: "1000",
 });
 afterEach(() => send({ seconds: 0 }));
-afterAll(() => world.close());
 
 /** Sends a request of a caller on this machine, without a proxy. */
 async function send(body: unknown, headers: Record<string, string> = {}) {

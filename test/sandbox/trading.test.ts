@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { createClient, from } from "../support/client.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { sharingConfigOf } from "../support/launchpad-instructions.ts";
 import { runProduction } from "../support/production.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 
 const JSON_TYPE = { "content-type": "application/json" };
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
 
 const send = (body: string, headers: Record<string, string> = JSON_TYPE) =>
   world.request("/sandbox/fees", { method: "POST", headers, body });
