@@ -47,11 +47,6 @@ const entry = (mint: string | null, amount: string, lamports: bigint, reason: st
 const NOWHERE = { amount: null, lamports: null };
 
 describe("a collect says what it left behind, and why:", () => {
-  it("nothing, if it moved all", async () => {
-    expect(await collect("creator")).toMatchObject({ success: true, left: [] });
-    expect(await collect("creator")).toMatchObject({ success: false, left: [] });
-  });
-
   it("BELOW_MINIMUM, if it would move less than the caller's minimum", async () => {
     const [mint] = mintsOf("launcher");
     expect(await collect("launcher", [mint!], "6.3")).toMatchObject({
