@@ -38,27 +38,6 @@ describe("a wallet's profile", () => {
     expect(socialCalls()).toEqual([[id]]);
   });
 
-  it("has null for what the network leaves out, and an https picture as it is", async () => {
-    const pictureUrl = "https://pictures.example/creator.png";
-    const user = { ...{ id: "7", username: "stranger", name: "S" }, profile_image_url: pictureUrl };
-    const body = JSON.stringify({ data: [user] });
-    world.sandbox.social.faults.add({ times: 1, then: { status: 200, body } });
-    const answer = await world.graphql(`{ wallet(handle: "stranger") { ${PROFILE} } }`);
-    expect(answer.body.data.wallet.profile).toEqual({
-      name: "S",
-      verified: null,
-      followers: null,
-      pictureUrl,
-    });
-  });
-
-  it("has a picture in the sandbox, which loads without a token", async () => {
-    const { body } = await world.graphql(`{ wallet(handle: "creator") { ${PROFILE} } }`);
-    const picture = await fetch(body.data.wallet.profile.pictureUrl);
-    expect([picture.status, picture.headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
-    expect(await picture.text()).toMatch(/^<svg /);
-  });
-
   it("fails alone when the network fails: the address needs none", async () => {
     world.sandbox.social.faults.add({ then: "reset" });
     const { id, address } = world.account("creator");

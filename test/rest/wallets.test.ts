@@ -39,22 +39,6 @@ describe("GET /wallets", () => {
     expect([status, body]).toEqual([200, { wallets: [creator] }]);
   });
 
-  it("has the exact amounts, as a lookup does", async () => {
-    const { balance } = await lookedUp("creator");
-    expect(balance).toEqual({
-      vault: "3.1000",
-      pda: "5.2000",
-      total: "8.3000",
-      withdrawable: "8.1340",
-      lamports: {
-        vault: "3100000000",
-        pda: "5200000000",
-        total: "8300000000",
-        withdrawable: "8134000000",
-      },
-    });
-  });
-
   it("has an error for each account that fails, and the others", async () => {
     const creator = await lookedUp("creator");
     const { status, body } = await world.request(
