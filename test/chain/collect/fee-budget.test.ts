@@ -4,6 +4,8 @@ import type { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import { createFeeBudget, type Payers } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
+import type { Redis } from "../../../src/store/redis.ts";
+import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 
 const FEE = toLamports(5_000);
 /**
@@ -21,14 +23,16 @@ const NO_RENT = toLamports(0);
 const FEES_PER_HOUR = 2_400;
 
 let registry: Registry;
-function createBudget(settings: { lamports?: number; maxRentLamports?: number } = {}) {
+function createBudget(
+  settings: { lamports?: number; maxRentLamports?: number; redis?: Redis } = {},
+) {
   registry = new Registry();
   return createFeeBudget({
     feePayer: "payer",
     feeBudgetLamportsPerHour: toLamports(settings.lamports ?? FEES_PER_HOUR * 5_000),
     maxPriorityFeeLamports: toLamports(0),
     maxRentLamports: toLamports(settings.maxRentLamports ?? 0),
-    redis: undefined,
+    redis: settings.redis,
     metrics: createBudgetMetrics(registry),
   });
 }
@@ -95,6 +99,9 @@ describe("the fee budget", () => {
     const budget = createBudget();
     for (let i = 0; i < 1_000; i++) await payMany(budget, 2, `attacker${i}`, SMALL);
     expect(await pay(budget, "honest", SMALL)).toBe("SERVICE");
+    expect(await registry.metrics()).toContain(
+      'tributary_budget_left_ratio{budget="small_fees"} 0\n',
+    );
     expect(await pay(budget, "honest")).toBe("paid");
     for (let i = 0; i < 100; i++) expect(await pay(budget, `other${i}`)).toBe("paid");
   });
@@ -164,5 +171,19 @@ describe("the fee budget", () => {
     expect(exposition).toContain(
       'tributary_budget_refusals_total{budget="fees",scope="SERVICE"} 1\n',
     );
+  });
+});
+
+describeWithRedis("the fee budget in Redis", () => {
+  let redis: Redis;
+  eachWithRedis((_, started) => {
+    redis = started;
+  });
+
+  it("is shared by all replicas, with each caller's share", async () => {
+    const lamports = 240 * 5_000;
+    const replicas = [0, 1].map(() => createBudget({ redis, lamports }));
+    const [one, other] = await Promise.all(replicas.map((each) => payMany(each, 20, "a")));
+    expect(one! + other!).toBe(await payMany(createBudget({ lamports }), 20, "a"));
   });
 });
