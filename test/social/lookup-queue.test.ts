@@ -23,16 +23,15 @@ const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile
 
 /** A queue whose calls stay in flight until the test ends them. */
 function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0]> = {}) {
-  const calls: { names: readonly string[]; end: () => void; fail: (error: Error) => void }[] = [];
+  const calls: { names: readonly string[]; end: () => void }[] = [];
   const queue = createLookupQueue({
     ask: (keys) =>
-      new Promise((resolve, reject) => {
+      new Promise((resolve) => {
         calls.push({
           names: keys.map(nameOf),
           end: () => {
             resolve(new Map(keys.map((key) => [key, accountOf(nameOf(key))])));
           },
-          fail: reject,
         });
       }),
     turn: () => undefined,
@@ -56,34 +55,6 @@ function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0
 }
 
 describe("the queue of lookups", () => {
-  it("gathers names that arrive during a call for 150 ms, or until it ends, to save calls", async () => {
-    const { load, calls, sizes } = createHeldQueue();
-    void load("first");
-    await turn();
-    for (const name of names(4)) void load(name);
-    await turn();
-    await vi.advanceTimersByTimeAsync(149);
-    expect(sizes()).toEqual([1]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(sizes()).toEqual([1, 4]);
-    for (const name of names(4, "later")) void load(name);
-    for (const call of calls) call.end();
-    await turn();
-    expect(sizes()).toEqual([1, 4, 4]);
-  });
-
-  it("sends a full call without waiting, with at most socialConcurrency calls in flight", async () => {
-    const { load, calls, sizes } = createHeldQueue();
-    void load("first");
-    await turn();
-    for (const name of names(450)) void load(name);
-    await turn();
-    expect(sizes()).toEqual([1, 100, 100]);
-    calls[0]!.end();
-    await turn();
-    expect(sizes()).toEqual([1, 100, 100, 100]);
-  });
-
   it("asks once for a name that waits or is in flight", async () => {
     const { load, calls } = createHeldQueue();
     const both = [load("a"), load("a")];

@@ -49,26 +49,6 @@ function createHeldBatcher(options: Partial<Options> = {}) {
 }
 
 describe("a batcher", () => {
-  it("requests all keys of one turn in one call", async () => {
-    const { load, sizes } = createHeldBatcher();
-    for (const key of keys(4)) void load(key);
-    expect(sizes()).toEqual([]);
-    await turn();
-    expect(sizes()).toEqual([4]);
-  });
-
-  it("sends each key at once when no call is in flight", async () => {
-    const { load, calls, sizes } = createHeldBatcher();
-    for (let i = 0; i < 3; i++) {
-      const value = load(`k${i}`);
-      await turn();
-      expect(sizes()).toHaveLength(i + 1);
-      calls[i]!.end();
-      await value;
-      await turn();
-    }
-  });
-
   it("sends the waiting keys when the last call ends", async () => {
     const { load, calls, sizes } = createHeldBatcher();
     void load("first");
@@ -117,24 +97,6 @@ describe("a batcher", () => {
     expect(calls).toHaveLength(2);
     calls[1]!.end();
     expect(await later).toBe("value of a");
-  });
-
-  it("requests keys that are objects once if they have the same id", async () => {
-    const asked: { id: number; text: string }[] = [];
-    const batcher = createBatcher<(typeof asked)[number], string>({
-      ...defaults,
-      idOf: ({ id }) => String(id),
-      ask(batch, answer) {
-        asked.push(...batch);
-        batch.forEach(({ text }, i) => {
-          answer(i, text);
-        });
-        return Promise.resolve();
-      },
-    });
-    const items = ["one", "one again", "two"].map((text, i) => ({ id: i >> 1, text }));
-    expect(await batcher.load(items, NO_OWNER)).toEqual(["one", "one", "two"]);
-    expect(asked).toHaveLength(2);
   });
 
   it("rejects a caller who leaves, drops keys without callers, and serves the other callers", async () => {
