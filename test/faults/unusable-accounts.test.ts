@@ -1,6 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { openEventStream } from "../support/event-stream.ts";
-import { eventually } from "../support/eventually.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isAccountsRead } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
@@ -47,14 +45,6 @@ describe("a coin with an account of 2^53 lamports or more", () => {
 });
 
 describe("a wallet with an account of 2^53 lamports or more", () => {
-  const open = (handle: string) =>
-    openEventStream(world.url, {
-      query: "subscription Watch($id: String!) { walletById(socialId: $id) { balance { vault } } }",
-      variables: { id: world.account(handle).id },
-    });
-  const vaults = (stream: Awaited<ReturnType<typeof open>>) =>
-    stream.events().map(({ data }) => data.walletById.balance.vault as string);
-
   it("fails alone, and no endpoint backs off", async () => {
     // Both handles are cached, so one call reads both wallets.
     await world.lookup("artist001");
@@ -73,29 +63,5 @@ describe("a wallet with an account of 2^53 lamports or more", () => {
     forgetCalls();
     expect((await world.lookup("creator")).body.balance.vault).toBe("3.1000");
     expect(asked()).toEqual([true, false]);
-  });
-
-  it("does not stop the streams of others", async () => {
-    enrich(world.account("artist001").creatorVault);
-    const bad = await open("artist001");
-    const good = await open("creator");
-    await eventually(() => {
-      expect(vaults(good)).toEqual(["3.1000"]);
-    });
-    const { chain } = world.sandbox;
-    for (let round = 1; round <= 3; round++) {
-      forgetCalls();
-      await eventually(() => {
-        expect(world.chainCalls().length).toBeGreaterThan(2);
-      });
-      chain.setBalance(
-        world.account("creator").creatorVault,
-        chain.rentExemptMinimum(0) + BigInt(round) * SOL,
-      );
-      await eventually(() => {
-        expect(vaults(good).at(-1)).toBe(`${round}.0000`);
-      });
-    }
-    expect(vaults(bad)).toEqual([]);
   });
 });
