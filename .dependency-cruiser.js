@@ -39,10 +39,9 @@ const MAY_IMPORT = {
     "observability/thrown.ts",
   ],
   checks: ["config.ts", ...DOMAIN],
-  commands: ["checks", "config.ts", "variables.ts", "services.ts", "status.ts", ...DOMAIN],
+  commands: ["checks", "config.ts", "variables.ts", "services.ts", ...DOMAIN],
   "services.ts": ["config.ts", ...DOMAIN],
-  "status.ts": ["services.ts", "http/health.ts", "http/streams.ts", ...DOMAIN],
-  "gateway.ts": ["services.ts", "status.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
+  "gateway.ts": ["services.ts", "checks", "config.ts", "http", "resolvers", ...DOMAIN],
   "start.js": ["main.ts"],
   "main.ts": [
     "commands",

@@ -13,11 +13,6 @@ const LONG = "test/**/*.long.test.ts";
 const PLATFORM = "test/**/*.platform.test.ts";
 
 export default defineConfig({
-  // Yoga and this project must share one copy of graphql, because it checks types with
-  // `instanceof`.
-  resolve: {
-    alias: [{ find: /^graphql$/, replacement: fileURLToPath(import.meta.resolve("graphql")) }],
-  },
   test: {
     // Each is a run of its own: `npm test`, `npm run test:slow` and `npm run test:clients`.
     projects: [
@@ -28,8 +23,8 @@ export default defineConfig({
           include: ["test/**/*.test.ts"],
           exclude: [SLOW, LONG, PLATFORM],
           // These take seconds on a busy machine.
-          testTimeout: 60_000,
-          hookTimeout: 60_000,
+          testTimeout: 30_000,
+          hookTimeout: 30_000,
           expect: { poll: { timeout: 25_000 } },
         },
       },
@@ -54,9 +49,9 @@ export default defineConfig({
     env: { PLATFORM_PROGRAMS: "" },
     pool: "forks",
     maxWorkers: 6,
-    // A worker runs many files, so it loads packages once. It still evaluates this project's
-    // modules again for each.
+    // A worker runs many files, and Node loads the modules, as in production: each once.
     isolate: false,
+    experimental: { viteModuleRunner: false, nodeLoader: false },
     setupFiles: ["test/support/exit-on-sigterm.ts"],
     // No test depends on time. These only stop a test that hangs; those that start processes may
     // take minutes on a busy machine.

@@ -9,6 +9,7 @@ import { createAddresses } from "../src/chain/launchpad/account-addresses.ts";
 import type { SandboxTransaction } from "../src/sandbox/chain/chain.ts";
 import type { JsonRpcCall } from "../src/sandbox/rpc/json-rpc.ts";
 import { monotonicNow, msBetween, msSince, type MonotonicTime } from "../src/time/monotonic.ts";
+import { onLanded } from "../test/support/chain-levers.ts";
 import { median, percentile, printHead, printRow, startOnSandbox } from "./measure.ts";
 
 const SLOT_MS = 200;
@@ -30,7 +31,7 @@ const payer = config.secrets.feePayerKeypair.publicKey.toBase58();
 /** When each transaction was first final, by signature. */
 const finalAt = new Map<string, MonotonicTime>();
 const open = new Set<SandboxTransaction>();
-chain.onLanded((transaction) => open.add(transaction));
+onLanded(chain, (transaction) => void open.add(transaction));
 setInterval(() => {
   for (const transaction of open) {
     if (transaction.slot > chain.slot("finalized")) continue;

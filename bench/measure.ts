@@ -2,7 +2,7 @@
  * What all benchmarks use: statistics, tables, and a gateway in this process on a sandbox with
  * slots of 10 ms.
  */
-import { recordCalls } from "../test/support/record-calls.ts";
+import { withRpcFaults } from "../test/support/faults.ts";
 import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
@@ -66,7 +66,7 @@ export async function startOnSandbox(
   const sandbox = await startSandbox({ slotMs: 10, ...slots, rpcPort: 0, socialPort: 0 });
   const { chain, rpc } = sandbox;
   const others = Array.from({ length: count - 1 }, () => createChainRpc({ chain, port: 0 }));
-  const endpoints = [rpc, ...(await Promise.all(others))].map(recordCalls);
+  const endpoints = [rpc, ...(await Promise.all(others))].map(withRpcFaults);
   const config = readConfig({
     ...sandbox.env,
     SOLANA_RPC_URL: endpoints.map(({ url }) => url).join(),

@@ -2,17 +2,18 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { CLOCK_SYSVAR } from "../src/chain/primitives/clock.ts";
 import type { Chain } from "../src/sandbox/chain/chain.ts";
 import type { Commitment } from "../src/sandbox/chain/slots.ts";
-import { createLoopbackServer, type LoopbackServer } from "../src/sandbox/loopback-server.ts";
+import { createLoopbackServer, type LoopbackRequest } from "../src/sandbox/loopback-server.ts";
 import {
   answerJsonRpc,
   JsonRpcError,
   parseJsonRpcCall,
   type JsonRpcCall,
 } from "../src/sandbox/rpc/json-rpc.ts";
-import { createNetworkMethods } from "../src/sandbox/rpc/network-methods.ts";
+import { createMethods } from "../src/sandbox/rpc/methods.ts";
 import { startSandbox } from "../src/sandbox/sandbox.ts";
+import { withFaults, type Fault } from "../test/support/faults.ts";
 import { freePort } from "../test/support/free-port.ts";
-import { methodsOf, type ToMethods } from "./load/endpoints.ts";
+import type { ToMethods } from "./load/endpoints.ts";
 import { createTimeline } from "./load/timeline.ts";
 
 /** A provider of JSON-RPC. */
@@ -20,7 +21,7 @@ interface Provider {
   /** How far each of its nodes is behind. Each call goes to one of them at random. */
   readonly behindMs?: readonly number[];
   readonly latencyMs?: number;
-  readonly fault?: Parameters<LoopbackServer<JsonRpcCall>["faults"]["add"]>[0];
+  readonly fault?: Fault<JsonRpcCall>;
   readonly toMethods?: ToMethods;
   /** For how long it refuses connections in the middle of the run; Infinity: from the start. */
   readonly refusesMs?: number;
@@ -130,9 +131,6 @@ export async function startChain(
     ...{ rpcPort: 0, socialPort: 0 },
   });
   const { chain } = sandbox;
-  // All nodes know the same genesis.
-  const { getGenesisHash, getAgGenesisCert } = createNetworkMethods(chain);
-  const genesis = { getGenesisHash: getGenesisHash!, getAgGenesisCert: getAgGenesisCert! };
   prepare(sandbox);
   /** Oldest first. `at`: when it was made, in ms since 1970. */
   const blocks: { slot: number; height: number; blockhash: string; at: number }[] = [];
@@ -197,7 +195,7 @@ export async function startChain(
       const { behindMs = [0], latencyMs = LATENCY_MS, fault, toMethods } = provider;
       const { refusesMs = 0, limitsMs = 0 } = provider;
       const nodes = behindMs.map((ms) => {
-        const honest = { ...methodsOf(viewAt(ms)), ...genesis };
+        const honest = createMethods(viewAt(ms));
         return toMethods ? toMethods(honest) : honest;
       });
       let isLimited = false;
@@ -205,13 +203,8 @@ export async function startChain(
       const port = await freePort();
       const url = `http://127.0.0.1:${port}`;
       async function listen() {
-        const server = await createLoopbackServer<JsonRpcCall>({
+        const loopback = await createLoopbackServer({
           port,
-          describe({ body }) {
-            const call = parseJsonRpcCall(body);
-            if (call) calls.push(call);
-            return call;
-          },
           handle({ body }) {
             now = Date.now();
             const node = nodes[Math.floor(Math.random() * nodes.length)]!;
@@ -219,6 +212,8 @@ export async function startChain(
             return { status: 200, headers, body: answerJsonRpc(body, node) };
           },
         });
+        const describe = ({ body }: LoopbackRequest) => parseJsonRpcCall(body);
+        const server = withFaults(loopback, describe, (call) => void calls.push(call));
         if (server.url !== url) throw new Error(`another process took the port of ${url}`);
         server.faults.add({ when: () => isLimited, delayMs: latencyMs, then: limited });
         if (fault) server.faults.add({ delayMs: latencyMs, ...fault });

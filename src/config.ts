@@ -1,6 +1,5 @@
-import ipaddr from "ipaddr.js";
 import type { z } from "zod";
-import { overlap } from "./contract/address-ranges.ts";
+import { createIsWithin, overlap, parseAddress } from "./contract/address-ranges.ts";
 import { Secrets, Settings } from "./variables.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -56,10 +55,12 @@ export const PROXY_VARIABLES = ["https_proxy", "HTTPS_PROXY", "http_proxy", "HTT
 /** Whether a value has quotes around it, which `docker --env-file` keeps. */
 export const isQuoted = (value = ""): boolean => /^(["']).*\1$/s.test(value);
 
+const isLoopback = createIsWithin(["127.0.0.0/8", "::1"]);
+
 /** Returns a problem if HOST lets other machines use the sandbox, but SANDBOX is not `true`. */
 export function sandboxProblems({ HOST: host, SANDBOX }: Environment): string[] {
-  if (!host || host === "localhost" || SANDBOX === "true") return [];
-  if (ipaddr.isValid(host) && ipaddr.process(host).range() === "loopback") return [];
+  if (!host || host === "localhost" || SANDBOX === "true" || isLoopback(parseAddress(host)))
+    return [];
   return [
     `HOST: expected a loopback address for a sandbox, got "${host}". To let other machines use it, set SANDBOX=true`,
   ];

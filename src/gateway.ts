@@ -1,23 +1,23 @@
-import { Counter, Registry } from "@prometheus-io/client";
-import { nameOfCluster } from "./checks/check-chain.ts";
+import { Counter } from "@prometheus-io/client";
+import { checkChain, nameOfCluster } from "./checks/check-chain.ts";
+import { checkSocialNetwork } from "./checks/check-social-network.ts";
 import { createDeployWatch } from "./checks/deploys.ts";
-import { checkUpstreams } from "./checks/preflight.ts";
-import type { Config } from "./config.ts";
+import type { Finding } from "./checks/finding.ts";
+import { ConfigError, type Config } from "./config.ts";
 import { handleFormat } from "./contract/handle.ts";
-import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createHealth } from "./http/health.ts";
 import { createHttpApi, type SandboxRoutes } from "./http/http-api.ts";
 import { createStreams } from "./http/streams.ts";
 import { createLogger, droppedLines, type Logger } from "./observability/log.ts";
-import { createWarnings } from "./observability/warnings.ts";
+import { COMMIT, VERSION } from "./observability/version.ts";
 import { createUseCases } from "./resolvers/use-cases.ts";
-import { createChainServices, createSocialServices, type Overrides } from "./services.ts";
-import { describeReplica } from "./status.ts";
-import { createRedis } from "./store/redis.ts";
-import { createCallUpstream } from "./upstream/http.ts";
+import { createServices, type Overrides } from "./services.ts";
 
 /** How long shutdown waits for Redis to receive the outcomes of all collects. */
 const WRITE_OUTCOMES_MS = 5_000;
+
+/** Of each list of `/status` that strangers can make long. */
+const MOST_LISTED = 100;
 
 /** Creates the gateway, which `main.ts` serves. Only tests pass `overrides`. */
 export function createGateway(
@@ -25,7 +25,8 @@ export function createGateway(
   options: { log?: Logger; sandbox?: SandboxRoutes | undefined; overrides?: Overrides } = {},
 ) {
   const { log = createLogger(config.logLevel), sandbox, overrides = {} } = options;
-  const registry = new Registry();
+  const services = createServices(config, log, overrides);
+  const { registry, redis, budgetMetrics, social, chain } = services;
   new Counter({
     name: "tributary_log_lines_dropped_total",
     help: "Log lines that were dropped, because standard output was full.",
@@ -35,49 +36,44 @@ export function createGateway(
       this.inc(droppedLines());
     },
   });
-  const warnings = createWarnings(log);
-  const callUpstream = createCallUpstream(registry);
-  const budgetMetrics = createBudgetMetrics(registry);
-  const { redisUrl: urls } = config.secrets;
-  const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
-  const redis = urls && createRedis({ urls, log, warnings, registry, answerTimeoutMs });
-
-  const shared = { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides };
-  const social = createSocialServices(shared);
-  const chain = createChainServices(shared);
-  const deploys = createDeployWatch({ rpc: chain.rpc, redis, registry, log });
+  const shared = { ...services, rpc: chain.rpc };
+  const deploys = createDeployWatch(shared);
   const format = handleFormat(config.handleAllowUnderscore ?? false);
-  const useCases = createUseCases({
-    handleFormat: format,
-    addressesOf: chain.addressesOf,
-    collector: chain.collector,
-    history: chain.history,
-    live: chain.live,
-  });
   const health = createHealth({
-    rpc: chain.rpc,
-    socialClient: social.client,
-    hasRedis: redis !== undefined,
-    warnings,
-    registry,
+    ...{ ...shared, socialClient: social.client, hasRedis: redis !== undefined },
   });
   const settings = { ...config, ...overrides };
   const streams = createStreams(settings, registry);
   const { api, admin } = createHttpApi({
-    settings,
+    ...{ ...shared, settings, streams, health, sandbox },
     handleFormat: format,
-    useCases,
+    useCases: createUseCases({ ...chain, handleFormat: format }),
     loaderSources: { accountLookup: social.accountLookup, balances: chain.balances },
     cluster: () => nameOfCluster(chain.rpc.genesisHash()),
-    streams,
-    health,
-    describeReplica: () =>
-      describeReplica({ chain, social, budgetMetrics, redis, streams, health }),
-    sandbox,
-    redis,
-    registry,
-    warnings,
-    log,
+    // Has hosts, accounts' addresses and signatures, but no secrets, and nothing of callers.
+    describeReplica: async () => ({
+      at: new Date().toISOString(),
+      version: VERSION,
+      commit: COMMIT,
+      upSeconds: Math.floor(process.uptime()),
+      readyz: health.describe(),
+      feePayer: chain.metrics.describe(),
+      endpoints: chain.rpc.describe(),
+      network: social.describe(),
+      collects: {
+        ...chain.flights.describe(MOST_LISTED),
+        ...chain.failures.describe(MOST_LISTED),
+      },
+      budgets: { left: await budgetMetrics.describe(), chainCalls: chain.chainCallPlan.describe() },
+      replicas: { count: chain.replicas.count(), redis: redis && (redis.isUp() ? "up" : "down") },
+      caches: {
+        accounts: social.accountLookup.describeCache(),
+        histories: chain.history.describeCache(),
+        floors: chain.floors.describeCache(),
+        failures: chain.failures.describeCache(),
+      },
+      streams: streams.describe(),
+    }),
   });
 
   return {
@@ -86,22 +82,31 @@ export function createGateway(
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
     /**
-     * Checks the upstreams and logs the results; `/readyz` returns 503 until then. Throws
-     * PreflightError.
+     * Checks the upstreams without spending anything, and logs the results; `/readyz` returns 503
+     * until then. Most problems are only logged, because they may go away while the process runs.
+     * Throws ConfigError if a required program is missing on a public cluster, or if Redis cannot
+     * be used as configured.
      */
     async start(): Promise<void> {
+      function report({ state, variable, text, isFatal, isReported }: Finding): void {
+        const message = `${variable}: ${text}`;
+        if (isFatal) throw new ConfigError([message]);
+        if (!isReported) log[state === "good" ? "info" : "warn"](message);
+      }
       await health.waitForStart(
-        checkUpstreams({
-          config,
-          rpc: chain.rpc,
-          client: social.client,
-          redis,
-          log,
-          setFeePayerBalance(lamports) {
-            health.chainRead();
-            chain.metrics.setBalance(lamports);
-          },
-        }),
+        Promise.all([
+          checkChain({
+            ...{ ...shared, report },
+            setFeePayerBalance(lamports) {
+              health.chainRead();
+              chain.metrics.setBalance(lamports);
+            },
+          }),
+          checkSocialNetwork(social.client, config.socialApiUrl).then(report),
+          redis?.ready.then((problem) => {
+            if (problem !== undefined) throw new ConfigError([`REDIS_URL: ${problem}`]);
+          }),
+        ]),
       );
       deploys.start();
     },

@@ -1,7 +1,6 @@
 import { readFileSync } from "node:fs";
 import { getBase58Encoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
-import { z } from "zod";
 import { codeOf } from "./observability/thrown.ts";
 
 const EXPECTED =
@@ -9,7 +8,6 @@ const EXPECTED =
 
 const SECRET_KEY_BYTES = 64;
 const PUBLIC_KEY_BYTES = 32;
-const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
 
 /**
  * Reads a keypair from `text`: a JSON array of 64 bytes, as `solana-keygen` writes it; the same
@@ -17,15 +15,22 @@ const SecretKey = z.array(z.int().min(0).max(255)).length(SECRET_KEY_BYTES);
  * `text` only if it looks like a path.
  */
 export function readKeypair(text: string): Keypair {
-  const problem = describeMistake(text);
-  if (problem !== undefined) throw new Error(`${EXPECTED}; ${problem}`);
-  const bytes = decodeSecretKey(text) ?? decodeSecretKey(readKeyFile(text));
-  if (!bytes) throw new Error(`${EXPECTED}; the file contains no such key`);
+  const bytes = decodeBytes(text);
+  const isKey = bytes?.length === SECRET_KEY_BYTES;
+  if (bytes && !isKey && text.trim().startsWith("["))
+    refuse(`the array has ${bytes.length} numbers`);
+  if (bytes?.length === PUBLIC_KEY_BYTES) refuse("the value is a public key");
+  const secretKey = isKey ? bytes : decodeBytes(readKeyFile(text));
+  if (secretKey?.length !== SECRET_KEY_BYTES) refuse("the file contains no such key");
   try {
-    return Keypair.fromSecretKey(bytes);
+    return Keypair.fromSecretKey(Uint8Array.from(secretKey));
   } catch {
-    throw new Error(`${EXPECTED}; this key's public half does not match its secret half`);
+    return refuse("this key's public half does not match its secret half");
   }
+}
+
+function refuse(problem: string): never {
+  throw new Error(`${EXPECTED}; ${problem}`);
 }
 
 function readKeyFile(path: string): string {
@@ -36,34 +41,19 @@ function readKeyFile(path: string): string {
     // Quote only a text with a dot and a slash, as most paths have: a key in base64 has no dot.
     const triedPath = path.includes(".") && path.includes("/") ? ` ${path}` : "";
     const hint = path.startsWith("~") ? "; ~ is not expanded, so write the whole path" : "";
-    throw new Error(
-      `${EXPECTED}; the value is not a key, and cannot be read as a file${triedPath} (${code})${hint}`,
+    return refuse(
+      `the value is not a key, and cannot be read as a file${triedPath} (${code})${hint}`,
     );
   }
 }
 
-/**
- * Returns what is wrong with a value that looks like a key; undefined for a possible key or path.
- */
-function describeMistake(text: string): string | undefined {
-  const bytes = decodeBytes(text.trim());
-  if (!bytes || bytes.length === SECRET_KEY_BYTES) return undefined;
-  if (text.trim().startsWith("[")) return `the array has ${bytes.length} numbers`;
-  return bytes.length === PUBLIC_KEY_BYTES ? "the value is a public key" : undefined;
-}
-
-function decodeSecretKey(text: string): Uint8Array | undefined {
-  const { data } = SecretKey.safeParse(decodeBytes(text.trim()));
-  return data && Uint8Array.from(data);
-}
-
 /** Returns the members of a JSON array, or the bytes of base58; undefined for other text. */
-function decodeBytes(text: string): unknown[] | undefined {
+function decodeBytes(text: string): ArrayLike<number> | undefined {
+  const trimmed = text.trim();
   try {
-    const bytes: unknown = text.startsWith("[")
-      ? JSON.parse(text)
-      : [...getBase58Encoder().encode(text)];
-    return Array.isArray(bytes) ? bytes : undefined;
+    return trimmed.startsWith("[")
+      ? (JSON.parse(trimmed) as number[])
+      : getBase58Encoder().encode(trimmed);
   } catch {
     return undefined;
   }

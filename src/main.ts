@@ -2,9 +2,7 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
-import type { Checks } from "./commands/doctor.ts";
 import type { Terminal } from "./commands/status.ts";
-import { describeFailure } from "./commands/describe-failure.ts";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
@@ -90,12 +88,8 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
   let isService = false;
   try {
     const { values, positionals } = readArguments(args);
-    if (values.help) {
-      host.print(helpText());
-      return 0;
-    }
-    if (values.version) {
-      host.print(VERSION);
+    if (values.help || values.version) {
+      host.print(values.help ? helpText() : VERSION);
       return 0;
     }
     const read = host.readEnv();
@@ -107,20 +101,48 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     if (isService) return await serve(env, host, warnings);
     if (command === "sandbox") return await runSandbox(env, host, values);
     if (command === "doctor") {
+      const config = readConfig(env);
+      const { examine } = await import("./commands/doctor.ts");
       const platform = values.platform ? { mints } : undefined;
-      return await runDoctor(env, host, { warnings, id: values.id, platform });
+      return await examine(config, host.print, { warnings, id: values.id, platform });
     }
-    if (command === "status") return await runStatus(env, host, values.url);
+    if (command === "status") {
+      const { showStatus } = await import("./commands/status.ts");
+      return await showStatus(env, { ...host, url: values.url, terminal: host.terminal?.() });
+    }
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    const [text, unexpected] = describeFailure(error, env, hints);
+    const [text, ...unexpected] = describeFailure(error, env, hints);
     if (isService && env.NODE_ENV === "production") {
       // Not LOG_LEVEL, which may be what is wrong.
       const instance = instanceAt(env.PORT || 4000);
-      createLogger("error", host.logStream).error({ instance, err: unexpected }, text);
-    } else host.printError(...(unexpected === undefined ? [text] : [text, unexpected]));
+      createLogger("error", host.logStream).error({ instance, err: unexpected[0] }, text);
+    } else host.printError(text, ...unexpected);
     return 1;
   }
+}
+
+/**
+ * Returns what to say when a command fails, and the error if it is unexpected. `hints`: warnings
+ * about variables, which may explain the failure.
+ */
+function describeFailure(
+  error: unknown,
+  env: Environment,
+  hints: readonly string[],
+): [text: string, error?: unknown] {
+  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+  if (error instanceof ConfigError) return [[message, ...hints].join("\n  - ")];
+  const start = "Tributary cannot start:";
+  if (code === "EADDRINUSE") {
+    const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
+    return [`${start} ${message}. Set ${name} to a free port, or to 0 for any.`];
+  }
+  if (syscall === "listen" || syscall === "getaddrinfo")
+    return [
+      `${start} ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
+    ];
+  return [start, error];
 }
 
 /** Names this replica in its log lines. */
@@ -136,23 +158,6 @@ function readArguments(args: readonly string[]) {
     const [message] = toError(error).message.split(". To specify");
     throw new ConfigError([`${message}; run npm start -- --help`]);
   }
-}
-
-/** Returns the exit code: 1 if something is at fault. */
-async function runDoctor(env: Environment, { print }: Host, checks: Checks): Promise<number> {
-  const config = readConfig(env);
-  const { examine } = await import("./commands/doctor.ts");
-  const atFault = await examine(config, print, checks);
-  return atFault.length > 0 ? 1 : 0;
-}
-
-/** Shows what a running service is doing: in a terminal until a signal, otherwise once. */
-async function runStatus(env: Environment, host: Host, url: string | undefined): Promise<number> {
-  const { showStatus } = await import("./commands/status.ts");
-  const stopped = new Promise<unknown>((resolve) => {
-    host.onSignal(resolve);
-  });
-  return showStatus(env, { ...host, url, stopped, terminal: host.terminal?.() });
 }
 
 /**

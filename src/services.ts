@@ -1,4 +1,4 @@
-import { Gauge, type Registry } from "@prometheus-io/client";
+import { Gauge, Registry } from "@prometheus-io/client";
 import { createReadWallets } from "./chain/balances/wallets.ts";
 import { createAddresses } from "./chain/launchpad/account-addresses.ts";
 import { createFailures } from "./chain/balances/failures.ts";
@@ -26,16 +26,16 @@ import { createRpc } from "./chain/rpc/rpc-client.ts";
 import { NoRoomError } from "./chain/errors/no-room-error.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
-import type { Warnings } from "./observability/warnings.ts";
+import { createWarnings, type Warnings } from "./observability/warnings.ts";
 import { createAccountLookup } from "./social/account-lookup.ts";
 import { createSocialClient } from "./social/api-client.ts";
 import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
-import type { BudgetMetrics } from "./fairness/budget-metrics.ts";
+import { createBudgetMetrics, type BudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createChainCallPlan } from "./fairness/chain-call-plan.ts";
-import type { CallUpstream } from "./upstream/http.ts";
-import type { Redis } from "./store/redis.ts";
+import { createCallUpstream, type CallUpstream } from "./upstream/http.ts";
+import { createRedis, type Redis } from "./store/redis.ts";
 
 /** What only tests change. The defaults are production's. */
 export type Overrides = ConfirmationWaits &
@@ -60,38 +60,34 @@ interface ServiceNeeds {
   readonly overrides: Overrides;
 }
 
-export function createSocialServices(needs: ServiceNeeds) {
-  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
-  const { socialApiUrl, socialTimeoutMs } = config;
-  const quota = createCallQuota({ socialApiUrl, socialTimeoutMs, redis });
+/** Creates the services of a configuration, and what they share. */
+export function createServices(config: Config, log: Logger, overrides: Overrides = {}) {
+  const registry = new Registry();
+  const base = {
+    ...{ config, log, overrides, registry },
+    warnings: createWarnings(log),
+    callUpstream: createCallUpstream(registry),
+    budgetMetrics: createBudgetMetrics(registry),
+  };
+  const { redisUrl: urls } = config.secrets;
+  const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
+  const redis = urls && createRedis({ ...base, urls, answerTimeoutMs });
+  const shared = { ...base, redis };
+  return { ...shared, social: createSocialServices(shared), chain: createChainServices(shared) };
+}
+
+function createSocialServices(needs: ServiceNeeds) {
+  const { config, overrides, ...base } = needs;
+  const { secrets, ...settings } = config;
+  const { registry, budgetMetrics } = base;
+  const shared = { ...base, ...settings, ...overrides, metrics: budgetMetrics };
+  const quota = createCallQuota(shared);
   budgetMetrics.watch("social_calls", quota.leftRatio);
-  const circuitBreaker = createCircuitBreaker({ log });
-  const client = createSocialClient({
-    socialApiUrl,
-    socialTimeoutMs,
-    token: config.secrets.socialApiToken,
-    circuitBreaker,
-    quota,
-    callUpstream,
-    warnings,
-  });
-  const budget = createReadBudget({
-    socialReadsPerHour: config.socialReadsPerHour,
-    socialApiUrl,
-    redis,
-    metrics: budgetMetrics,
-  });
-  const accountLookup = createAccountLookup({
-    client,
-    budget,
-    ...overrides,
-    socialQueueMax: config.socialQueueMax,
-    socialTimeoutMs,
-    socialCacheSeconds: config.socialCacheSeconds,
-    socialApiUrl,
-    redis,
-    metrics: budgetMetrics,
-  });
+  const circuitBreaker = createCircuitBreaker(shared);
+  const token = secrets.socialApiToken;
+  const client = createSocialClient({ ...shared, token, circuitBreaker, quota });
+  const budget = createReadBudget(shared);
+  const accountLookup = createAccountLookup({ ...shared, client, budget });
   new Gauge({
     name: "tributary_queue_length",
     help: "Accounts waiting for a call to the social network. Those beyond SOCIAL_QUEUE_MAX are refused.",
@@ -106,7 +102,7 @@ export function createSocialServices(needs: ServiceNeeds) {
     accountLookup,
     /** For the operator. */
     describe: () => ({
-      host: socialApiUrl.host,
+      host: settings.socialApiUrl.host,
       ...circuitBreaker.describe(),
       quota: quota.describe(),
       waiting: accountLookup.waiting(),
@@ -115,142 +111,57 @@ export function createSocialServices(needs: ServiceNeeds) {
 }
 
 export function createChainServices(needs: ServiceNeeds) {
-  const { config, registry, redis, callUpstream, budgetMetrics, warnings, log, overrides } = needs;
-  const { minCollectLamports, maxPriorityFeeLamports } = config;
-  const { maxRentLamports = MAX_RENT_LAMPORTS } = overrides;
-  const { feeBudgetLamportsPerHour, collectTimeoutMs, escrowProgramId, escrowSeed } = config;
-  const { feePayerKeypair, solanaRpcUrl } = config.secrets;
-  const feePayer = feePayerKeypair.publicKey.toBase58();
-
+  const { config, overrides, ...base } = needs;
+  const { secrets, ...settings } = config;
+  const { redis, budgetMetrics } = base;
+  const feePayer = secrets.feePayerKeypair.publicKey.toBase58();
   const replicas = createReplicaCount(redis);
   const chainCallPlan = createChainCallPlan({
-    callsPerSecond: config.rpcCallsPerSecond,
+    callsPerSecond: settings.rpcCallsPerSecond,
     replicas: replicas.count,
     refuse: (shortage) => new NoRoomError(shortage),
     metrics: budgetMetrics,
   });
-  const { own: ownCalls } = chainCallPlan;
-  const rpc = createRpc({
-    urls: solanaRpcUrl,
-    rpcTimeoutMs: config.rpcTimeoutMs,
-    callUpstream,
-    chainCallPlan,
-    log,
-    ...overrides,
-  });
-  const floors = createFloors({ feePayer, redis });
-  const failures = createFailures({ feePayer, redis });
-  const readWallets = createReadWallets({ rpc, floors, chainCallPlan });
-  const balances = createBalances({
-    readWallets,
-    failures,
-    escrowProgramId,
-    feePayer,
-    minCollectLamports,
-    maxRentLamports,
-  });
-
-  const budget = createFeeBudget({
-    feePayer,
-    feeBudgetLamportsPerHour,
-    maxPriorityFeeLamports,
-    maxRentLamports,
-    redis,
-    metrics: budgetMetrics,
-  });
-  const signer = createFeePayer({
-    keypair: feePayerKeypair,
-    maxPriorityFeeLamports,
-    feeBudgetLamportsPerHour,
-    budget,
-  });
+  const shared = {
+    ...{ ...base, ...settings, maxRentLamports: MAX_RENT_LAMPORTS, ...overrides },
+    ...{ feePayer, chainCallPlan, ownCalls: chainCallPlan.own },
+  };
+  const rpc = createRpc({ ...shared, urls: secrets.solanaRpcUrl });
+  const floors = createFloors(shared);
+  const failures = createFailures(shared);
+  const readWallets = createReadWallets({ ...shared, rpc, floors });
+  const balances = createBalances({ ...shared, readWallets, failures });
+  const composer = createComposer(shared);
+  const claims = createClaims(shared);
   const metrics = createCollectMetrics({
-    registry,
-    warnings,
-    feePayer,
-    maxPriorityFeeLamports,
+    ...shared,
     readBalance: async () => {
       const [account] = await rpc.getAccounts([feePayer]);
       return account?.lamports ?? toLamports(0);
     },
-    ...overrides,
   });
-
-  const composer = createComposer({ feePayer, minCollectLamports, maxRentLamports });
-  const claims = createClaims({ feePayer, redis });
-  const simulations = createSimulations({
-    rpc,
-    composer,
-    failures,
-    feePayer,
-    minCollectLamports,
-    maxRentLamports,
-  });
-  const readUnits = createReadUnits({ rpc, balances, composer, failures });
+  const reading = { ...shared, rpc, balances, floors, failures, composer, claims, metrics };
+  const readUnits = createReadUnits(reading);
+  const confirmation = createConfirmation(reading);
   const prepare = createPrepare({
-    rpc,
-    composer,
-    simulations,
-    feePayer: signer,
-    failures,
-    minCollectLamports,
-    maxPriorityFeeLamports,
-    ownCalls,
-    pollMs: overrides.pollMs,
-    log,
+    ...reading,
+    simulations: createSimulations(reading),
+    feePayer: createFeePayer({
+      ...shared,
+      keypair: secrets.feePayerKeypair,
+      budget: createFeeBudget({ ...shared, metrics: budgetMetrics }),
+    }),
   });
-  const confirmation = createConfirmation({ rpc, ...overrides });
-  const settleTransaction = createSettleTransaction({
-    balances,
-    claims,
-    failures,
-    floors,
-    rpc,
-    composer,
-    feePayer,
-    minCollectLamports,
-    metrics,
-    collectTimeoutMs,
-    log,
-  });
-  const flights = createFlights({
-    readUnits,
-    prepare,
-    claims,
-    floors,
-    confirm: confirmation.confirm,
-    settleTransaction,
-    metrics,
-    ownCalls,
-    collectTimeoutMs,
-  });
-  const collector = createCollector({
-    rpc,
-    flights,
-    readUnits,
-    claims,
-    metrics,
-    ownCalls,
-    collectTimeoutMs,
-    log,
-  });
+  const settleTransaction = createSettleTransaction({ ...reading, ...confirmation });
+  const collecting = { ...reading, ...confirmation, readUnits, prepare, settleTransaction };
+  const flights = createFlights(collecting);
 
   return {
-    rpc,
-    balances,
-    floors,
-    failures,
-    flights,
-    chainCallPlan,
-    collector,
-    metrics,
-    history: createHistory({ rpc, floors, ownCalls }),
-    live: createLiveBalances({
-      balances,
-      batches: chainCallPlan.batchesOf("streams"),
-      ...overrides,
-    }),
-    replicas,
-    addressesOf: createAddresses({ escrowProgramId, escrowSeed }),
+    ...{ rpc, readWallets, balances, readUnits, composer, floors, failures, flights },
+    ...{ chainCallPlan, metrics, replicas, feePayer },
+    collector: createCollector({ ...collecting, flights }),
+    history: createHistory(reading),
+    live: createLiveBalances({ ...reading, batches: chainCallPlan.batchesOf("streams") }),
+    addressesOf: createAddresses(settings),
   };
 }

@@ -8,22 +8,9 @@ import { toError } from "./observability/thrown.ts";
 
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
-/** Groups of variables, each with the heading of its rows in docs/operating.md. */
-export const GROUPS = {
-  /** Those that a first deployment sets: README.md has them. */
-  first: "First",
-  listening: "Where it listens",
-  callers: "Callers",
-  network: "The social network",
-  chain: "The chain and collects",
-} as const;
-
-/** What documents say about a variable, in Markdown. */
-const about = (group: keyof typeof GROUPS, meaning: string) => ({ group, meaning });
-
 /**
- * The environment variables, in the order in which documents list them. Error messages say what is
- * expected, and quote only values that cannot be secrets.
+ * The environment variables, in the order in which documents list them, described in Markdown.
+ * Error messages say what is expected, and quote only values that cannot be secrets.
  */
 export const Settings = z.object({
   SOCIAL_API_URL: required("the base URL of the social network's API, v2")
@@ -34,59 +21,46 @@ export const Settings = z.object({
     })
     .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment")
     .refine((url) => !/\/2\/*$/.test(url.pathname), "expected the base URL without /2")
-    .meta(about("first", "base URL of the social network's API v2")),
+    .describe("base URL of the social network's API v2"),
   ESCROW_PROGRAM_ID: required("the address of the escrow program in base58")
     .transform(parsedBy(parseAddress))
     .refine(
       (id) => !NO_ESCROW_PROGRAM_IDS.has(id),
       expected("the escrow program, not one from whose addresses nobody can withdraw"),
     )
-    .meta(about("first", "the escrow program, from which addresses are derived")),
+    .describe("the escrow program, from which addresses are derived"),
   NODE_ENV: z
     .enum(["development", "test", "production"], expected("development, test or production"))
     .optional()
-    .meta(
-      about(
-        "first",
-        "`development`, `test` or `production`; `production` never starts the sandbox",
-      ),
-    ),
+    .describe("`development`, `test` or `production`; `production` never starts the sandbox"),
   HOST: z
     .string()
     .refine((host) => !host.startsWith("["), expected("an address without brackets"))
     .default("127.0.0.1")
-    .meta(about("first", "address to listen on; `::` for all, or `0.0.0.0` for all of IPv4")),
-  PORT: integer(0, 65_535)
-    .default(4_000)
-    .meta(about("first", "port to listen on; 0 picks a free one")),
+    .describe("address to listen on; `::` for all, or `0.0.0.0` for all of IPv4"),
+  PORT: integer(0, 65_535).default(4_000).describe("port to listen on; 0 picks a free one"),
   ADMIN_PORT: integer(0, 65_535)
     .optional()
-    .meta(
-      about(
-        "first",
-        "port for `/status`, and instead of `PORT` for `/metrics` and the details of `/readyz`",
-      ),
+    .describe(
+      "port for `/status`, and instead of `PORT` for `/metrics` and the details of `/readyz`",
     ),
   /** Addresses and CIDR ranges of the proxies whose `X-Forwarded-For` is trusted. */
-  TRUST_PROXY: addressRanges().meta(
-    about(
-      "first",
-      "addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted, comma-separated",
-    ),
+  TRUST_PROXY: addressRanges().describe(
+    "addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted, comma-separated",
   ),
   /** Undefined: the operator has not decided; handles with an underscore are refused. */
   HANDLE_ALLOW_UNDERSCORE: z
     .enum(["true", "false"], expected("true or false"))
     .transform((text) => text === "true")
     .optional()
-    .meta(about("first", "`true`: handles may contain underscores; otherwise they may not")),
+    .describe("`true`: handles may contain underscores; otherwise they may not"),
 
   /** Prefix of every route: empty, or a path with a leading and no trailing slash. */
   BASE_PATH: z
     .string()
     .regex(/^(\/[A-Za-z0-9._~-]+)+$/, expected("a path such as /api, without a trailing slash"))
     .default("")
-    .meta(about("listening", "prefix of every route, such as `/api`")),
+    .describe("prefix of every route, such as `/api`"),
   /** The public URL of the home page, with a trailing slash. */
   PUBLIC_URL: z
     .string()
@@ -96,118 +70,96 @@ export const Settings = z.object({
       "expected a URL without user, password, query and fragment",
     )
     .optional()
-    .meta(
-      about("listening", "public URL of `/`, for link previews and `servers` in `/openapi.json`"),
-    ),
+    .describe("public URL of `/`, for link previews and `servers` in `/openapi.json`"),
   /** The origins whose pages may call the API, besides the service's own; undefined: all. */
   CORS_ORIGINS: z
     .string()
     .transform(parsedBy(parseOrigins))
     .optional()
-    .meta(
-      about(
-        "listening",
-        "comma-separated origins whose pages may call the API, besides `PUBLIC_URL`'s, which production then needs; without it, all may",
-      ),
+    .describe(
+      "comma-separated origins whose pages may call the API, besides `PUBLIC_URL`'s, which production then needs; without it, all may",
     ),
   LOG_LEVEL: z
     .enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`))
     .default("info")
-    .meta(about("listening", "`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`")),
+    .describe("`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`"),
   SANDBOX: z
     .enum(["true", "false"], expected("true or false"))
     .optional()
-    .meta(about("listening", "`true`: a sandbox may listen on any `HOST`")),
+    .describe("`true`: a sandbox may listen on any `HOST`"),
   PLATFORM_PROGRAMS: z
     .string()
     .optional()
-    .meta(
-      about(
-        "listening",
-        "folder with the launch platform's own programs, for a sandbox to run instead of stand-ins: see `scripts/fetch-platform.ts`",
-      ),
+    .describe(
+      "folder with the launch platform's own programs, for a sandbox to run instead of stand-ins: see `scripts/fetch-platform.ts`",
     ),
 
   RATE_LIMIT_MAX: integer(1, 1_000_000)
     .default(20)
-    .meta(about("callers", "requests per client address and minute; 200 in the sandbox")),
+    .describe("requests per client address and minute; 200 in the sandbox"),
   /**
    * Addresses and CIDR ranges of trusted callers, which have no rate limit and no per-caller
    * budget.
    */
-  TRUSTED_CALLERS: addressRanges().meta(
-    about("callers", "addresses or CIDR ranges of callers without a rate limit"),
+  TRUSTED_CALLERS: addressRanges().describe(
+    "addresses or CIDR ranges of callers without a rate limit",
   ),
   STREAMS_MAX: integer(0, 1_000_000)
     .default(1_000)
-    .meta(
-      about(
-        "callers",
-        "maximum accounts that open subscriptions of the process follow (0: none); blocks have [shares](../SECURITY.md#threats)",
-      ),
+    .describe(
+      "maximum accounts that open subscriptions of the process follow (0: none); blocks have [shares](../SECURITY.md#threats)",
     ),
 
   SOCIAL_TIMEOUT_MS: integer(1, 600_000)
     .default(5_000)
-    .meta(about("network", "deadline of a lookup at the network, queue and retries included")),
+    .describe("deadline of a lookup at the network, queue and retries included"),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400)
     .default(300)
-    .meta(
-      about(
-        "network",
-        'how long an account is cached (0: not at all); "no such account" for at most 60 s',
-      ),
-    ),
+    .describe('how long an account is cached (0: not at all); "no such account" for at most 60 s'),
   /** The most accounts that wait for a call to the social network. */
   SOCIAL_QUEUE_MAX: integer(0, 1_000_000)
     .default(1_000)
-    .meta(about("network", "handles that may queue for a call before `SERVICE_BUSY`")),
+    .describe("handles that may queue for a call before `SERVICE_BUSY`"),
   /**
    * The most accounts to read from the network in an hour; 0: unlimited. The network charges for
    * each account.
    */
   SOCIAL_READS_PER_HOUR: integer(0, 1e9)
     .default(10_000)
-    .meta(about("network", "maximum accounts read from the network in an hour (0: unlimited)")),
+    .describe("maximum accounts read from the network in an hour (0: unlimited)"),
 
   ESCROW_SEED: z
     .string()
     .refine((seed) => Buffer.byteLength(seed) <= 32, "expected at most 32 bytes of UTF-8")
     .default("social")
-    .meta(about("chain", "first seed of the addresses")),
+    .describe("first seed of the addresses"),
   /** The calls to the chain that all replicas together make in any second. */
   RPC_CALLS_PER_SECOND: integer(1, 1_000_000)
     .default(55)
-    .meta(
-      about(
-        "chain",
-        "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
-      ),
+    .describe(
+      "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
     ),
   RPC_TIMEOUT_MS: integer(1, 600_000)
     .default(5_000)
-    .meta(about("chain", "deadline of a call to the chain, all endpoints and retries included")),
+    .describe("deadline of a call to the chain, all endpoints and retries included"),
   // Shorter than the 60 s after which nginx and AWS's balancer give up.
   COLLECT_TIMEOUT_MS: integer(1, 600_000)
     .default(50_000)
-    .meta(
-      about(
-        "chain",
-        "how long a caller waits for a collect, and shutdown waits for transactions in flight",
-      ),
+    .describe(
+      "how long a caller waits for a collect, and shutdown waits for transactions in flight",
     ),
   MIN_COLLECT_LAMPORTS: integer(1, 1e15)
     .default(100_000)
     .transform(toLamports)
-    .meta(about("chain", "smallest amount to collect; less is `NOTHING_TO_COLLECT`")),
+    .describe("smallest amount to collect; less is `NOTHING_TO_COLLECT`"),
   MAX_PRIORITY_FEE_LAMPORTS: integer(0, 1e15)
     .default(50_000)
     .transform(toLamports)
-    .meta(about("chain", "maximum priority fee of one transaction")),
+    .describe("maximum priority fee of one transaction"),
   FEE_BUDGET_LAMPORTS_PER_HOUR: integer(0, 1e15)
     .default(50_000_000)
     .transform(toLamports)
-    .meta(about("chain", "maximum fees of all collects together in an hour")),
+    .describe("maximum fees of all collects together in an hour"),
 });
 
 /**
@@ -223,23 +175,16 @@ export const Secrets = z.object({
       /^[\x21-\x7e]+$/,
       "expected printable ASCII without spaces (the value is not shown here)",
     )
-    .meta(about("first", "app-only bearer token of the network's API")),
+    .describe("app-only bearer token of the network's API"),
   SOLANA_RPC_URL: required(
     "one or more JSON-RPC URLs, separated by commas, the preferred one first",
   )
-    .transform(
-      parsedBy((text) =>
-        splitList(text).map((part, i, all) => parseEntry(part, i + 1, all.length)),
-      ),
-    )
-    .meta(about("first", "comma-separated JSON-RPC URLs, in order of preference")),
+    .transform(parsedBy((text) => parseList(text, (entry) => parseUrl(entry))))
+    .describe("comma-separated JSON-RPC URLs, in order of preference"),
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content")
     .transform(parsedBy(readKeypair))
-    .meta(
-      about(
-        "first",
-        "path of a `solana-keygen` keypair file, or its content: a JSON array, or the secret key in base58",
-      ),
+    .describe(
+      "path of a `solana-keygen` keypair file, or its content: a JSON array, or the secret key in base58",
     ),
   /**
    * The Redis or Valkey that replicas share: one server, one cluster, or nodes of one cluster.
@@ -249,11 +194,8 @@ export const Secrets = z.object({
     .string()
     .transform(parsedBy(parseRedisUrls))
     .optional()
-    .meta(
-      about(
-        "first",
-        "`redis://` or `rediss://`: replicas share limits, caches, locks and budgets there; otherwise in memory",
-      ),
+    .describe(
+      "`redis://` or `rediss://`: replicas share limits, caches, locks and budgets there; otherwise in memory",
     ),
 });
 
@@ -324,19 +266,16 @@ function parseUrl(text: string, protocols = ["http:", "https:"]): URL {
   return url;
 }
 
-/** Parses one URL of a list. The error names the URL's position. */
-function parseEntry(text: string, place: number, count: number): URL {
-  try {
-    return parseUrl(text);
-  } catch (error) {
-    throw new Error(`${toError(error).message}: ${toPlace(text, place, count)}`);
-  }
-}
-
-/** Says which entry of a list is meant, without quoting it. */
-function toPlace(text: string, place: number, count: number): string {
-  const problem = text === "" ? " is empty" : /\s/.test(text) ? " contains a space" : "";
-  return `entry ${place} of ${count}${problem}`;
+/** Parses each entry of a list. The error says which entry is meant, without quoting it. */
+function parseList<T>(text: string, parse: (entry: string) => T): T[] {
+  return splitList(text).map((entry, i, all) => {
+    try {
+      return parse(entry);
+    } catch (error) {
+      const problem = entry === "" ? " is empty" : /\s/.test(entry) ? " contains a space" : "";
+      throw new Error(`${toError(error).message}: entry ${i + 1} of ${all.length}${problem}`);
+    }
+  });
 }
 
 function parseRedisUrls(text: string): URL[] {
@@ -363,13 +302,13 @@ function parseRedisUrls(text: string): URL[] {
 /** Returns undefined for `*`, which means all origins. */
 function parseOrigins(text: string): string[] | undefined {
   if (text === "*") return undefined;
-  return splitList(text).map((part, i, all) => {
-    const url = URL.parse(part);
+  return parseList(text, (entry) => {
+    const url = URL.parse(entry);
     // Of a browser extension or an app: its URL has no origin.
-    if (/^(?!https?:|file:|data:)[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(part)) return part;
+    if (/^(?!https?:|file:|data:)[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(entry)) return entry;
     if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
     throw new Error(
-      `expected * or origins such as https://app.example, separated by commas (the value is not shown here): ${toPlace(part, i + 1, all.length)}`,
+      "expected * or origins such as https://app.example, separated by commas (the value is not shown here)",
     );
   });
 }

@@ -175,11 +175,6 @@ describe("an invalid variable", () => {
     ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
     [
       "ESCROW_PROGRAM_ID",
-      "Stake11111111111111111111111111111111111111",
-      "whose addresses nobody can withdraw",
-    ],
-    [
-      "ESCROW_PROGRAM_ID",
       "TokenkegQfeZyiNwAJbNbGKPFXCWuBvf9Ss623VQ5DA",
       "whose addresses nobody can withdraw",
     ],

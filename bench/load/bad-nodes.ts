@@ -2,8 +2,9 @@ import { randomBytes } from "node:crypto";
 import { getBase58Decoder } from "@solana/kit";
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
 import { invalidParams, JsonRpcError, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { createMethods } from "../../src/sandbox/rpc/methods.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
-import { methodsOf, type ToMethods } from "./endpoints.ts";
+import type { ToMethods } from "./endpoints.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** An endpoint's node that is behind, limited or on another cluster, or loses what it is sent. */
@@ -49,10 +50,11 @@ function fail(code: number): never {
   throw new JsonRpcError(code, "the endpoint refuses the call");
 }
 
-/** A node with this cluster's genesis hash that shows another view of the chain. */
+/** A node that shows another view of the chain. */
 const showing =
   (toView: () => Chain): ToMethods =>
-  ({ getGenesisHash }) => ({ ...methodsOf(toView()), getGenesisHash: getGenesisHash! });
+  () =>
+    createMethods(toView());
 
 /** Nodes that answer in turn. */
 const poolOf =
@@ -120,6 +122,7 @@ export function createBadNodes(
 ): BadNode[] {
   const otherCluster: Chain = {
     ...chain,
+    genesis: { hash: newBlockhash(), slot: 0 },
     slot: (commitment) => chain.slot(commitment) + OTHER_CLUSTER_SLOTS,
     blockHeight: (commitment) => chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS,
     account: () => null,
@@ -131,8 +134,7 @@ export function createBadNodes(
     landed: () => undefined,
     ledger: () => [],
     simulate: () => ({
-      ...{ err: "AccountNotFound", logs: [], unitsConsumed: 0 },
-      ...{ accounts: new Map(), innerInstructions: [] },
+      ...{ err: "AccountNotFound", logs: [], unitsConsumed: 0, accounts: new Map() },
     }),
     send: () => "BlockhashNotFound",
   };
@@ -198,7 +200,7 @@ export function createBadNodes(
     { name: "transactions accepted, but dropped", methods: dropTransactions, isLong: true },
     {
       name: "another cluster, where all accounts are empty",
-      methods: () => methodsOf(otherCluster),
+      methods: showing(() => otherCluster),
       isLong: true,
       isDownFirst: true,
       isOfOtherCluster: true,

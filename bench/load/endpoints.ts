@@ -1,11 +1,10 @@
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
-import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
-import { createAccountMethods } from "../../src/sandbox/rpc/account-methods.ts";
+import { createLoopbackServer, type LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, parseJsonRpcCall, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
-import { createNetworkMethods } from "../../src/sandbox/rpc/network-methods.ts";
-import { createTransactionMethods } from "../../src/sandbox/rpc/transaction-methods.ts";
+import { createMethods } from "../../src/sandbox/rpc/methods.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
+import { withFaults, type FaultyServer } from "../../test/support/faults.ts";
 import type { Timeline } from "./timeline.ts";
 
 /** A call to an endpoint. */
@@ -20,7 +19,7 @@ export interface ChainCall {
 export type ToMethods = (healthy: Methods) => Methods;
 
 /** A JSON-RPC endpoint of the chain. */
-export interface Endpoint extends LoopbackServer<ChainCall> {
+export interface Endpoint extends FaultyServer<ChainCall> {
   /** The endpoint's URL for one replica. Its path tells the endpoint which replica calls. */
   urlFor(replica: number): string;
   /** Answers with other methods until the returned function is called. */
@@ -43,17 +42,9 @@ export interface SentTransaction {
   readonly at: number;
 }
 
-/** The RPC methods of a node whose view of the chain is `chain`. */
-export const methodsOf = (chain: Chain): Methods => ({
-  ...createAccountMethods(chain),
-  ...createTransactionMethods(chain),
-  ...createNetworkMethods(chain),
-});
-
 /**
- * Starts three endpoints of the chain. Call this before the chain's slots advance, so that all have
- * the same genesis hash. For each send of a transaction, calls `onSend` with its addresses before
- * the chain gets the transaction.
+ * Starts three endpoints of the chain. For each send of a transaction, calls `onSend` with its
+ * addresses before the chain gets the transaction.
  */
 export async function startEndpoints(
   chain: Chain,
@@ -99,18 +90,16 @@ export async function startEndpoints(
 
   async function startEndpoint(): Promise<Endpoint> {
     // The sandbox shows a landing at once. A node's answers for one finalized slot never differ.
-    const healthy = methodsOf(timeline.viewAt(() => chain.slot("finalized")));
+    const healthy = createMethods(timeline.viewAt(() => chain.slot("finalized")));
     let methods = healthy;
     const healthyCalls: { readonly replica: number; readonly at: number }[] = [];
     const replicaOf = (url: URL) => Number(url.pathname.slice(1));
-    const server = await createLoopbackServer<ChainCall>({
+    function toCall({ body, url }: LoopbackRequest): ChainCall | undefined {
+      const call = parseJsonRpcCall(body);
+      return call && { ...call, replica: replicaOf(url) };
+    }
+    const server = await createLoopbackServer({
       port: 0,
-      describe({ body, url }) {
-        const parsed = parseJsonRpcCall(body);
-        const call = parsed && { ...parsed, replica: replicaOf(url) };
-        if (call) record(call);
-        return call;
-      },
       handle({ body, url }) {
         if (methods === healthy) healthyCalls.push({ replica: replicaOf(url), at: Date.now() });
         return {
@@ -121,7 +110,7 @@ export async function startEndpoints(
       },
     });
     return {
-      ...server,
+      ...withFaults(server, toCall, record),
       urlFor: (replica) => `${server.url}/${replica}`,
       become(toMethods) {
         methods = toMethods(healthy);

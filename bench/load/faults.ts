@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
+import type { Fault as FaultOf } from "../../test/support/faults.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { REFUSES_VERSION_1 } from "../../test/support/refuse-version-1.ts";
 import { isMethod } from "../../test/support/sandbox.ts";
@@ -9,7 +9,7 @@ import type { Problems } from "./problems.ts";
 import { begin, end } from "./replica.ts";
 import type { System } from "./system.ts";
 
-type Fault = Parameters<LoopbackServer<unknown>["faults"]["add"]>[0];
+type Fault = FaultOf<unknown>;
 
 /**
  * A fault of all endpoints, or of the social network, affects this fraction of the matching calls.
@@ -264,12 +264,12 @@ async function sleepUnless(isOver: () => boolean, ms: number): Promise<void> {
  * repeating order.
  */
 export function createFaultSchedule(system: System, problems: Problems) {
-  const { sandbox, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } =
+  const { social, redis, slowRedis, replicas, frozen, skipped, random, alternates, advanceSlots } =
     system;
   const ofChain = chainScenarios(system, problems);
   const ofNetwork = Object.entries(FAULTS).map(([name, fault]): Scenario => ({
     name: `the network: ${name}`,
-    start: () => sandbox.social.faults.add({ ...fault(), when: () => random.isChosen(FAULT_RATE) }),
+    start: () => social.faults.add({ ...fault(), when: () => random.isChosen(FAULT_RATE) }),
   }));
   const injected = new Set<string>();
   const counts = { freezes: 0, kills: 0 };

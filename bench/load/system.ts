@@ -1,11 +1,12 @@
 import { createStandstill, includeUnpaid } from "../../test/support/chain-levers.ts";
-import { addAmmFees } from "../../test/support/add-amm-fees.ts";
+import { withFaults } from "../../test/support/faults.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
+import { addAmmFees } from "./add-amm-fees.ts";
 import { aboveRent } from "./audit-ledger.ts";
 import { createBadNodes } from "./bad-nodes.ts";
 import { startEndpoints } from "./endpoints.ts";
@@ -51,6 +52,11 @@ export async function startSystem(
     now: standstill.now,
   });
   const { chain } = sandbox;
+  const social = withFaults(
+    sandbox.social,
+    () => true,
+    () => undefined,
+  );
   includeUnpaid(chain, { withBalances: false });
   const known = sandbox.accounts.filter(({ suspended }) => !suspended);
   const sharedCoins = launchSharedCoins(sandbox, known, shared);
@@ -139,6 +145,7 @@ export async function startSystem(
     /** Whether each account's collects alternate between the replicas, over a slow Redis. */
     alternates: seed % 10 === 0,
     sandbox,
+    social,
     feePayer: readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58(),
     accounts,
     sharedCoins,

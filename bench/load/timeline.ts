@@ -1,4 +1,4 @@
-import { setRent } from "../../test/support/chain-levers.ts";
+import { onLanded, setRent } from "../../test/support/chain-levers.ts";
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, ChainAccount } from "../../src/sandbox/chain/chain.ts";
@@ -180,7 +180,7 @@ export function createTimeline(
       ownersOf.set(address, [...(ownersOf.get(address) ?? []), account]);
     }
   }
-  chain.onLanded(({ message, slot, signature }) => {
+  onLanded(chain, ({ message, slot, signature }) => {
     const at = Date.now();
     landedAt.set(signature, at);
     record(message.staticAccounts, { at, slot, signature });

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { openEventStream } from "../../test/support/event-stream.ts";
-import { HUNDRED_QUERIES } from "../../test/support/hundred-queries.ts";
+import { HUNDRED_QUERIES } from "./hundred-queries.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { rpcResult } from "../../test/support/rpc-answers.ts";
 import { isMethod } from "../../test/support/sandbox.ts";

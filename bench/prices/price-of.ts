@@ -1,6 +1,6 @@
 import { connect } from "node:net";
 import { Agent, request } from "undici";
-import type { Sandbox } from "../../src/sandbox/sandbox.ts";
+import type { TestSandbox } from "../../test/support/sandbox.ts";
 import { callerOf, repeat } from "../measure.ts";
 
 /** A request that costs the gateway more than the caller. */
@@ -17,7 +17,10 @@ export interface Attack {
 export type Target = ReturnType<typeof createTarget>;
 
 /** The gateway at `url` must trust this machine as a proxy, and serve `/metrics`. */
-export function createTarget(url: string, sandbox: Pick<Sandbox, "accounts" | "chain" | "rpc">) {
+export function createTarget(
+  url: string,
+  sandbox: Pick<TestSandbox, "accounts" | "chain" | "rpc">,
+) {
   const { hostname, port } = new URL(url);
   const dispatcher = new Agent({ connections: 1, pipelining: 1 });
   let callers = 0;

@@ -3,12 +3,8 @@ import { describeBalance } from "../chain/collect/collect-metrics.ts";
 import { guardInstruction } from "../chain/launchpad/instructions.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";
-import {
-  LAUNCHPAD_AMM_PROGRAM_ID,
-  LAUNCHPAD_FEES_PROGRAM_ID,
-  LAUNCHPAD_PROGRAM_ID,
-} from "../chain/launchpad/program-ids.ts";
-import type { CheckedSlots } from "./platform-checks.ts";
+import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
+import { readPlatformChecks } from "./platform-checks.ts";
 import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoints.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
@@ -17,6 +13,7 @@ import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
 import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
 import { toError } from "../observability/thrown.ts";
+import type { Redis } from "../store/redis.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -32,7 +29,6 @@ export const REFUSES =
   "refuses transactions of version 1, which collects send: change the provider";
 
 const CHECK_PLATFORM = "npm run doctor -- --platform";
-const NOT_CHECKED = `no check by ${CHECK_PLATFORM} is known`;
 
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
@@ -44,8 +40,8 @@ export async function checkChain(needs: {
   rpc: Rpc;
   report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /** Resolves to undefined if they are unknown. */
-  checkedSlots?: Promise<CheckedSlots | undefined> | undefined;
+  /** Knows which deployments were checked. */
+  redis: Redis | undefined;
   /**
    * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
    * `simulation`: the error of a simulated transaction, if it failed.
@@ -56,18 +52,19 @@ export async function checkChain(needs: {
     simulation: RpcError | undefined,
   ) => Promise<Finding>;
 }): Promise<void> {
-  const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
+  const { config, rpc, report, redis, setFeePayerBalance, examineEndpoint } = needs;
+  const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
   const programs = [
     { name: "escrow", id: config.escrowProgramId, program: undefined },
-    { name: "launch platform's", id: LAUNCHPAD_PROGRAM_ID, program: "LAUNCHPAD" },
-    { name: "launch platform's AMM", id: LAUNCHPAD_AMM_PROGRAM_ID, program: "AMM" },
-    { name: "launch platform's fee-sharing", id: LAUNCHPAD_FEES_PROGRAM_ID, program: "FEES" },
+    { name: "launch platform's", id: LAUNCHPAD, program: "LAUNCHPAD" },
+    { name: "launch platform's AMM", id: AMM, program: "AMM" },
+    { name: "launch platform's fee-sharing", id: FEES, program: "FEES" },
   ] as const;
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const [endpoints, accounts, checkedSlots] = await Promise.all([
     rpc.readClusters(),
     Promise.all([readPrograms(rpc, programs), rpc.getAccounts([feePayer])]).catch(toError),
-    needs.checkedSlots,
+    redis?.ready.then(() => readPlatformChecks(redis)),
   ]);
   const genesisHash = rpc.genesisHash();
   const cluster = nameOfCluster(genesisHash);
@@ -88,9 +85,10 @@ export async function checkChain(needs: {
       );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
-    const simulation = await rpc
-      .simulateAtEndpoint(endpoint, transferNothing(feePayer))
-      .then(() => undefined, toSimulationError);
+    const simulation = await rpc.simulateAtEndpoint(endpoint, transferNothing(feePayer)).then(
+      () => undefined,
+      (cause: unknown) => cause as RpcError,
+    );
     if (examineEndpoint) return examineEndpoint(endpoint, text, simulation);
     return isRefusal(simulation)
       ? bad("SOLANA_RPC_URL", `${text}; it ${REFUSES}`)
@@ -104,30 +102,29 @@ export async function checkChain(needs: {
     isDeployed,
     deploySlot,
   }: Program & (typeof programs)[number]): Finding {
-    const when = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
-    const isEscrow = id === config.escrowProgramId;
     // The operator chooses the escrow program, but for the launch platform's only the cluster.
-    const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
-    if (isDeployed) {
-      const text = `the ${name} program ${id} is deployed${when}`;
-      if (!program || deploySlot === undefined) return good(variable, text);
-      const checkedSlot = checkedSlots?.get(program);
-      if (checkedSlot === undefined) return good(variable, `${text}; ${NOT_CHECKED}`);
-      return checkedSlot >= deploySlot
-        ? good(variable, `${text}, and checked since`)
-        : poor(variable, `${text}, after the last check: run ${CHECK_PLATFORM}`);
+    const variable = program ? "SOLANA_RPC_URL" : "ESCROW_PROGRAM_ID";
+    if (!isDeployed) {
+      const isPublic = CLUSTERS.has(genesisHash);
+      // On a private cluster the program may be deployed later.
+      const fix = isPublic ? "and the cluster of SOLANA_RPC_URL" : "or deploy it";
+      const problem = program
+        ? ", so the launch platform is not there: use another cluster"
+        : `: check the id, ${fix}`;
+      // The preferred endpoint may be on another cluster, and return.
+      const isFatal = isPublic && !endpoints[0]?.error;
+      return bad(variable, `there is no program ${id} on ${cluster}${problem}`, { isFatal });
     }
-    const isPublic = CLUSTERS.has(genesisHash);
-    // The preferred endpoint may be on another cluster, and return.
-    const isFatal = isPublic && !endpoints[0]?.error;
-    const problem = `there is no program ${id} on ${cluster}`;
-    if (!isEscrow)
-      return bad(variable, `${problem}, so the launch platform is not there: use another cluster`, {
-        isFatal,
-      });
-    // On a public cluster the id is wrong. On a private cluster the program may be deployed later.
-    const fix = isPublic ? "and the cluster of SOLANA_RPC_URL" : "or deploy it";
-    return bad(variable, `${problem}: check the id, ${fix}`, { isFatal });
+    const text = `the ${name} program ${id} is deployed`;
+    if (deploySlot === undefined) return good(variable, text);
+    const deployed = `${text}, last in slot ${deploySlot}`;
+    if (!program) return good(variable, deployed);
+    const checkedSlot = checkedSlots?.get(program);
+    if (checkedSlot === undefined)
+      return good(variable, `${deployed}; no check by ${CHECK_PLATFORM} is known`);
+    return checkedSlot >= deploySlot
+      ? good(variable, `${deployed}, and checked since`)
+      : poor(variable, `${deployed}, after the last check: run ${CHECK_PLATFORM}`);
   }
 
   function checkFeePayer(lamports: Lamports): Finding[] {
@@ -137,24 +134,21 @@ export async function checkChain(needs: {
       const state = collects > 0n ? poor : bad;
       return [state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true })];
     }
+    const funds = good("FEE_PAYER_KEYPAIR", text);
     const budget = config.feeBudgetLamportsPerHour;
+    if (budget <= lamports) return [funds];
     const aboveBalance = `${formatSol(budget)} SOL is more than the fee payer holds, so callers can make it spend all within an hour: send SOL to it, or lower the budget`;
-    return [
-      good("FEE_PAYER_KEYPAIR", text),
-      ...(budget > lamports ? [poor("FEE_BUDGET_LAMPORTS_PER_HOUR", aboveBalance)] : []),
-    ];
+    return [funds, poor("FEE_BUDGET_LAMPORTS_PER_HOUR", aboveBalance)];
   }
 
-  function checkAccounts(): Finding[] {
-    if (accounts instanceof Error) {
-      const text = `no accounts can be read (${accounts.message}), so lookups and collects fail`;
-      return [bad("SOLANA_RPC_URL", text)];
-    }
+  if (accounts instanceof Error) {
+    const text = `no accounts can be read (${accounts.message}), so lookups and collects fail`;
+    report(bad("SOLANA_RPC_URL", text));
+  } else {
     const [foundPrograms, [payer]] = accounts;
-    return [...foundPrograms.map(checkProgram), ...checkFeePayer(payer?.lamports ?? toLamports(0))];
+    foundPrograms.map(checkProgram).forEach(report);
+    checkFeePayer(payer?.lamports ?? toLamports(0)).forEach(report);
   }
-
-  checkAccounts().forEach(report);
   await Promise.all(endpoints.map((each) => checkEndpoint(each).then(report)));
 }
 
@@ -165,8 +159,6 @@ function transferNothing(feePayer: string): string {
   const message = compileMessage(feePayer, [guardInstruction(feePayer, 0n)], budget, blockhash);
   return toTransaction(message, feePayer);
 }
-
-const toSimulationError = (cause: unknown) => cause as RpcError;
 
 function reasonOf({ failure, code, words, cause }: RpcError): string {
   if (failure === "unreachable") return connectionCodeOf(cause) ?? failure;

@@ -94,12 +94,9 @@ export function createDeployWatch(needs: {
     registers: [needs.registry],
   });
 
-  async function readChecks(): Promise<void> {
+  async function read(): Promise<void> {
     const checkedSlots = redis && (await readPlatformChecks(redis));
     for (const [program, slot] of checkedSlots ?? []) checkedGauge.set({ program }, slot);
-  }
-
-  async function read(): Promise<void> {
     const programs = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
     for (const { program, deploySlot: slot } of await readPrograms(rpc, programs)) {
       const before = slots.get(program);
@@ -115,10 +112,7 @@ export function createDeployWatch(needs: {
     }
   }
   /** A failed read is not logged: other callers report that the chain does not answer. */
-  function tryToRead(): void {
-    void read().catch(() => undefined);
-    void readChecks();
-  }
+  const tryToRead = () => void read().catch(() => undefined);
 
   return {
     start(): void {

@@ -9,8 +9,8 @@ export interface Finding {
   /** The service can never work with this value. */
   readonly isFatal?: boolean;
   /**
-   * A warning of the service (`observability/warnings.ts`) also reports the problem, so preflight
-   * does not log it.
+   * A warning of the service (`observability/warnings.ts`) also reports the problem, so the
+   * start does not log it.
    */
   readonly isReported?: boolean;
 }

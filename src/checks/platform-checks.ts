@@ -24,7 +24,7 @@ const READ = script({
 });
 
 /** By program: the deployment (its slot) that `npm run doctor -- --platform` has last checked. */
-export type CheckedSlots = ReadonlyMap<ProgramName, number>;
+type CheckedSlots = ReadonlyMap<ProgramName, number>;
 
 type RunScript = Pick<Redis, "run">;
 
@@ -44,15 +44,12 @@ export async function recordPlatformCheck(
   return results.every((result) => result !== undefined);
 }
 
-/** Undefined if Redis does not answer. */
-export async function readPlatformChecks(redis: RunScript): Promise<CheckedSlots | undefined> {
-  const answer = await redis.run(READ, { checks: redisKeys.platformChecks() });
-  if (!answer) return undefined;
+/** Empty if Redis does not answer. */
+export async function readPlatformChecks(redis: RunScript): Promise<CheckedSlots> {
+  const answer = (await redis.run(READ, { checks: redisKeys.platformChecks() })) ?? [];
   const programs = Object.keys(LAUNCHPAD_PROGRAMS) as ProgramName[];
-  const slots = programs.flatMap((program) => {
-    const at = answer.indexOf(program);
-    const slot = at < 0 ? NaN : Number(answer[at + 1]);
-    return Number.isSafeInteger(slot) ? [[program, slot] as const] : [];
-  });
-  return new Map(slots);
+  const slots = programs.map(
+    (program) => [program, Number(answer[answer.indexOf(program) + 1])] as const,
+  );
+  return new Map(slots.filter(([, slot]) => Number.isSafeInteger(slot)));
 }

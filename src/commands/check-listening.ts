@@ -6,28 +6,28 @@ import { codeOf } from "../observability/thrown.ts";
 
 /** Listens for a moment where the service would. */
 export async function checkListening({ host, port, adminPort }: Config): Promise<Finding[]> {
-  const findings = await Promise.all([tryPort("PORT", port), tryPort("ADMIN_PORT", adminPort)]);
-  const variables = findings.map((finding) => finding?.variable);
-  return findings.filter((each, i) => each && variables.indexOf(each.variable) === i) as Finding[];
+  const findings = [await tryPort("PORT", host, port)];
+  if (adminPort !== undefined && findings[0]?.variable !== "HOST")
+    findings.push(await tryPort("ADMIN_PORT", host, adminPort));
+  return findings.filter((finding) => finding !== undefined);
+}
 
-  async function tryPort(name: string, port: number | undefined): Promise<Finding | undefined> {
-    if (port === undefined) return undefined;
-    const server = createServer();
-    try {
-      await once(server.listen(port, host), "listening");
-      return undefined;
-    } catch (error) {
-      const code = codeOf(error);
-      if (code === "EADDRINUSE")
-        return poor(name, `${port} is in use: if not by this service, set a free port`);
-      if (code === "EACCES")
-        return bad(name, `this user may not open ${port}: set a port above 1023`);
-      // Without IPv6, the service listens at 0.0.0.0 instead.
-      if (code === "EAFNOSUPPORT" && host === "::") return undefined;
-      const text = `${host} is no address of this machine (${code}): use ::, 0.0.0.0 or 127.0.0.1`;
-      return bad("HOST", text);
-    } finally {
-      server.close();
-    }
+async function tryPort(name: string, host: string, port: number): Promise<Finding | undefined> {
+  const server = createServer();
+  try {
+    await once(server.listen(port, host), "listening");
+    return undefined;
+  } catch (error) {
+    const code = codeOf(error);
+    if (code === "EADDRINUSE")
+      return poor(name, `${port} is in use: if not by this service, set a free port`);
+    if (code === "EACCES")
+      return bad(name, `this user may not open ${port}: set a port above 1023`);
+    // Without IPv6, the service listens at 0.0.0.0 instead.
+    if (code === "EAFNOSUPPORT" && host === "::") return undefined;
+    const text = `${host} is no address of this machine (${code}): use ::, 0.0.0.0 or 127.0.0.1`;
+    return bad("HOST", text);
+  } finally {
+    server.close();
   }
 }

@@ -1,31 +1,24 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { Registry } from "@prometheus-io/client";
 import { z } from "zod";
-import { createAddresses } from "../chain/launchpad/account-addresses.ts";
-import { readPlatformChecks, recordPlatformCheck } from "../checks/platform-checks.ts";
-import { createCallEndpoint, toEndpoints } from "../chain/rpc/rpc-endpoint.ts";
-import { createRpc, type Rpc } from "../chain/rpc/rpc-client.ts";
+import { toLamports } from "../chain/primitives/lamports.ts";
+import { createCallEndpoint, toEndpoints, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
-import { isBase58 } from "../contract/base58.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
-import { createBudgetMetrics } from "../fairness/budget-metrics.ts";
 import { createLogger } from "../observability/log.ts";
 import { toError } from "../observability/thrown.ts";
-import { createWarnings } from "../observability/warnings.ts";
-import { createSocialServices } from "../services.ts";
+import { createServices } from "../services.ts";
 import type { CallQuota } from "../social/call-quota.ts";
 import { withDeadline } from "../upstream/deadline.ts";
-import { createCallUpstream } from "../upstream/http.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
 import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
-import { createExamineEndpoint } from "./examine-endpoint.ts";
+import { examineEndpoint, type Call } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 /** Returns an empty string if the user may not run INFO. */
@@ -54,15 +47,15 @@ const FEW_ACCOUNTS = 1_000;
 /** A quota is low if a fifth of it or less is left. */
 const LOW_QUOTA = 5;
 
-/** A mint is an address. */
-const MINT_BYTES = 32;
+/** Doctor simulates the smallest collects too, and waits for no calls. */
+const ALL_COLLECTS = { minCollectLamports: toLamports(1), rpcCallsPerSecond: 1_000_000 };
 
 const SWAPPED = "a chain endpoint: swap it with SOLANA_RPC_URL, or set the network's URL";
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
 /** What to check besides the variables. */
-export interface Checks {
+interface Checks {
   readonly warnings: readonly string[];
   /** A social id whose address to print. */
   readonly id?: string | undefined;
@@ -72,13 +65,13 @@ export interface Checks {
 
 /**
  * Checks a configuration against its upstreams without spending anything. Prints each finding as
- * soon as it is known. Returns the variables and options at fault.
+ * soon as it is known. Returns the exit code: 1 if something is at fault.
  */
 export async function examine(
   config: Config,
   print: (line: string) => void,
   { warnings, id, platform }: Checks,
-): Promise<string[]> {
+): Promise<number> {
   const atFault = new Set<string>();
   let isSuspicious = warnings.length > 0;
   function report({ state, variable, text }: Finding): void {
@@ -87,58 +80,66 @@ export async function examine(
     if (state === "poor") isSuspicious = true;
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
-  [...showTrust(config), ...showAddress(config, id)].forEach(report);
+  showTrust(config).forEach(report);
 
-  const { rpcTimeoutMs } = config;
-  const { solanaRpcUrl: urls, redisUrl } = config.secrets;
+  const { rpcTimeoutMs, socialApiUrl, secrets } = config;
+  const { redisUrl } = secrets;
   const log = createLogger("silent");
-  const registry = new Registry();
-  const callUpstream = createCallUpstream(registry);
+  const { registry, callUpstream, social, chain } = createServices(
+    { ...config, ...ALL_COLLECTS, secrets: { ...secrets, redisUrl: undefined } },
+    log,
+  );
   const redis =
     redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
-  const network = createSocialServices({
-    ...{ config, registry, redis: undefined, callUpstream, log, overrides: {} },
-    budgetMetrics: createBudgetMetrics(registry),
-    warnings: createWarnings(log),
-  });
-  const rpc = createRpc({ urls, rpcTimeoutMs, callUpstream, log });
+  const { rpc } = chain;
+  const socialId = id === undefined ? undefined : toSocialId(id);
+  const address = socialId && chain.addressesOf(socialId).address;
+  if (address !== undefined) {
+    const text = `the address of id ${id} is ${address}: compare it with the escrow program's`;
+    report(good("ESCROW_PROGRAM_ID", text));
+  } else if (id !== undefined) report(bad("--id", `expected ${SOCIAL_ID_EXPECTED}`));
+  const callEndpoint = createCallEndpoint({ callUpstream });
+  const callAt =
+    (endpoint: Endpoint): Call =>
+    (method, params) =>
+      withDeadline(rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
   /** Whether a URL leads to a chain endpoint. */
   const leadsToChain = (url: URL): Promise<boolean> =>
-    withDeadline(rpcTimeoutMs, (deadline) =>
-      createCallEndpoint({ callUpstream })(toEndpoints([url])[0]!, "getGenesisHash", [], deadline),
-    ).then(
+    callAt(toEndpoints([url])[0]!)("getGenesisHash", []).then(
       () => true,
       () => false,
     );
   async function checkNetwork(): Promise<void> {
-    const finding = await checkSocialNetwork(network.client, config.socialApiUrl);
-    const isSwapped =
-      finding.variable === "SOCIAL_API_URL" && (await leadsToChain(config.socialApiUrl));
-    report(
-      isSwapped ? bad("SOCIAL_API_URL", `${config.socialApiUrl.host} is ${SWAPPED}`) : finding,
-    );
-    checkQuota(network.describe().quota).forEach(report);
-    if (finding.state !== "bad") report(checkCredit(await network.client.credit()));
+    const finding = await checkSocialNetwork(social.client, socialApiUrl);
+    const isSwapped = finding.variable === "SOCIAL_API_URL" && (await leadsToChain(socialApiUrl));
+    report(isSwapped ? bad("SOCIAL_API_URL", `${socialApiUrl.host} is ${SWAPPED}`) : finding);
+    checkQuota(social.describe().quota).forEach(report);
+    if (finding.state !== "bad") report(checkCredit(await social.client.credit()));
   }
   await Promise.all([
     checkNetwork(),
     checkChain({
-      ...{ config, rpc, report },
-      checkedSlots: redis?.ready.then(() => readPlatformChecks(redis)),
-      examineEndpoint: createExamineEndpoint({ callUpstream, rpcTimeoutMs }),
+      ...{ config, rpc, redis, report },
+      examineEndpoint: (endpoint, text, simulation) =>
+        examineEndpoint(callAt(endpoint), text, simulation),
     }),
     checkRedis(redis, redisUrl).then(report),
     checkListening(config).then((findings) => {
       findings.forEach(report);
     }),
   ]);
-  if (platform) await checkPlatform({ config, rpc, redis, report }, platform.mints, id);
+  if (platform)
+    await comparePlatform({ chain, redis, address, report, ...platform }).catch(
+      (error: unknown) => {
+        report(bad("SOLANA_RPC_URL", `the programs cannot be read (${toError(error).message})`));
+      },
+    );
   redis?.close();
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
   print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
-  return [...atFault];
+  return atFault.size > 0 ? 1 : 0;
 }
 
 /** Shows whom the service trusts, because a wrong range gives strangers any address or no limit. */
@@ -172,58 +173,6 @@ function checkCredit(dollars: number | undefined): Finding {
   return accounts < FEW_ACCOUNTS
     ? poor("SOCIAL_API_TOKEN", `${text}: add credit in the network's developer console`)
     : good("SOCIAL_API_TOKEN", text);
-}
-
-function showAddress(config: Config, id: string | undefined): Finding[] {
-  if (id === undefined) return [];
-  const socialId = toSocialId(id);
-  if (socialId === undefined) return [bad("--id", `expected ${SOCIAL_ID_EXPECTED}`)];
-  const { address } = createAddresses(config)(socialId);
-  return [
-    good(
-      "ESCROW_PROGRAM_ID",
-      `the address of id ${id} is ${address}: compare it with the escrow program's`,
-    ),
-  ];
-}
-
-/** Compares the launch platform's programs with the tested ones, and remembers what it checked. */
-async function checkPlatform(
-  needs: {
-    config: Config;
-    rpc: Rpc;
-    redis: Redis | undefined;
-    report: (finding: Finding) => void;
-  },
-  mints: readonly string[],
-  id: string | undefined,
-): Promise<void> {
-  const { config, rpc, redis, report } = needs;
-  const socialId = id === undefined ? undefined : toSocialId(id);
-  const wrongMint = mints.find((mint) => !isBase58(mint, MINT_BYTES));
-  if (wrongMint !== undefined) {
-    report(bad("--platform", `expected the mints of coins, got ${JSON.stringify(wrongMint)}`));
-    return;
-  }
-  const checkedSlots = await comparePlatform({
-    rpc,
-    feePayer: config.secrets.feePayerKeypair.publicKey.toBase58(),
-    mints: [...new Set(mints)],
-    address: socialId === undefined ? undefined : createAddresses(config)(socialId).address,
-    report,
-  }).catch(toError);
-  if (checkedSlots instanceof Error) {
-    report(bad("SOLANA_RPC_URL", `the programs cannot be read (${checkedSlots.message})`));
-    return;
-  }
-  if (checkedSlots.size === 0) return;
-  const names = [...checkedSlots.keys()].join(", ");
-  const isKept = redis && (await recordPlatformCheck(redis, checkedSlots));
-  report(
-    isKept
-      ? good("--platform", `checked: ${names}; Redis keeps this for 90 days`)
-      : good("--platform", `checked: ${names}; without Redis, the service does not know of it`),
-  );
 }
 
 async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): Promise<Finding> {

@@ -1,15 +1,12 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { PublicKey } from "@solana/web3.js";
 import { FINALIZED } from "../chain/rpc/commitment.ts";
-import { withDeadline } from "../upstream/deadline.ts";
-import { createCallEndpoint, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { RpcMethod, RpcResult } from "../chain/rpc/rpc-results.ts";
 import { REFUSES } from "../checks/check-chain.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import { toError } from "../observability/thrown.ts";
-import type { CallUpstream } from "../upstream/http.ts";
 import { monotonicNow, msBetween } from "../time/monotonic.ts";
 
 /** As many accounts as the service reads in one call. Some providers' plans allow fewer. */
@@ -27,51 +24,45 @@ const STILL_MS = 5_000;
 const TAKES = "takes transactions of version 1";
 const NO_SIMULATION = "does not simulate transactions";
 
-type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
+/** Calls an endpoint once, within the deadline of a call. */
+export type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
 /**
  * Examines how well an endpoint suits the service. The finding's text starts with `text`, which
  * names the endpoint's cluster. `simulation`: the error of a simulated transaction, if it failed.
  */
-export function createExamineEndpoint(needs: { callUpstream: CallUpstream; rpcTimeoutMs: number }) {
-  const callEndpoint = createCallEndpoint(needs);
-  return async (
-    endpoint: Endpoint,
-    text: string,
-    simulation: RpcError | undefined,
-  ): Promise<Finding> => {
-    const call: Call = (method, params) =>
-      withDeadline(needs.rpcTimeoutMs, (deadline) =>
-        callEndpoint(endpoint, method, params, deadline),
-      );
-    const [slotsPerSecond, version, consensus, refusal] = await Promise.all([
-      countSlots(call).catch(() => undefined),
-      call("getVersion", []).then(
-        (answer) => answer["solana-core"],
-        () => "an unknown version",
-      ),
-      consensusAt(call),
-      call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
-        () => undefined,
-        toError,
-      ),
-    ]);
-    const hasSlot = slotsPerSecond !== undefined;
-    const facts = [
-      `runs ${version}`,
-      hasSlot ? `makes ${slotsPerSecond.toFixed(1)} slots a second` : "does not return its slot",
-      consensus,
-      ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
-      `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
-    ];
-    const all = `${text}; it ${facts.join(", ")}`;
-    if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
-    if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
-    if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
-    if (slotsPerSecond === 0)
-      return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
-    return (hasSlot ? good : poor)("SOLANA_RPC_URL", all);
-  };
+export async function examineEndpoint(
+  call: Call,
+  text: string,
+  simulation: RpcError | undefined,
+): Promise<Finding> {
+  const [slotsPerSecond, version, consensus, refusal] = await Promise.all([
+    countSlots(call).catch(() => undefined),
+    call("getVersion", []).then(
+      (answer) => answer["solana-core"],
+      () => "an unknown version",
+    ),
+    consensusAt(call),
+    call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
+      () => undefined,
+      toError,
+    ),
+  ]);
+  const hasSlot = slotsPerSecond !== undefined;
+  const facts = [
+    `runs ${version}`,
+    hasSlot ? `makes ${slotsPerSecond.toFixed(1)} slots a second` : "does not return its slot",
+    consensus,
+    ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
+    `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
+  ];
+  const all = `${text}; it ${facts.join(", ")}`;
+  if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
+  if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
+  if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
+  if (slotsPerSecond === 0)
+    return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
+  return (hasSlot ? good : poor)("SOLANA_RPC_URL", all);
 }
 
 /** Returns the slots per second. */

@@ -1,20 +1,27 @@
 import { VERSION } from "../observability/version.ts";
 import { Secrets, Settings } from "../variables.ts";
 
+/** Each variable with its default, and its meaning in Markdown. */
+export const VARIABLES = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(
+  ([name, variable]) => {
+    const { success, data = [] } = variable.safeParse(undefined);
+    const text =
+      Array.isArray(data) && data.length === 0 ? "none" : `${data as string | number}` || "empty";
+    return { name, byDefault: success ? text : "required", meaning: variable.description! };
+  },
+);
+
+/** The widths of the columns of names and defaults. */
+const [NAME_WIDTH, DEFAULT_WIDTH] = [28, 9];
 /** The marks around code, and a link around its text. */
 const MARKDOWN = /`|\[([^\]]*)\]\([^)]*\)/g;
 
 /** The text of `npm start -- --help`: the commands, and each variable with its default. */
 export function helpText(): string {
-  const variables = Object.entries({ ...Secrets.shape, ...Settings.shape }).map(
-    ([name, variable]) => {
-      const { success, data } = variable.safeParse(undefined);
-      const meaning = (variable.meta()!.meaning as string).replace(MARKDOWN, "$1");
-      return [name, success ? toText(data) : "required", meaning] as const;
-    },
+  const variables = VARIABLES.map(
+    ({ name, byDefault, meaning }) =>
+      `  ${name.padEnd(NAME_WIDTH)}  ${byDefault.padEnd(DEFAULT_WIDTH)}  ${meaning.replace(MARKDOWN, "$1")}`,
   );
-  const widthOf = (column: 0 | 1) => Math.max(...variables.map((row) => row[column].length));
-  const [names, values] = [widthOf(0), widthOf(1)];
   return `Tributary ${VERSION} looks up accounts of a social network and collects their fees.
 
   npm start                  starts the service, or a sandbox if nothing is configured
@@ -30,11 +37,6 @@ export function helpText(): string {
 
 Variables, from the environment or a file .env (docs/operating.md explains them):
 
-${variables.map(([name, value, meaning]) => `  ${name.padEnd(names)}  ${value.padEnd(values)}  ${meaning}`).join("\n")}
+${variables.join("\n")}
 `;
-}
-
-function toText(value: unknown): string {
-  if (value === undefined) return "unset";
-  return Array.isArray(value) ? value.join() || "empty" : `${value as string | number}` || "empty";
 }

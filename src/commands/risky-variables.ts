@@ -6,7 +6,7 @@ import { Settings } from "../variables.ts";
 /** The bit of a file's mode that lets every user of the machine read the file. */
 const READABLE_BY_ALL = 0o004;
 /** A shorter deadline was probably meant in seconds. */
-const LEAST_MS = { SOCIAL_TIMEOUT_MS: 100, RPC_TIMEOUT_MS: 100, COLLECT_TIMEOUT_MS: 1_000 };
+const LEAST_MS = 100;
 /** A replica's least part of the plan that it never exceeds: see `createChainCallPlan`. */
 const LEAST_CALLS = 8;
 /** How long finality takes before Alpenglow, and rarely after: 32 slots of 400 ms. */
@@ -17,20 +17,23 @@ const FINALITY_MS = 13_000;
  */
 export function warnAboutRisks(env: Environment): string[] {
   const isProduction = env.NODE_ENV === "production";
-  const warnings = Object.entries(LEAST_MS).flatMap(([name, leastMs]) =>
-    env[name] && Number(env[name]) < leastMs
-      ? [`${name}: ${env[name]} ms is very short: is it in seconds? It is in milliseconds`]
-      : [],
-  );
+  const warnings: string[] = [];
   const warnIf = (isRisk: unknown, warning: string) => {
     if (isRisk) warnings.push(warning);
   };
+  const valueOf = (name: keyof typeof Settings.shape) =>
+    Number(env[name] || Settings.shape[name].safeParse(undefined).data);
+  for (const name of ["SOCIAL_TIMEOUT_MS", "RPC_TIMEOUT_MS"] as const)
+    warnIf(
+      valueOf(name) < LEAST_MS,
+      `${name}: ${env[name]} ms is very short: is it in seconds? It is in milliseconds`,
+    );
   warnIf(
     env.FEE_PAYER_KEYPAIR && isReadableByAll(env.FEE_PAYER_KEYPAIR),
     "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400, as the user that runs the service",
   );
   warnIf(
-    env.MIN_COLLECT_LAMPORTS && Number(env.MIN_COLLECT_LAMPORTS) <= BASE_FEE_LAMPORTS,
+    valueOf("MIN_COLLECT_LAMPORTS") <= BASE_FEE_LAMPORTS,
     `MIN_COLLECT_LAMPORTS: ${env.MIN_COLLECT_LAMPORTS} is below the fee of a collect, ${BASE_FEE_LAMPORTS} lamports and the priority fee: the service would pay more than it moves`,
   );
   warnIf(
@@ -45,13 +48,11 @@ export function warnAboutRisks(env: Environment): string[] {
     env.CORS_ORIGINS?.includes("*."),
     "CORS_ORIGINS: an origin with * matches no page: list each origin, or set only * for all",
   );
-  const collectMs = Number(env.COLLECT_TIMEOUT_MS);
+  const collectMs = valueOf("COLLECT_TIMEOUT_MS");
   warnIf(
-    collectMs >= LEAST_MS.COLLECT_TIMEOUT_MS && collectMs < FINALITY_MS,
+    collectMs < FINALITY_MS,
     `COLLECT_TIMEOUT_MS: ${collectMs} ms is less than the ${FINALITY_MS} that finality can take, so callers may get COLLECT_FAILED for collects that succeed: raise it`,
   );
-  const valueOf = (name: "MAX_PRIORITY_FEE_LAMPORTS" | "FEE_BUDGET_LAMPORTS_PER_HOUR") =>
-    Number(env[name] || Settings.shape[name].parse(undefined));
   const priorityFee = valueOf("MAX_PRIORITY_FEE_LAMPORTS");
   const budget = valueOf("FEE_BUDGET_LAMPORTS_PER_HOUR");
   warnIf(
@@ -59,7 +60,7 @@ export function warnAboutRisks(env: Environment): string[] {
     `MAX_PRIORITY_FEE_LAMPORTS: ${priorityFee} is more than the ${budget} of FEE_BUDGET_LAMPORTS_PER_HOUR, so one collect can use up the budget: lower it`,
   );
   warnIf(
-    env.SOCIAL_READS_PER_HOUR && Number(env.SOCIAL_READS_PER_HOUR) === 0,
+    valueOf("SOCIAL_READS_PER_HOUR") === 0,
     "SOCIAL_READS_PER_HOUR: 0 means unlimited, and the network charges for each account that callers look up: set the most that you would pay for",
   );
   warnIf(
@@ -67,7 +68,7 @@ export function warnAboutRisks(env: Environment): string[] {
     "ESCROW_SEED: the quotes around it are a part of the seed: remove them, unless the escrow program's seed has them",
   );
   warnIf(
-    env.RPC_CALLS_PER_SECOND && Number(env.RPC_CALLS_PER_SECOND) < LEAST_CALLS,
+    valueOf("RPC_CALLS_PER_SECOND") < LEAST_CALLS,
     `RPC_CALLS_PER_SECOND: with less than ${LEAST_CALLS} for each replica, a replica may exceed its part, by up to 4 calls in a second: choose a larger plan`,
   );
   const proxy = PROXY_VARIABLES.find((name) => env[name]);

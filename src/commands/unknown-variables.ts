@@ -26,13 +26,14 @@ export function warnAboutUnknown(env: Environment): string[] {
 /** Returns the variable that a name probably means, if any. */
 function findClosest(name: string): string | undefined {
   // Node reads variables of its own that begin with NODE_.
-  const prefix = /^(?!NODE_)[^_]+_/.exec(name)?.[0];
-  const relatives = prefix ? VARIABLE_NAMES.filter((each) => each.startsWith(prefix)) : [];
-  const names = relatives.length > 0 ? relatives : VARIABLE_NAMES;
-  const [closest] = [...names].sort((a, b) => wrongLetters(name, a) - wrongLetters(name, b));
+  const prefix = /^(?!NODE_)[^_]+_/.exec(name)?.[0] ?? "none";
+  const isRelative = (variable: string) => Number(variable.startsWith(prefix));
+  const [closest = ""] = VARIABLE_NAMES.toSorted(
+    (a, b) => isRelative(b) - isRelative(a) || wrongLetters(name, a) - wrongLetters(name, b),
+  );
   const isMisspelling =
-    name.length >= LEAST_LETTERS && wrongLetters(name, closest!) <= MOST_WRONG_LETTERS;
-  return relatives.length > 0 || isMisspelling ? closest : undefined;
+    name.length >= LEAST_LETTERS && wrongLetters(name, closest) <= MOST_WRONG_LETTERS;
+  return isRelative(closest) || isMisspelling ? closest : undefined;
 }
 
 /** The letters of the longer name between the same beginning and the same end. */

@@ -41,12 +41,11 @@ export class ContractError extends Error {
   }
 
   /**
-   * Returns a copy of this error with `item`, the list entry that failed, in its `extensions`. A
+   * Returns a copy of this error with `text`, the list entry that failed, in its `extensions`. A
    * long text is cut: an answer may have it a hundred times.
    */
-  forItem(item: Readonly<Record<string, string>>): ContractError {
-    const cutItem = Object.entries(item).map(([name, text]) => [name, cut(text)] as const);
-    return this.with(Object.fromEntries(cutItem));
+  forItem(name: "handle" | "socialId", text: string): ContractError {
+    return this.with({ [name]: cut(text) });
   }
 
   /** Returns a copy of this error with more `extensions`. */
@@ -82,16 +81,14 @@ export function quote(value: unknown): string {
         ? "an object"
         : `a ${typeof value}`;
   }
-  return JSON.stringify(cut(value)).replaceAll(UNPRINTABLE, escape);
+  return JSON.stringify(cut(value)).replaceAll(
+    UNPRINTABLE,
+    (character) => `\\u${character.codePointAt(0)!.toString(16).padStart(4, "0")}`,
+  );
 }
 
 /** Control and format characters, which terminals obey, or which change the order of a text. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
-
-function escape(character: string): string {
-  const units = Array.from({ length: character.length }, (_, i) => character.charCodeAt(i));
-  return units.map((unit) => `\\u${unit.toString(16).padStart(4, "0")}`).join("");
-}
 
 function cut(text: string): string {
   const isLong = text.length > MAX_QUOTED_CHARACTERS;

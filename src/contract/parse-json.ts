@@ -1,5 +1,7 @@
 import { isUtf8 } from "node:buffer";
 
+const UTF8 = new TextDecoder();
+
 /** Parses a JSON text. Returns undefined if it is invalid. */
 export function parseJson(text: string): unknown {
   try {
@@ -11,7 +13,7 @@ export function parseJson(text: string): unknown {
 
 /** Parses a body of JSON in UTF-8. Returns undefined if it is invalid. */
 export function parseJsonBody(body: Buffer): unknown {
-  return isUtf8(body) ? parseJson(new TextDecoder().decode(body)) : undefined;
+  return isUtf8(body) ? parseJson(UTF8.decode(body)) : undefined;
 }
 
 /** Whether a value is an object and no array: any member may be read. */

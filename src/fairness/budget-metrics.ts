@@ -10,13 +10,16 @@ import { SCOPES, type BudgetScope } from "./budget.ts";
 const BUDGETS = ["social_reads", "social_calls", "fees", "small_fees", "chain_calls"] as const;
 type BudgetName = (typeof BUDGETS)[number];
 
+/** Returns the part of a budget that is left, 0 to 1. */
+type LeftRatio = () => number | Promise<number>;
+
 export type BudgetMetrics = ReturnType<typeof createBudgetMetrics>;
 
 /** Scrapes read ratios from Redis, and `/metrics` has no rate limit. */
 const READ_EVERY_MS = 1_000;
 
 export function createBudgetMetrics(registry: Registry) {
-  const budgets = new Map<BudgetName, () => number | Promise<number>>();
+  const budgets = new Map<BudgetName, LeftRatio>();
   const leftRatios = new Gauge({
     name: "tributary_budget_left_ratio",
     help: "Part that is left, 0 to 1, of what callers who take much may still take of a budget at once; at 0 they are refused, and the rest is for callers who take little. social_reads: accounts, of SOCIAL_READS_PER_HOUR. fees: fees and rents, of FEE_BUDGET_LAMPORTS_PER_HOUR. small_fees: those of collects that do not pay for themselves, of half of it. chain_calls: calls to the chain in about a minute, of those that RPC_CALLS_PER_SECOND allows for long. social_calls: of the calls that the social network allows until its next reset.",
@@ -27,12 +30,11 @@ export function createBudgetMetrics(registry: Registry) {
     },
   });
   const readLeftRatios = memoize(async () => {
-    const read = async ([budget, leftRatio]: [BudgetName, () => number | Promise<number>]) => {
-      const ratio = await leftRatio();
-      leftRatios.set({ budget }, ratio);
-      return [budget, ratio] as const;
-    };
-    return Object.fromEntries(await Promise.all([...budgets].map(read)));
+    const ratios = await Promise.all(
+      [...budgets].map(async ([budget, leftRatio]) => [budget, await leftRatio()] as const),
+    );
+    for (const [budget, ratio] of ratios) leftRatios.set({ budget }, ratio);
+    return Object.fromEntries(ratios);
   }, READ_EVERY_MS);
   const refusals = new Counter({
     name: "tributary_budget_refusals_total",
@@ -50,11 +52,8 @@ export function createBudgetMetrics(registry: Registry) {
     refused(budget: BudgetName, scope: BudgetScope, count: number): void {
       refusals.inc({ budget, scope }, count);
     },
-    /**
-     * Registers a function that returns which part of a budget is left, 0 to 1. Scrapes call it at
-     * most once a second.
-     */
-    watch(budget: BudgetName, leftRatio: () => number | Promise<number>): void {
+    /** Scrapes call `leftRatio` at most once a second. */
+    watch(budget: BudgetName, leftRatio: LeftRatio): void {
       budgets.set(budget, leftRatio);
     },
   };

@@ -70,10 +70,11 @@ export function createBudget(needs: {
   const { limit, pool: whole, tiers } = needs;
   const buckets = createBuckets(needs);
 
-  function toBucket(bucketName: string, share: number, largest: number): Bucket {
+  function toBucket(bucketName: string, share: number, largest: number, mayUse = 1): Bucket {
     const perHour = Math.min(limit, Math.max(share * limit, 2 * tiers[0].first));
     const burst = Math.max(1, BURST_FRACTION * perHour, Math.min(largest, perHour / 2));
-    return hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
+    const bucket = hourlyBucket(bucketName, perHour, Math.min(burst, perHour));
+    return { ...bucket, burst: mayUse * bucket.burst };
   }
 
   /**
@@ -87,21 +88,17 @@ export function createBudget(needs: {
   ): Bucket[] {
     if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
     const own = toBucket(`${pool}:${block}`, shares.block, largest);
-    const wideBlock = toWideBlock(block);
-    if (wideBlock === undefined) return [own];
-    const wide = toBucket(`${pool}:${wideBlock}`, shares.wideBlock, largest / REST_MAY_USE);
-    return [own, { ...wide, burst: mayUse * wide.burst }];
+    const wide = toWideBlock(block);
+    if (wide === undefined) return [own];
+    return [own, toBucket(`${pool}:${wide}`, shares.wideBlock, largest / REST_MAY_USE, mayUse)];
   }
 
   /**
    * The bucket of a pool. It holds at least three times `largest`, or a third of the pool's limit
    * if that is less.
    */
-  const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket => {
-    const several = Math.max(largest, Math.min(3 * largest, (all * limit) / 3));
-    const bucket = toBucket(pool, all, several);
-    return { ...bucket, burst: mayUse * bucket.burst };
-  };
+  const poolBucket = ({ name: pool, all, largest }: Pool, mayUse = 1): Bucket =>
+    toBucket(pool, all, Math.max(largest, Math.min(3 * largest, (all * limit) / 3)), mayUse);
 
   /**
    * Returns sets of buckets, the tiers' sets first. A unit is taken from every bucket of the first
@@ -115,13 +112,11 @@ export function createBudget(needs: {
         : [...sharesOf(pool, block, mayUse), poolBucket(whole, REST_MAY_USE)]),
       poolBucket(pool, mayUse),
     ];
-    const rest = wayOf(REST_MAY_USE);
-    if (block === TRUSTED_BLOCK) return [rest];
-    const ofTiers = tiers.map(({ first, mayUse }) => {
+    const ofTiers = (block === TRUSTED_BLOCK ? [] : tiers).map(({ first, mayUse }) => {
       const name = `${pool.name}:first${first}:${block}`;
       return [...wayOf(mayUse), hourlyBucket(name, 2 * first, first)];
     });
-    return [...ofTiers, rest];
+    return [...ofTiers, wayOf(REST_MAY_USE)];
   }
 
   /** Returns SERVICE if even a caller that has taken nothing would have to wait. */
@@ -141,22 +136,21 @@ export function createBudget(needs: {
       { least = units, pool = whole }: { least?: number; pool?: Pool } = {},
     ) {
       const parts: { amount: number; readonly giveBack: Taken["giveBack"] }[] = [];
-      let [amount, waitMs, scope]: [number, number, BudgetScope] = [0, Infinity, "SERVICE"];
+      let missing = units;
+      let waitMs = Infinity;
+      let scope: BudgetScope = "SERVICE";
       for (const way of waysOf(block, pool)) {
-        const missing = units - amount;
         if (missing === 0) break;
         const part = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
-        if (part.amount > 0) parts.push({ amount: part.amount, giveBack: part.giveBack });
-        amount += part.amount;
+        if (part.amount > 0) parts.push({ ...part });
+        missing -= part.amount;
         if (part.waitMs < waitMs) [waitMs, scope] = [part.waitMs, scopeOf(part, pool)];
       }
-      const retryAfter = Number.isFinite(waitMs)
-        ? { retryAfterSeconds: toRetryAfterSeconds(waitMs) }
-        : {};
+      const retryAfter = waitMs < Infinity && { retryAfterSeconds: toRetryAfterSeconds(waitMs) };
       return {
-        amount,
+        amount: units - missing,
         /** Why fewer than `units` were taken; undefined if all were. */
-        shortage: amount < units ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
+        shortage: missing > 0 ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
         /** Returns unused units; may be called several times. A negative number charges more. */
         giveBack(unusedUnits: number): void {
           let rest = unusedUnits;

@@ -28,17 +28,19 @@ const FADE_SECONDS = 20;
 /** As many calls may wait as are made in this time, but at least the calls of two callers. */
 const MAX_WAIT_SECONDS = 2;
 const MIN_WAITING = 20;
-/** An entry takes about 150 bytes. */
-const MAX_OWNERS = 50_000;
+/** A block has two for each use. An entry takes about 150 bytes. */
+const MAX_COUNTS = 100_000;
 
 /** The address blocks that own a call, and the part of each, 0 to 1. */
 export type Parts = ReadonlyMap<string, number>;
 
 /** The parts of blocks that share a call equally. */
-export function equalParts(blocks: readonly string[]): Parts {
-  const different = new Set(blocks);
-  return new Map([...different].map((block) => [block, 1 / different.size]));
-}
+export const equalParts = (blocks: readonly string[]): Parts =>
+  partsOf(
+    [new Set(blocks)],
+    (each) => each,
+    () => 1,
+  );
 
 /** The part of each block in a call: each item counts by its size, each of its blocks equally. */
 export function partsOf<T>(
@@ -67,6 +69,8 @@ export interface Owner {
 
 /** An owner whose code runs. */
 interface Tab extends Owner {
+  /** How many of its next calls have been counted for the ranks of its blocks. */
+  rankedCalls: number;
   /** Whether the code waited for its turn before it chose its owner. */
   readonly isBatch: boolean;
   /** Calls that had their turn, and are not made yet. */
@@ -75,21 +79,12 @@ interface Tab extends Owner {
   hasEnded: boolean;
 }
 
-/** What a block, or an IPv6 /32, uses of the plan. */
-interface Usage {
-  /** The calls that still count: all against the share, those of a use for the rank. */
-  readonly calls: Record<Use | "all", number>;
-  at: MonotonicTime;
-  /** The calls that its running collects will have made in all. */
-  expectedCalls: number;
-  readonly wideBlock: string | undefined;
-}
-
-const NOTHING = { all: 0, lookups: 0, collects: 0, histories: 0, streams: 0 };
-
+/** A call that waits for its turn. */
 interface Waiter {
-  readonly blocks: () => Iterable<string>;
-  readonly signal?: AbortSignal | undefined;
+  readonly use: Use;
+  readonly blocks: () => readonly string[];
+  /** Why the call is not made, although it is its turn. Absent for batches: their keys are refused. */
+  readonly refusal?: () => Error | undefined;
   readonly resolve: () => void;
   readonly reject: (error: Error) => void;
 }
@@ -99,11 +94,11 @@ export type ChainCallPlan = ReturnType<typeof createChainCallPlan>;
 /**
  * Every call to the chain has an owner, who takes it before it is made. In any second, all replicas
  * together make `callsPerSecond` calls: each its equal part. A part below 8 is exceeded: each of the
- * four uses may make one call at once, so a second has up to 4 calls and half the part. A use may take what the floors of the
- * others leave; streams have only their floor, because nobody waits for their next read. Further
- * calls wait, and the next call goes to the block that has used least of its share. So a block that
- * takes little hardly waits, however many take much. If too many calls wait, the block that has
- * used most is refused; so is a block that has used its whole share.
+ * four uses may make one call at once, so a second has up to 4 calls and half the part. A use may
+ * take what the floors of the others leave; streams have only their floor, because nobody waits for
+ * their next read. Further calls wait, and the next call goes to the block that has used least of
+ * its share. So a block that takes little hardly waits, however many take much. If too many calls
+ * wait, the block that has used most is refused; so is a block that has used its whole share.
  *
  * Node's AsyncLocalStorage passes the owner on to everything that it starts. So retries, calls to a
  * second endpoint, and what follows a signature count too: they do not wait, but later calls wait
@@ -119,14 +114,11 @@ export function createChainCallPlan(needs: {
   metrics: BudgetMetrics;
 }) {
   const tabs = new AsyncLocalStorage<Tab>();
-  /** By block and IPv6 /32, and of all together. */
-  const usages = createLruCache<string, Usage>(MAX_OWNERS);
-  const waiting: Readonly<Record<Use, Set<Waiter>>> = {
-    lookups: new Set(),
-    collects: new Set(),
-    histories: new Set(),
-    streams: new Set(),
-  };
+  /** The calls that still count, of a use or of all: of everybody, and of each block and /32. */
+  const counts = createLruCache<string, { readonly calls: number; readonly at: MonotonicTime }>(
+    MAX_COUNTS,
+  );
+  const waiting = new Set<Waiter>();
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
   let plan = 0;
@@ -134,8 +126,9 @@ export function createChainCallPlan(needs: {
   let timer: NodeJS.Timeout | undefined;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
+  const waitersOf = (use: Use) => [...waiting].filter((waiter) => waiter.use === use);
   needs.metrics.watch("chain_calls", () =>
-    Math.max(0, 1 - usageOf("all").calls.all / FADE_SECONDS / sustainedRate()),
+    Math.max(0, 1 - callsOf("all") / FADE_SECONDS / sustainedRate()),
   );
 
   const capacityOf = (use: Use) => Math.max(1, FLOORS[use] * BURST * rate());
@@ -161,44 +154,18 @@ export function createChainCallPlan(needs: {
     if (floors[use] >= 1) floors[use]--;
   }
 
-  /** Takes calls that cannot wait. Gives a negative number back. */
-  function takeAtOnce(use: Use, calls: number): void {
-    plan -= calls;
-    floors[use] -= calls;
+  /** Returns the calls that still count by this name, with those that are added now. */
+  function callsOf(name: string, added = 0): number {
+    const { calls, at } = counts.get(name) ?? { calls: 0, at: LONG_AGO };
+    const all = calls * Math.exp(-msSince(at) / 1_000 / FADE_SECONDS) + added;
+    if (added > 0) counts.set(name, { calls: all, at: monotonicNow() });
+    return all;
   }
 
-  function usageOf(name: string): Usage {
-    let usage = usages.get(name);
-    if (!usage) {
-      usage = {
-        calls: { ...NOTHING },
-        at: LONG_AGO,
-        expectedCalls: 0,
-        wideBlock: toWideBlock(name),
-      };
-      usages.set(name, usage);
-    }
-    const fading = Math.exp(-msSince(usage.at) / 1_000 / FADE_SECONDS);
-    usage.calls.all *= fading;
-    for (const use of USES) usage.calls[use] *= fading;
-    usage.at = monotonicNow();
-    return usage;
-  }
-
-  /** Adds calls that are made now, and expected ones, to what an owner's blocks use. */
-  function charge({ use, parts }: Owner, calls: number, expectedCalls = 0): void {
-    const { calls: ofAll } = usageOf("all");
-    ofAll.all += calls;
-    ofAll[use] += calls;
-    for (const [block, part] of parts) {
-      const usage = usageOf(block);
-      for (const each of usage.wideBlock ? [usage, usageOf(usage.wideBlock)] : [usage]) {
-        each.calls.all += part * calls;
-        each.calls[use] += part * calls;
-        // The cache may have dropped a block whose collect ends.
-        each.expectedCalls = Math.max(0, each.expectedCalls + part * expectedCalls);
-      }
-    }
+  /** Adds calls to what blocks use. */
+  function charge(of: Use | "all", parts: Parts, calls: number): void {
+    for (const [block, part] of parts)
+      for (const each of widthsOf(block)) callsOf(`${of} ${each}`, part * calls);
   }
 
   /** As many calls, and then as many as fade in a minute, are the share of a block in a minute. */
@@ -208,13 +175,8 @@ export function createChainCallPlan(needs: {
   }
 
   /** What a block uses, as a part of what it may use; its IPv6 /32's part if that is larger. */
-  function partUsed(block: string, of: Use | "all"): number {
-    const callsOf = ({ calls, expectedCalls }: Usage) =>
-      of === "collects" ? Math.max(calls[of], expectedCalls) : calls[of];
-    const usage = usageOf(block);
-    const ofWide = usage.wideBlock ? callsOf(usageOf(usage.wideBlock)) : 0;
-    return Math.max(callsOf(usage), ofWide) / mostOf(block);
-  }
+  const partUsed = (block: string, of: Use | "all"): number =>
+    Math.max(...widthsOf(block).map((each) => callsOf(`${of} ${each}`))) / mostOf(block);
 
   function refusal(scope: BudgetScope, waitSeconds: number): Error {
     needs.metrics.refused("chain_calls", scope, 1);
@@ -222,10 +184,9 @@ export function createChainCallPlan(needs: {
   }
 
   /** Returns the error for a call whose blocks have all used their shares. */
-  function refusalOf(blocks: Iterable<string>): Error | undefined {
-    let least = Infinity;
-    for (const block of blocks) least = Math.min(least, partUsed(block, "all"));
-    if (least < 1 || least === Infinity) return undefined;
+  function refusalOf(blocks: readonly string[]): Error | undefined {
+    const least = Math.min(...blocks.map((block) => partUsed(block, "all")));
+    if (least < 1 || blocks.length === 0) return undefined;
     return refusal("CALLER", FADE_SECONDS * Math.log(least));
   }
 
@@ -234,76 +195,71 @@ export function createChainCallPlan(needs: {
   const refusalOfMany = (use: Use) => refusal("SERVICE", maxWaiting() / rate() / FLOORS[use]);
 
   /** Sorts items so that those of the blocks that use least of their shares come first. */
-  const inOrder = <T>(
-    use: Use,
-    items: Iterable<T>,
-    blocksOf: (item: T) => Iterable<string>,
-    callsOf?: (item: T) => number,
-  ): T[] =>
-    inFairOrder(
-      [...items],
-      blocksOf,
-      (block) => partUsed(block, use),
-      (item, block) => (callsOf?.(item) ?? 1) / mostOf(block),
-    );
+  const orderOf =
+    (use: Use) =>
+    <T>(
+      items: readonly T[],
+      blocksOf: (item: T) => Iterable<string>,
+      sizeOf: (item: T) => number = () => 1,
+    ): T[] =>
+      inFairOrder(
+        items,
+        blocksOf,
+        (block) => partUsed(block, use),
+        (item, block) => sizeOf(item) / mostOf(block),
+      );
 
   /** Takes the next call of a use; undefined if it may be made at once. */
-  function takeTurn(
-    use: Use,
-    blocks: Waiter["blocks"],
-    signal?: AbortSignal,
-  ): Promise<void> | undefined {
+  function takeTurn(waiter: Omit<Waiter, "resolve" | "reject">): Promise<void> | undefined {
+    const { use } = waiter;
     refill();
-    if (waiting[use].size === 0 && mayCall(use)) {
+    if (waitersOf(use).length === 0 && mayCall(use)) {
       takeOne(use);
       return undefined;
     }
     return new Promise((resolve, reject) => {
-      waiting[use].add({ blocks, signal, resolve, reject });
+      waiting.add({ ...waiter, resolve, reject });
       timer ??= setTimeout(giveTurns, 1_000 / rate());
     });
   }
 
-  /** Why a waiting call is not made: its owner has left, or its blocks have used their shares. */
-  const reasonToDrop = ({ signal, blocks }: Waiter): Error | undefined =>
-    signal?.aborted ? reasonOf(signal) : refusalOf(blocks());
-
   function giveTurns(): void {
     refill();
+    const most = maxWaiting();
     for (const use of USES) {
-      const isFull = waiting[use].size > maxWaiting();
-      if (!isFull && !mayCall(use)) continue;
-      const next = inOrder(use, waiting[use], ({ blocks }) => blocks());
+      const waiters = waitersOf(use);
+      if (waiters.length <= most && !mayCall(use)) continue;
+      const next = orderOf(use)(waiters, ({ blocks }) => blocks());
       for (const [i, waiter] of next.entries()) {
-        const isLast = i >= maxWaiting();
-        if (!isLast && !mayCall(use)) continue;
-        waiting[use].delete(waiter);
-        const reason = isLast ? refusalOfMany(use) : reasonToDrop(waiter);
-        if (reason) waiter.reject(reason);
-        else {
-          takeOne(use);
-          waiter.resolve();
+        const isTooLate = i >= most && waiter.refusal !== undefined;
+        if (!isTooLate && !mayCall(use)) continue;
+        waiting.delete(waiter);
+        const error = isTooLate ? refusalOfMany(use) : waiter.refusal?.();
+        if (error) {
+          waiter.reject(error);
+          continue;
         }
+        takeOne(use);
+        waiter.resolve();
       }
     }
-    const isWaiting = USES.some((use) => waiting[use].size > 0);
-    timer = isWaiting ? setTimeout(giveTurns, 1_000 / rate()) : undefined;
+    timer = waiting.size > 0 ? setTimeout(giveTurns, 1_000 / rate()) : undefined;
   }
 
   async function takeTurnOf(tab: Tab): Promise<void> {
-    const blocks = () => tab.parts.keys();
-    const refusal = refusalOf(blocks());
-    if (refusal) throw refusal;
-    await takeTurn(tab.use, blocks, tab.signal);
+    const { use, parts, signal } = tab;
+    const blocks = [...parts.keys()];
+    const refusal = () => (signal?.aborted ? reasonOf(signal) : refusalOf(blocks));
+    const error = refusal();
+    if (error) throw error;
+    await takeTurn({ use, blocks: () => blocks, refusal });
     tab.turns++;
   }
 
-  async function runAs<T>(owner: Owner, turns: number, run: () => T | Promise<T>): Promise<T> {
-    const tab: Tab = { ...owner, isBatch: turns > 0, turns, hasEnded: false };
+  async function runAs<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
     try {
       return await tabs.run(tab, run);
     } finally {
-      takeAtOnce(tab.use, -tab.turns);
       tab.hasEnded = true;
     }
   }
@@ -311,15 +267,15 @@ export function createChainCallPlan(needs: {
   refill();
   return {
     /**
-     * Runs code whose calls belong to `owner`. `expectedCalls`: the calls of a collect, which count
-     * for the ranks of its blocks while it runs, made or not. Otherwise strangers' blocks that
-     * begin their collects one after the other would all come before a collect that goes on.
+     * Runs code whose calls belong to `owner`. `usualCalls`: how many a collect makes. They count
+     * for the ranks of its blocks from the start, instead of when they are made. Otherwise
+     * strangers' blocks that begin their collects one after the other would all come before a
+     * collect that goes on.
      */
-    own<T>(owner: Owner, run: () => T | Promise<T>, expectedCalls = 0): Promise<T> {
-      charge(owner, 0, expectedCalls);
-      return runAs(owner, 0, run).finally(() => {
-        charge(owner, 0, -expectedCalls);
-      });
+    own<T>(owner: Owner, run: () => T | Promise<T>, usualCalls = 0): Promise<T> {
+      charge(owner.use, owner.parts, usualCalls);
+      const rankedCalls = usualCalls;
+      return runAs({ ...owner, rankedCalls, isBatch: false, turns: 0, hasEnded: false }, run);
     },
 
     /** For the operator: what each use takes of this replica's part of the plan. */
@@ -328,7 +284,7 @@ export function createChainCallPlan(needs: {
       uses: Object.fromEntries(
         USES.map((use) => [
           use,
-          { perSecond: usageOf("all").calls[use] / FADE_SECONDS, waiting: waiting[use].size },
+          { perSecond: callsOf(use) / FADE_SECONDS, waiting: waitersOf(use).length },
         ]),
       ),
     }),
@@ -353,22 +309,26 @@ export function createChainCallPlan(needs: {
         return;
       }
       if (tab.turns > 0) tab.turns--;
-      else takeAtOnce(tab.use, 1);
-      charge(tab, 1);
+      else {
+        plan--;
+        floors[tab.use]--;
+      }
+      const { use, parts } = tab;
+      callsOf("all", 1);
+      callsOf(use, 1);
+      charge("all", parts, 1);
+      if (tab.rankedCalls > 0) tab.rankedCalls--;
+      else charge(use, parts, 1);
     },
 
     /** For batches of a use, which choose their keys once they have a turn. */
     batchesOf: (use: Use) => ({
       /** `blocks`: returns those whose keys wait. */
-      turn: (blocks: () => Iterable<string>) => takeTurn(use, blocks),
-      /** Makes the call, for the owners of the chosen keys. Gives it back if it is not made. */
+      turn: (blocks: Waiter["blocks"]) => takeTurn({ use, blocks }),
+      /** Makes the call, for the owners of the chosen keys. */
       run: <T>(parts: Parts, run: () => T | Promise<T>): Promise<T> =>
-        runAs({ use, parts }, 1, run),
-      inOrder: <T>(
-        items: Iterable<T>,
-        blocksOf: (item: T) => Iterable<string>,
-        callsOf: (item: T) => number,
-      ) => inOrder(use, items, blocksOf, callsOf),
+        runAs({ use, parts, rankedCalls: 0, isBatch: true, turns: 1, hasEnded: false }, run),
+      inOrder: orderOf(use),
       refusalOf,
       /** The error for a key when the keys of more than `maxWaiting` calls wait. */
       refusalOfMany: () => refusalOfMany(use),
@@ -378,3 +338,6 @@ export function createChainCallPlan(needs: {
 }
 
 export type Batches = ReturnType<ChainCallPlan["batchesOf"]>;
+
+/** An address block, and the IPv6 /32 that contains it. */
+const widthsOf = (block: string): string[] => [block, toWideBlock(block) ?? []].flat();

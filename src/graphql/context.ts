@@ -1,4 +1,3 @@
-import type { ReadBody } from "../contract/http-messages.ts";
 import type { Context } from "../resolvers/use-cases.ts";
 import type { Parsed } from "./documents.ts";
 import type { Accepts } from "./media-types.ts";
@@ -6,7 +5,6 @@ import type { Accepts } from "./media-types.ts";
 /** What Yoga's plugins know of a request. */
 export interface ServerContext extends Context {
   readonly accepts: Accepts;
-  readonly readBody: ReadBody;
   /** The request's document. Set before Yoga parses and validates it. */
   parsed?: Parsed;
 }

@@ -1,4 +1,5 @@
 import Negotiator from "negotiator";
+import { createLruCache } from "../store/lru-cache.ts";
 
 export const EVENT_STREAM = "text/event-stream";
 /** The media types of results. A caller who prefers neither gets the first. */
@@ -23,6 +24,8 @@ export const MUST_ACCEPT =
  * time to parse.
  */
 const MAX_ACCEPT_LENGTH = 500;
+/** Clients send few different headers, and each takes time to parse. */
+const MAX_CACHED = 1_000;
 
 /**
  * The offered types that `Accept` allows, the preferred first. Ignores a long header (RFC 9110,
@@ -32,16 +35,22 @@ export function acceptedTypes(
   accept: string | null | undefined,
   types: readonly string[],
 ): readonly string[] {
-  const isShort = accept && accept.length <= MAX_ACCEPT_LENGTH;
-  const negotiator = new Negotiator({ headers: { accept: isShort ? accept : "*/*" } });
+  const negotiator = new Negotiator({ headers: { accept: toShort(accept) } });
   return negotiator.mediaTypes([...types]);
 }
 
+const toShort = (accept: string | null | undefined): string =>
+  accept && accept.length <= MAX_ACCEPT_LENGTH ? accept : "*/*";
+
+const cache = createLruCache<string, Accepts>(MAX_CACHED, {
+  memoMethod(accept) {
+    const types = acceptedTypes(accept, [...RESULT_TYPES, EVENT_STREAM]);
+    return {
+      result: types.find((type) => type !== EVENT_STREAM)?.replace(/;.*/, ""),
+      events: types.includes(EVENT_STREAM),
+    };
+  },
+});
+
 /** Reads a header `Accept` with its quality values, which Yoga ignores. */
-export function readAccept(accept: string | null): Accepts {
-  const types = acceptedTypes(accept, [...RESULT_TYPES, EVENT_STREAM]);
-  return {
-    result: types.find((type) => type !== EVENT_STREAM)?.replace(/;.*/, ""),
-    events: types.includes(EVENT_STREAM),
-  };
-}
+export const readAccept = (accept: string | null): Accepts => cache.memo(toShort(accept));

@@ -32,7 +32,7 @@ export function useParams(): Plugin<object, ServerContext> {
           }
         });
       else if (isJson(headers.get("content-type") ?? ""))
-        setRequestParser(() => readParams(serverContext.readBody));
+        setRequestParser(() => readParams(serverContext.scope.readBody));
       else
         throw badRequest(
           "The body must be JSON, with the header `Content-Type: application/json`.",

@@ -38,7 +38,7 @@ export function useResults(): Plugin<ServerContext, ServerContext> {
       if (isAsyncIterable(result)) {
         const events = toEventStream(result as AsyncIterable<ExecutionResult>, scope);
         // Node's own response takes no event before the caller reads.
-        const answer = () => new Response(events, { headers: EVENT_HEADERS });
+        const answer = () => new Response(events, { headers: { ...EVENT_HEADERS } });
         setResultProcessor(answer, EVENT_STREAM);
         return;
       }
@@ -47,7 +47,7 @@ export function useResults(): Plugin<ServerContext, ServerContext> {
       const { result: shown, http } = showErrors(result, scope, accepts.result);
       setResult({ ...shown, extensions: { http } });
       const code = shown.errors?.[0]?.extensions.code;
-      if (typeof code === "string") scope.recordCode(scope.signal.aborted ? "ABORTED" : code);
+      if (typeof code === "string") scope.recordCode(code);
     },
   };
 }

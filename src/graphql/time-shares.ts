@@ -36,7 +36,9 @@ export function createTimeShares() {
   const accounts = createLruCache<string, Account>(MAX_BLOCKS);
 
   function accountOf(block: string): Account {
-    const account = accounts.get(block) ?? { paidAt: LONG_AGO, waiting: 0 };
+    const known = accounts.get(block);
+    if (known) return known;
+    const account = { paidAt: LONG_AGO, waiting: 0 };
     accounts.set(block, account);
     return account;
   }

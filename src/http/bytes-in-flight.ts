@@ -9,9 +9,14 @@ interface Entry {
 
 /**
  * Limits the memory that slow callers use, of one address and in all. If a new entry exceeds a
- * limit, the oldest are cut off: callers who read and send fast never have old ones.
+ * limit, the oldest are cut off: callers who read and send fast never have old ones. An entry that
+ * takes longer than `readTimeout` is cut off too.
  */
-export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddress: number }) {
+export function createBytesInFlight(limits: {
+  maxBytes: number;
+  maxBytesPerAddress: number;
+  readTimeout: number;
+}) {
   /** The oldest first. */
   const entries = new Set<Entry>();
   // Sums, because every request adds entries, and strangers can keep thousands.
@@ -37,9 +42,9 @@ export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddre
   }
 
   return {
-    /** Adds the bytes of a request or a response, until it closes. */
+    /** Adds the bytes of a request or a response, if it has any, until it closes. */
     add(address: string, bytes: number, message: EventEmitter, cutOff: () => void): void {
-      if (bytes === 0) return;
+      if (!bytes) return;
       const added = { address, bytes, cutOff };
       for (const oldest of entries) {
         if (sumOf(address) + bytes <= limits.maxBytesPerAddress) break;
@@ -51,7 +56,9 @@ export function createBytesInFlight(limits: { maxBytes: number; maxBytesPerAddre
       }
       entries.add(added);
       change(address, bytes);
+      const timer = setTimeout(cutOff, limits.readTimeout).unref();
       message.once("close", () => {
+        clearTimeout(timer);
         remove(added);
       });
     },

@@ -1,6 +1,5 @@
-import { SocketAddress } from "node:net";
 import ipaddr from "ipaddr.js";
-import { createIsWithin } from "../contract/address-ranges.ts";
+import { createIsWithin, parseAddress, type Address } from "../contract/address-ranges.ts";
 import { TRUSTED_BLOCK } from "../fairness/budget.ts";
 
 /** The sender of a request. */
@@ -40,21 +39,19 @@ export function createIdentifyClient(
   const isTrustedCaller = createIsWithin(trustedCallers);
 
   return (remoteAddress = "", forwardedFor?: string): Client => {
-    const isForwarded = isProxy(remoteAddress);
-    if (forwardedFor !== undefined && !isForwarded && !isPublic(remoteAddress)) onForgottenProxy();
+    const remote = parseAddress(remoteAddress);
+    const isForwarded = isProxy(remote);
+    if (forwardedFor !== undefined && !isForwarded && remote && remote.range() !== "unicast")
+      onForgottenProxy();
     /** The nearest first. Strangers may send thousands, so look no further than needed. */
     const hops = [remoteAddress, ...(forwardedFor?.split(",").reverse() ?? [])];
-    const findOutside = (isInside: (address: string) => boolean) =>
-      hops
-        .values()
-        .map(toAddress)
-        .find((each) => !isInside(each));
-    const sender = findOutside(isProxy) ?? toAddress(hops.at(-1)!);
+    const findOutside = (isInside: typeof isProxy) => hops.find((hop) => !isInside(parseHop(hop)));
+    const sender = parseHop(findOutside(isProxy) ?? hops.at(-1)!);
     // All callers without a known address share one limit.
-    const address = toGroup(sender) ?? toGroup(remoteAddress) ?? "unknown";
+    const address = toGroup(sender) ?? toGroup(remote) ?? "unknown";
     const isTrusted = isTrustedCaller(sender);
     const visitor = isTrusted
-      ? toGroup(findOutside((each) => isProxy(each) || isTrustedCaller(each)))
+      ? toGroup(parseHop(findOutside((each) => isProxy(each) || isTrustedCaller(each)) ?? ""))
       : address;
     return {
       ...{ address, isTrusted, isForwarded },
@@ -62,11 +59,6 @@ export function createIdentifyClient(
       visitorBlock: visitor && toAddressBlock(visitor),
     };
   };
-}
-
-/** Whether an address may be on the internet. */
-function isPublic(address: string): boolean {
-  return !ipaddr.isValid(address) || ipaddr.process(address).range() === "unicast";
 }
 
 /**
@@ -79,16 +71,13 @@ export function toAddressBlock(caller: string): string {
 }
 
 /** Some proxies append the client's port: `192.0.2.1:5678`, `[2001:db8::1]:5678`. */
-const toAddress = (hop: string) => SocketAddress.parse(hop.trim())?.address ?? hop.trim();
+const parseHop = (hop: string) =>
+  parseAddress(hop.trim().replace(/^(?:\[(.+)\]|([\d.]+))(?::\d+)?$/, "$1$2"));
 
-/**
- * Returns an IPv4 address, or the /64 of an IPv6 address without its zone; undefined for any other
- * text.
- */
-function toGroup(text = ""): string | undefined {
-  if (!ipaddr.isValid(text)) return undefined;
-  const address = ipaddr.process(text);
-  return address.kind() === "ipv4" ? address.toString() : toRange(text, IPV6_GROUP_BITS);
+/** Returns an IPv4 address, or the /64 of an IPv6 address. */
+function toGroup(address: Address | undefined): string | undefined {
+  const text = address?.toString();
+  return text?.includes(":") ? toRange(text, IPV6_GROUP_BITS) : text;
 }
 
 /** The range of this prefix length that contains an IPv6 address. */

@@ -2,7 +2,8 @@ import { Gauge, type Registry } from "@prometheus-io/client";
 import { respondJson } from "../contract/http-messages.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
-import { SOCIAL_SUBJECTS, type SocialClient } from "../social/api-client.ts";
+import type { SocialClient } from "../social/api-client.ts";
+import { SOCIAL_SUBJECTS } from "../social/circuit-breaker.ts";
 import { memoize } from "../store/memoize.ts";
 import { REDIS_SUBJECT } from "../store/redis.ts";
 

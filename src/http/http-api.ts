@@ -17,20 +17,17 @@ import type { Health } from "./health.ts";
 import type { ExampleAccount } from "./pages/graphiql.ts";
 import { createPages, type PageSettings } from "./pages/pages.ts";
 import { createRateLimit, type RateLimitConfig } from "./rate-limit/rate-limit.ts";
-import { createOpenScope, type HttpRequestScope, type RequestScopeNeeds } from "./request-scope.ts";
-import { createRouter, type Handler, type Route } from "./router.ts";
+import { createOpenScope, type RequestScopeNeeds } from "./request-scope.ts";
+import { createRouter, type Route } from "./router.ts";
 import type { Responder } from "./server.ts";
 
 const FORGOTTEN_PROXY =
   "X-Forwarded-For arrives from a private address that is not in TRUST_PROXY: if that is your proxy, all callers behind it share one rate limit until you add its address";
 
-type SandboxHandler = (scope: HttpRequestScope) => Promise<Response>;
-
 /** What the sandbox adds to the API. */
 export interface SandboxRoutes {
   readonly accounts: readonly ExampleAccount[];
-  readonly handleFees: SandboxHandler;
-  readonly handleFaults: SandboxHandler;
+  readonly routes: Readonly<Record<string, Route>>;
 }
 
 interface ApiNeeds extends Omit<RequestScopeNeeds, "rateLimit"> {
@@ -90,10 +87,7 @@ export function createHttpApi(needs: ApiNeeds): { api: Responder; admin: Respond
     },
     ...(adminPort === undefined && { "/metrics": metrics }),
     ...pages.routes,
-    ...(sandbox && {
-      "/sandbox/fees": { POST: inSandbox(sandbox.handleFees) },
-      "/sandbox/faults": { POST: inSandbox(sandbox.handleFaults) },
-    }),
+    ...sandbox?.routes,
   };
   const adminRoutes: Record<string, Route> = {
     "/livez": livez,
@@ -115,10 +109,3 @@ export function createHttpApi(needs: ApiNeeds): { api: Responder; admin: Respond
   });
   return { api: serve(routes, false), admin: serve(adminRoutes, true) };
 }
-
-const inSandbox =
-  (handle: SandboxHandler): Handler =>
-  async (_request, scope) => {
-    await scope.admit(1);
-    return handle(scope);
-  };

@@ -1,5 +1,4 @@
 import type { IncomingMessage } from "node:http";
-import { finished } from "node:stream";
 import { MAX_BODY_PIECES } from "../contract/http-messages.ts";
 
 /**
@@ -14,15 +13,20 @@ export function readBody(
     if (Number(request.headers["content-length"]) > maxBytes) resolve("too large");
     const pieces: Buffer[] = [];
     let bytes = 0;
-    finished(request, (error) => {
-      if (error) reject(new DOMException("The caller disconnected", "AbortError"));
-      else resolve(Buffer.concat(pieces));
-    });
-    request.on("data", (piece: Buffer) => {
-      bytes += piece.length;
-      // The rest is discarded.
-      if (bytes > maxBytes || pieces.length === MAX_BODY_PIECES) resolve("too large");
-      else pieces.push(piece);
-    });
+    const close = () => {
+      if (!request.readableEnded) reject(new DOMException("The caller disconnected", "AbortError"));
+    };
+    if (request.destroyed) close();
+    request
+      .once("close", close)
+      .once("end", () => {
+        resolve(Buffer.concat(pieces));
+      })
+      .on("data", (piece: Buffer) => {
+        bytes += piece.length;
+        // The rest is discarded.
+        if (bytes > maxBytes || pieces.length === MAX_BODY_PIECES) resolve("too large");
+        else pieces.push(piece);
+      });
   });
 }

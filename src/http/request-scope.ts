@@ -92,7 +92,7 @@ export function createOpenScope(needs: RequestScopeNeeds) {
           else outage ??= other;
         }),
       recordCode(newCode: string) {
-        code ??= newCode;
+        code ??= signal.aborted ? "ABORTED" : newCode;
       },
       async admit(cost: number): Promise<void> {
         countedAs = operation;

@@ -17,6 +17,7 @@ export type Handler = (request: Request, scope: HttpRequestScope) => Response | 
  * handles HEAD.
  */
 export type Route = Readonly<Partial<Record<"GET" | "POST", Handler>>> & {
+  /** A request of an operation counts against the rate limit. GraphQL's says how often. */
   readonly operation?: Operation;
   /** Whether only operators need the path. Its responses then have no CORS headers. */
   readonly isPrivate?: boolean;
@@ -83,28 +84,29 @@ export function createRouter(needs: {
         if (!route) throw notFound(path);
         if (method === "OPTIONS") return new Response(null, { status: 204 });
         if (!handle) throw new ContractError("METHOD_NOT_ALLOWED");
+        if (route.operation && route.operation !== "graphql") await scope.admit(1);
         return await handle(request, scope);
       } catch (error) {
         const shown = scope.toCallerError(error);
-        scope.recordCode(scope.signal.aborted ? "ABORTED" : shown.code);
+        scope.recordCode(shown.code);
         return respondError(shown, cors.isAllowed && handle ? route.toErrorBody : undefined);
       }
     }
 
-    const isHttps = client.isForwarded && headers.get("x-forwarded-proto") === "https";
-    /** With OpenTelemetry's attributes for HTTP servers, without the query's handles. */
-    const describe = () => ({
+    const description = {
       name: route ? `${method} ${path}` : method,
       kind: SpanKind.SERVER,
-      headers: Object.fromEntries(headers),
+      headers,
+      /** Those of OpenTelemetry for HTTP servers, without the query's handles. */
       attributes: {
         "http.request.method": method,
         "url.path": path,
-        "url.scheme": isHttps ? "https" : "http",
+        "url.scheme":
+          client.isForwarded && headers.get("x-forwarded-proto") === "https" ? "https" : "http",
         ...(route && { "http.route": path }),
       },
-    });
-    return inSpan(describe, async (span) => {
+    };
+    return inSpan(description, async (span) => {
       const response = await respond();
       const { headers, status } = response;
       const code = scope.answered(status);
@@ -117,10 +119,12 @@ export function createRouter(needs: {
         ...(status >= 400 && route?.operation !== "graphql" && { link: descriptionLink(basePath) }),
       };
       for (const [name, value] of Object.entries(added))
-        if (name === "vary" || !headers.has(name)) headers.append(name, value);
+        if (name === "vary") headers.append(name, value);
+        // Unlike `append`, it leaves the headers in an object, which Node writes at once.
+        else if (!headers.has(name)) headers.set(name, value);
       // GraphQL's status is 200 even if the service failed.
-      if (span && isErrorCode(code) && rowOf(code).status >= 500) markFailed(span, code);
-      span?.setAttribute("http.response.status_code", status);
+      if (isErrorCode(code) && rowOf(code).status >= 500) markFailed(span, code);
+      span.setAttribute("http.response.status_code", status);
       // Node drops the body, but would leave a stream open.
       if (method === "HEAD" && !headers.has("content-length")) await response.body?.cancel();
       return response;

@@ -97,7 +97,8 @@ export async function listen(
     __useCustomAbortCtrl: false,
   });
   const server = createServer(
-    { ...limits, requireHostHeader: false },
+    // Two headers `Host` become one that is invalid: a proxy may use another than Node.
+    { ...limits, requireHostHeader: false, joinDuplicateHeaders: true },
     (request, response) => void receive(request, response),
   );
   server.maxRequestsPerSocket = limits.maxRequestsPerSocket;
@@ -127,13 +128,15 @@ export async function listen(
 
   /** Answers pipelined requests one after the other, so that few responses wait for the caller. */
   async function receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
-    const { socket, headers } = request;
+    const { socket, headers, httpVersion } = request;
     const responses = connections.get(socket);
     if (!responses || responses.size > MAX_PIPELINED) {
       socket.destroy();
       return;
     }
-    if (!isHostValid(request)) {
+    const { host = httpVersion === "1.0" ? "localhost" : "" } = headers;
+    // It has only the host and port of a URL.
+    if (/[/?#@\\\s,]/.test(host) || !URL.canParse(`http://${host}`)) {
       server.emit("clientError", new Error("it needs one valid header `Host`"), socket);
       return;
     }
@@ -143,10 +146,8 @@ export async function listen(
     const cutOff = () => {
       socket.resetAndDestroy();
     };
-    const bodyBytes = headers["transfer-encoding"]
-      ? LONGEST_BODY_BYTES
-      : Math.min(Number(headers["content-length"] ?? 0), LONGEST_BODY_BYTES);
-    bytesInFlight.add(client.address, bodyBytes, request, cutOff);
+    const length = headers["transfer-encoding"] ? Infinity : Number(headers["content-length"]);
+    bytesInFlight.add(client.address, Math.min(length, LONGEST_BODY_BYTES), request, cutOff);
     if (!response.socket) await once(response, "socket");
     const end = () => {
       if (!request.complete) socket.destroy();
@@ -174,13 +175,7 @@ export async function listen(
       if (response.closed) return;
       // A stream has no length. It waits for its caller, and has a time limit of its own.
       const bytes = Number(result.headers.get("content-length"));
-      if (bytes > 0) {
-        bytesInFlight.add(client.address, bytes, response, cutOff);
-        const timer = setTimeout(cutOff, limits.readTimeout).unref();
-        response.once("close", () => {
-          clearTimeout(timer);
-        });
-      }
+      bytesInFlight.add(client.address, bytes, response, cutOff);
       await sendNodeResponse(result, response, request, true);
     } catch (error) {
       // No error shows a stack to the caller.
@@ -226,16 +221,6 @@ export async function listen(
       await closed;
     },
   };
-}
-
-/**
- * False without `Host`, with several, of which a proxy may use another than Node, and if it is not
- * the whole origin of a URL.
- */
-function isHostValid({ headersDistinct, httpVersion }: IncomingMessage): boolean {
-  const { host: hosts = httpVersion === "1.0" ? ["localhost"] : [] } = headersDistinct;
-  const url = URL.parse(`http://${hosts[0]}`);
-  return hosts.length === 1 && url?.href === `${url?.origin}/`;
 }
 
 /** The statuses of requests that Node refuses, by its codes. They are Node's. */

@@ -10,15 +10,13 @@ import {
 } from "@opentelemetry/api";
 import { codeOf, toError } from "./thrown.ts";
 
-type RequestHeaders = Readonly<Record<string, string | string[] | undefined>>;
-
 /**
  * A span's name and options. With the `headers` of a request, the span continues the caller's
  * trace, if any.
  */
 export interface SpanDescription extends SpanOptions {
   readonly name: string;
-  readonly headers?: RequestHeaders;
+  readonly headers?: Headers;
 }
 
 const NAME = "tributary";
@@ -29,8 +27,8 @@ const NAME = "tributary";
  */
 const TRACE_HEADER = "traceparent";
 
-const GETTER: TextMapGetter<RequestHeaders> = {
-  get: (headers, key) => (key === TRACE_HEADER ? headers[key] : undefined),
+const GETTER: TextMapGetter<Headers> = {
+  get: (headers, key) => (key === TRACE_HEADER ? (headers.get(key) ?? undefined) : undefined),
   keys: () => [TRACE_HEADER],
 };
 
@@ -39,10 +37,9 @@ const GETTER: TextMapGetter<RequestHeaders> = {
  * nobody gets it.
  */
 export function inSpan<T>(
-  describe: () => SpanDescription,
-  run: (span?: Span) => Promise<T>,
+  { name, headers, ...options }: SpanDescription,
+  run: (span: Span) => Promise<T>,
 ): Promise<T> {
-  const { name, headers, ...options } = describe();
   const parent = headers
     ? propagation.extract(context.active(), headers, GETTER)
     : context.active();

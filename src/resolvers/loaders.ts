@@ -1,14 +1,12 @@
 import DataLoader from "dataloader";
 import type { Balance, Balances, BalanceWith } from "../chain/balances/balances.ts";
 import type { CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { toLookupContractError } from "../chain/errors/to-contract-error.ts";
 import { MAX_MINTS_PER_WALLET, tooManyMints } from "../contract/mint.ts";
 import { identityOf, type WalletWithCoins } from "../chain/balances/wallets.ts";
 import type { Caller } from "../fairness/caller.ts";
 import { toError } from "../observability/thrown.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
 import type { SocialAccount } from "../social/account.ts";
-import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 import { monotonicNow } from "../time/monotonic.ts";
 
 /**
@@ -34,8 +32,7 @@ export type Loaders = ReturnType<typeof createLoaders>;
 /**
  * Reads each account and balance once per request; after `clear`, reads balances again. All loads
  * of one tick form one batch, and the process-wide batchers merge the batches of all requests.
- * Methods fail with ContractError. When the caller disconnects, pending reads are dropped and fail
- * with the abort reason.
+ * When the caller disconnects, pending reads are dropped and fail with the abort reason.
  */
 export function createLoaders({ accountLookup, balances }: LoaderSources, caller: Caller) {
   const reads: Reads = { cached: 0, social: 0, chain: 0 };
@@ -50,11 +47,8 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
   }
 
   function keep(answers: readonly (SocialAccount | Error)[]): (SocialAccount | Error)[] {
-    return answers.map((answer) => {
-      if (answer instanceof Error) return fromSocial(answer);
-      accounts.set(answer.id, answer);
-      return answer;
-    });
+    for (const answer of answers) if (!(answer instanceof Error)) accounts.set(answer.id, answer);
+    return [...answers];
   }
 
   async function loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
@@ -86,8 +80,7 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     reads.chain += merged.length;
     const read = await balances.getBalances(merged, caller).catch(toError);
     merged.forEach(({ account: { address } }, i) => {
-      const result = read instanceof Error ? read : read[i]!;
-      results.set(address, result instanceof Error ? toLookupContractError(result) : result);
+      results.set(address, read instanceof Error ? read : read[i]!);
     });
     return wallets.map(({ account: { address }, coins }) => {
       const result = results.get(address)!;

@@ -71,6 +71,9 @@ export interface RequestScope {
   openStream(accounts: number): OpenStream;
   /** Converts an error to the error that the caller sees. Logs its cause, once per request. */
   toCallerError(error: unknown): ContractError;
-  /** Records the response's code for the log and the metrics. Only the first call has an effect. */
+  /**
+   * Records the response's code for the log and the metrics: ABORTED if the caller has disconnected.
+   * Only the first call has an effect.
+   */
   recordCode(code: string): void;
 }

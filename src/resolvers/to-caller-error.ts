@@ -1,5 +1,8 @@
+import { toLookupContractError } from "../chain/errors/to-contract-error.ts";
 import { ContractError } from "../contract/contract-error.ts";
 import type { Logger } from "../observability/log.ts";
+import { toError } from "../observability/thrown.ts";
+import { toContractError as fromSocial } from "../social/to-contract-error.ts";
 
 /** Why an upstream failed a request, for the log. */
 export interface Outage {
@@ -15,19 +18,18 @@ export function logOutage(log: Logger, { hint, ...outage }: Outage): void {
 }
 
 /**
- * Converts unexpected errors to LOOKUP_FAILED. Logs each cause once: fields of a request often fail
- * together.
+ * Converts errors of the chain and the social network, and unexpected ones to LOOKUP_FAILED. Logs
+ * each cause once: fields of a request often fail together.
  */
 export function toCallerError(
   error: unknown,
   log: Logger,
   loggedCauses: Set<unknown>,
-  report = (outage: Outage): void => {
-    logOutage(log, outage);
-  },
+  report: (outage: Outage) => void,
 ): ContractError {
+  const known = toLookupContractError(fromSocial(toError(error)));
   const callerError =
-    error instanceof ContractError ? error : new ContractError("LOOKUP_FAILED", { cause: error });
+    known instanceof ContractError ? known : new ContractError("LOOKUP_FAILED", { cause: error });
   const { cause, code, operatorHint } = callerError;
   if (cause === undefined || loggedCauses.has(cause)) return callerError;
   loggedCauses.add(cause);

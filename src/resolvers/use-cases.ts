@@ -5,13 +5,11 @@ import type { CollectAnswer, Collector, Failed } from "../chain/collect/collecto
 import type { LeftFees } from "../chain/units/units.ts";
 import type { LastCollect } from "../chain/collect/claims.ts";
 import type { History, HistoryPage } from "../chain/history/history.ts";
-import { formatSol, toLamports } from "../chain/primitives/lamports.ts";
+import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import type { LiveBalances } from "../chain/live/live-balances.ts";
-import {
-  toCollectContractError,
-  toLookupContractError,
-} from "../chain/errors/to-contract-error.ts";
+import { mayHaveMoved } from "../chain/errors/collect-error.ts";
+import { toCollectContractError } from "../chain/errors/to-contract-error.ts";
 import type { WalletWithCoins } from "../chain/balances/wallets.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { quote, type ContractError } from "../contract/contract-error.ts";
@@ -42,11 +40,16 @@ interface CollectEntry {
   readonly address?: string | null | undefined;
 }
 
-export type CollectResult = CollectAnswer & {
+/** The members of a transaction's result are undefined if there was nothing to collect. */
+export interface CollectResult extends Partial<Omit<LastCollect, "at">> {
+  readonly kind: "collected" | "nothing";
+  readonly belowMinimum?: Lamports | undefined;
+  readonly missing?: Lamports | undefined;
+  readonly lastCollects: readonly LastCollect[];
   readonly left: readonly LeftFees[];
   readonly wallet: Wallet;
   readonly named: readonly CoinAddresses[];
-};
+}
 
 /** A wallet with its current balances: one for each list of coins in the operation. */
 export interface WalletEvent {
@@ -67,8 +70,8 @@ const NO_COINS: readonly CoinAddresses[] = [];
 const SIGNATURE_BYTES = 64;
 
 /**
- * What the schema's fields call. Fails with ContractError; `readHistory` also with GraphQLError
- * BAD_REQUEST.
+ * What the schema's fields call. Names the codes that callers see: `scope.toCallerError` converts
+ * the errors of upstreams. `readHistory` also fails with GraphQLError BAD_REQUEST.
  */
 export function createUseCases(needs: {
   handleFormat: HandleFormat;
@@ -79,10 +82,10 @@ export function createUseCases(needs: {
 }) {
   const { handleFormat, addressesOf, collector, history, live } = needs;
 
-  const toWallet = (account: SocialAccount): Wallet => ({
-    socialId: account.id,
+  const toWallet = (socialId: string, account?: SocialAccount): Wallet => ({
+    socialId,
     account,
-    addresses: addressesOf(account.id),
+    addresses: addressesOf(socialId),
   });
 
   /** Returns the coins with these mints, without repeats. Throws INVALID_MINT. */
@@ -96,7 +99,7 @@ export function createUseCases(needs: {
   function walletById(text: string): Wallet {
     const socialId = toSocialId(text);
     if (socialId === undefined) throw invalidSocialId(text);
-    return { socialId, account: undefined, addresses: addressesOf(socialId) };
+    return toWallet(socialId);
   }
 
   /**
@@ -114,24 +117,22 @@ export function createUseCases(needs: {
     scope: RequestScope,
   ): Promise<CollectResult> {
     const wallet = walletById(socialId);
-    if (typeof address === "string" && address !== wallet.addresses.address)
+    const { addresses: account } = wallet;
+    if (typeof address === "string" && address !== account.address)
       throw wrongAddress(wallet.socialId, address);
-    const coins = namedCoins(mints);
-    const minimum = toLamports(toMinimum(least ?? "0"));
+    const named = namedCoins(mints);
+    const request = { account, coins: named, minimum: toLamports(toMinimum(least ?? "0")) };
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
-    const request = { account: wallet.addresses, coins: coins, minimum };
     try {
-      const outcome = await collector.collect(
-        request,
-        { addressBlock, visitorBlock },
-        startedAt,
-        log,
-      );
-      if (outcome.kind === "failed") throw toContractError(outcome);
-      return { ...outcome, left: outcome.left ?? [], wallet, named: coins };
+      const caller = { addressBlock, visitorBlock };
+      const outcome = await collector.collect(request, caller, startedAt, log);
+      const isFailed = outcome.kind === "failed";
+      if (isFailed ? mayHaveMoved(outcome.error) : outcome.kind === "collected")
+        live.refresh(account);
+      if (isFailed) throw toContractError(outcome);
+      return { ...outcome, left: outcome.left ?? [], wallet, named };
     } finally {
       loaders.clear();
-      live.refresh(wallet.addresses);
     }
   }
 
@@ -145,7 +146,8 @@ export function createUseCases(needs: {
      */
     async lookUpWallet(handle: string, { loaders }: RequestScope): Promise<Wallet> {
       if (!handleFormat.pattern.test(handle)) throw invalidHandle(handleFormat, quote(handle));
-      return toWallet(await loaders.accountByHandle(handle));
+      const account = await loaders.accountByHandle(handle);
+      return toWallet(account.id, account);
     },
 
     /**
@@ -169,14 +171,10 @@ export function createUseCases(needs: {
     ): Promise<HistoryPage> {
       if (page.first < 1) throw new GraphQLError("`first` must be at least 1.");
       const isPossible = page.after === undefined || isBase58(page.after, SIGNATURE_BYTES);
-      const read = () =>
-        history.readPage(addresses, page, scope).catch((error: unknown) => {
-          throw toLookupContractError(error);
-        });
-      const foundAccount = isPossible && (await read());
-      if (!foundAccount)
+      const foundPage = isPossible && (await history.readPage(addresses, page, scope));
+      if (!foundPage)
         throw new GraphQLError("`after` must be the `endCursor` or a `cursor` of an earlier page.");
-      return foundAccount;
+      return foundPage;
     },
 
     /**
@@ -184,9 +182,7 @@ export function createUseCases(needs: {
      * or SERVICE_BUSY.
      */
     readCoinsSeen: ({ addresses }: Wallet, scope: RequestScope): Promise<string[]> =>
-      history.readCoinsSeen(addresses, scope).catch((error: unknown) => {
-        throw toLookupContractError(error);
-      }),
+      history.readCoinsSeen(addresses, scope),
 
     collectFees,
 
@@ -198,7 +194,7 @@ export function createUseCases(needs: {
     collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
       const results = entries.map((entry) =>
         collectFees(entry, scope).catch((error: unknown) => {
-          throw toCollectContractError(error).forItem({ socialId: entry.socialId });
+          throw toCollectContractError(error).forItem("socialId", entry.socialId);
         }),
       );
       const countedResults = Promise.allSettled(results).then(countOnce);

@@ -82,7 +82,6 @@ export function toCollectErrorBody(error: ContractError): object {
 export function createCollectHandler(prepare: PrepareOperation) {
   const run = prepare<{ collect: CollectResult }>(COLLECT_OPERATION);
   return async ({ headers }: Request, scope: RequestScope): Promise<Response> => {
-    await scope.admit(1);
     const body = await scope.readBody(MAX_BODY_BYTES);
     if (body === "too large") throw new ContractError("INVALID_SOCIAL_ID", BODY_TOO_LARGE);
     const { collect } = await run(readMembers(body, headers), scope).catch((error: unknown) => {

@@ -63,7 +63,7 @@ interface Data {
     readonly address: string;
     readonly balance: Amounts;
     readonly lamports: Amounts;
-    readonly profile: object;
+    readonly profile: Record<string, unknown>;
   };
 }
 
@@ -95,12 +95,9 @@ export function createWalletHandlers(
     const variables = { key, mints, hasMints: mints.length > 0 };
     const { wallet } = await operations[name as "handle"](variables, scope);
     const { lamports, balance, profile, ...shown } = wallet;
-    const present = Object.entries(profile).filter(([, value]) => value !== null);
-    return {
-      ...shown,
-      balance: { ...balance, lamports },
-      profile: Object.fromEntries(present) as object,
-    };
+    // JSON.stringify omits undefined members.
+    for (const member in profile) profile[member] ??= undefined;
+    return { ...shown, balance: { ...balance, lamports }, profile };
   }
   /** An account's wallet, or its error with the name in the query. */
   type Entry = Partial<Awaited<ReturnType<typeof read>>> & { readonly error?: string };
@@ -118,8 +115,9 @@ export function createWalletHandlers(
   /** One row for each account. */
   function toCsv(entries: readonly Entry[]): string {
     const rows = entries.map(({ handle, socialId, address, balance, error }) => {
-      const both = [balance, balance?.lamports];
-      const amounts = both.flatMap((each) => AMOUNTS.map((name) => each?.[name]));
+      const amounts = [balance, balance?.lamports].flatMap((each) =>
+        AMOUNTS.map((name) => each?.[name]),
+      );
       // Spreadsheets turn an id of 19 digits into another number, but leave it as it is after `id:`.
       const cells = [handle, socialId && `id:${socialId}`, address, ...amounts, error];
       return cells.map((cell = "") => (CELL.test(cell) ? cell : "")).join(",");
@@ -130,7 +128,6 @@ export function createWalletHandlers(
   return {
     /** `GET /wallet/lookup?handle=&mint=`: a wallet, with `coins` if there are mints. */
     async lookup({ url }: Request, scope: RequestScope): Promise<Response> {
-      await scope.admit(1);
       const { searchParams } = new URL(url);
       const [handle, ...others] = searchParams.getAll("handle");
       if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
@@ -148,7 +145,6 @@ export function createWalletHandlers(
      * as in a lookup or with its error. As CSV, if the caller prefers it, and at `/wallets.csv`.
      */
     async wallets({ url, headers }: Request, scope: RequestScope): Promise<Response> {
-      await scope.admit(1);
       const { pathname, searchParams } = new URL(url);
       assertMintNames(searchParams.keys(), []);
       const accounts = [...searchParams].filter(([name]) => Object.hasOwn(operations, name));

@@ -4,16 +4,14 @@ import { VERSION } from "../observability/version.ts";
  * The text to print once the sandbox runs: its addresses, and commands to paste. It contains no
  * secret.
  */
-export function describeSandbox(at: {
-  gatewayUrl: string;
-  rpcUrl: string;
-  socialUrl: string;
+export function describeSandbox(
+  gatewayUrl: string,
+  env: { SOLANA_RPC_URL: string; SOCIAL_API_URL: string },
   /** Which programs the chain runs for the launch platform's. */
-  programs: string;
+  programs: string,
   /** The account used in the commands. */
-  example: { handle: string; id: string };
-}): string {
-  const { gatewayUrl, rpcUrl, socialUrl, programs, example } = at;
+  example: { handle: string; id: string },
+): string {
   const fees = { socialId: example.id, source: "VAULT" };
   return `
 Tributary ${VERSION} is running on a sandbox: its own chain and social network, in memory. No real money is involved.
@@ -22,8 +20,8 @@ Tributary ${VERSION} is running on a sandbox: its own chain and social network, 
   Home page               ${gatewayUrl}/
   REST                    ${gatewayUrl}/docs
   GraphiQL                ${gatewayUrl}/graphql
-  Sandbox chain (RPC)     ${rpcUrl}
-  Sandbox social network  ${socialUrl}
+  Sandbox chain (RPC)     ${env.SOLANA_RPC_URL}
+  Sandbox social network  ${env.SOCIAL_API_URL}
   Launch platform         ${programs}
 
 Look up ${example.handle}, collect, and add new fees to the vault:

@@ -2,7 +2,7 @@ import { respondJson, type ReadBody } from "../contract/http-messages.ts";
 import { parseJsonBody } from "../contract/parse-json.ts";
 
 /** What a handler of the sandbox's own routes needs of a request. */
-export interface SandboxRequest {
+export interface SandboxScope {
   readonly readBody: ReadBody;
   /** Whether it comes from this machine, and neither through a proxy nor of a page. */
   readonly isLocal: boolean;
@@ -11,7 +11,7 @@ export interface SandboxRequest {
 const MAX_BODY_BYTES = 1024;
 
 /** The body's JSON; undefined if it is too large or no JSON. */
-export async function readJson({ readBody }: Pick<SandboxRequest, "readBody">): Promise<unknown> {
+export async function readJson({ readBody }: Pick<SandboxScope, "readBody">): Promise<unknown> {
   const body = await readBody(MAX_BODY_BYTES);
   return body === "too large" ? undefined : parseJsonBody(body);
 }

@@ -16,37 +16,24 @@ export interface NetworkAccount {
   readonly picture?: string | undefined;
 }
 
-/** A request, successful or not. */
-interface SocialCall {
-  readonly path: string;
-  /** The requested handles or ids. */
-  readonly names: readonly string[];
-}
-
 /** The two lookups: by handle and by id. */
-const LOOKUPS: Readonly<Record<string, { parameter: string; format: RegExp }>> = {
+const LOOKUPS: Readonly<Record<string, { parameter: "usernames" | "ids"; format: RegExp }>> = {
   "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
   "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
 };
 /** The only picture. It needs no token, because browsers load it. */
 const PICTURE_PATH = "/pictures/creator.svg";
-const PICTURE: LoopbackAnswer = {
-  status: 200,
-  headers: { "content-type": "image/svg+xml" },
-  body: readFileSync(new URL("creator.svg", import.meta.url), "utf8"),
-};
+const PICTURE = readFileSync(new URL("creator.svg", import.meta.url), "utf8");
 const CREDITS_PATH = "/2/usage/credits";
 /** In US dollars. Lookups do not reduce it. */
-const CREDITS = { free_balance: 0, prepaid_balance: 250, total_balance: 250 };
+const CREDITS = { total_balance: 250 };
 const MAX_NAMES = 100;
-/** Ids are signed 64-bit integers. */
-const MAX_ID = 2n ** 63n - 1n;
 
 const PROBLEMS = "https://api.example/2/problems";
 
 /**
- * Requests per window. The headers count down, but the sandbox does not enforce the limit. Far more
- * than the real network's 300, so that the service never delays calls.
+ * Requests per window, which the headers name, but the sandbox does not enforce. Far more than the
+ * real network's 300, so that the service never delays calls.
  */
 const RATE_LIMIT = 1_000_000;
 const RATE_WINDOW_SECONDS = 15 * 60;
@@ -61,84 +48,59 @@ export async function createSocialNetwork(options: {
   host?: string | undefined;
   port: number;
 }) {
-  const byHandle = new Map<string, NetworkAccount>();
-  const byId = new Map<string, NetworkAccount>();
+  const users = {
+    usernames: new Map<string, NetworkAccount>(),
+    ids: new Map<string, NetworkAccount>(),
+  };
   for (const account of options.accounts) add(account);
 
+  /** Adds an account, or another handle of one. */
   function add(account: NetworkAccount): void {
-    byHandle.set(account.handle.toLowerCase(), account);
-    byId.set(account.id, account);
+    users.usernames.set(account.handle.toLowerCase(), account);
+    users.ids.set(account.id, account);
   }
 
-  function handle(request: LoopbackRequest): LoopbackAnswer {
-    if (request.url.pathname === PICTURE_PATH) return PICTURE;
-    const lookup = LOOKUPS[request.url.pathname];
-    const isCreditsPath = request.url.pathname === CREDITS_PATH;
-    if (request.method !== "GET" || !(lookup || isCreditsPath)) return refusal(404, "Not Found");
-    if (request.headers.authorization !== `Bearer ${options.token}`)
-      return refusal(401, "Unauthorized");
+  function handle({ method, url, headers }: LoopbackRequest): LoopbackAnswer {
+    const path = url.pathname;
+    if (path === PICTURE_PATH)
+      return { status: 200, headers: { "content-type": "image/svg+xml" }, body: PICTURE };
+    const lookup = LOOKUPS[path];
+    if (method !== "GET" || !(lookup || path === CREDITS_PATH)) return problem(404, "Not Found");
+    if (headers.authorization !== `Bearer ${options.token}`) return problem(401, "Unauthorized");
     if (!lookup) return json(200, { data: CREDITS });
     const { parameter, format } = lookup;
-    const names = namesIn(request);
-    const problem = problemOf(names, parameter, format);
-    if (problem) return json(400, invalidRequest(parameter, names, problem));
+    const names = url.searchParams.get(parameter)?.split(",") ?? [];
+    const fields = url.searchParams.get("user.fields")?.split(",") ?? [];
+    if (names.length === 0 || names.length > MAX_NAMES || !names.every((name) => format.test(name)))
+      return problem(400, "Invalid Request", `${PROBLEMS}/invalid-request`);
 
     const data: object[] = [];
     const errors: object[] = [];
     for (const name of new Set(names)) {
-      const account = parameter === "ids" ? byId.get(name) : byHandle.get(name.toLowerCase());
-      if (!account)
-        errors.push(
-          notFound(parameter, name, "Not Found Error", `Could not find user with ${parameter}`),
-        );
-      else if (account.suspended)
-        errors.push(notFound(parameter, name, "Forbidden", "User has been suspended"));
-      else
-        data.push(
-          toUser(
-            account,
-            request.url.searchParams.get("user.fields")?.split(",") ?? [],
-            server.url,
-          ),
-        );
+      const account = users[parameter].get(name.toLowerCase());
+      if (!account || account.suspended) errors.push(missing(parameter, name));
+      else data.push(toUser(account, fields, server.url));
     }
     return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
   }
 
-  const nextRateLimitHeaders = createRateLimitHeaders();
-  const server = await createLoopbackServer<SocialCall>({
-    host: options.host,
-    port: options.port,
-    describe: (request) => ({ path: request.url.pathname, names: namesIn(request) }),
+  const server = await createLoopbackServer({
+    ...options,
     handle(request) {
-      const answer = handle(request);
-      return { ...answer, headers: { ...answer.headers, ...nextRateLimitHeaders() } };
+      const { headers, ...answer } = handle(request);
+      return { ...answer, headers: { ...headers, ...rateLimitHeaders() } };
     },
   });
 
-  return {
-    ...server,
-    /** Changes the handle of an account; the old handle is then free. */
-    rename(handle: string, newHandle: string): void {
-      const account = byHandle.get(handle.toLowerCase());
-      if (!account) throw new Error(`No account has the handle ${handle}`);
-      byHandle.delete(handle.toLowerCase());
-      add({ ...account, handle: newHandle });
-    },
-  };
+  return Object.assign(server, { add });
 }
 
 /** Converts an account to a user of the API, with the default fields and the requested ones. */
 function toUser(account: NetworkAccount, fields: readonly string[], baseUrl: string): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
-  const optional: Record<string, unknown> = {
+  const optional = {
     verified,
-    public_metrics: {
-      followers_count: followers,
-      following_count: 0,
-      tweet_count: 0,
-      listed_count: 0,
-    },
+    public_metrics: { followers_count: followers },
     profile_image_url: picture && baseUrl + picture,
   };
   return {
@@ -149,52 +111,14 @@ function toUser(account: NetworkAccount, fields: readonly string[], baseUrl: str
   };
 }
 
-function namesIn({ url }: LoopbackRequest): string[] {
-  const parameter = LOOKUPS[url.pathname]?.parameter ?? "";
-  return url.searchParams.get(parameter)?.split(",") ?? [];
+/** The error for an unknown or suspended account. */
+function missing(parameter: string, name: string): object {
+  const [title, type] = ["Not Found Error", `${PROBLEMS}/resource-not-found`];
+  return { value: name, title, resource_type: "user", parameter, resource_id: name, type };
 }
 
-function problemOf(
-  names: readonly string[],
-  parameter: string,
-  format: RegExp,
-): string | undefined {
-  if (names.length === 0) return `The \`${parameter}\` query parameter can not be empty`;
-  if (names.length > MAX_NAMES) {
-    return `The number of values in the \`${parameter}\` query parameter list [${names.length}] is not between 1 and ${MAX_NAMES}`;
-  }
-  const invalid = names.find(
-    (name) => !format.test(name) || (parameter === "ids" && BigInt(name) > MAX_ID),
-  );
-  return invalid === undefined
-    ? undefined
-    : `The \`${parameter}\` query parameter value [${invalid}] does not match ${format.source}`;
-}
-
-function invalidRequest(parameter: string, names: readonly string[], message: string): object {
-  return {
-    errors: [{ parameters: { [parameter]: [names.join(",")] }, message }],
-    title: "Invalid Request",
-    detail: "One or more parameters to your request was invalid.",
-    type: `${PROBLEMS}/invalid-request`,
-  };
-}
-
-/** The error for an unknown or suspended account. Only the title and the detail differ. */
-function notFound(parameter: string, name: string, title: string, detail: string): object {
-  return {
-    value: name,
-    detail: `${detail}: [${name}].`,
-    title,
-    resource_type: "user",
-    parameter,
-    resource_id: name,
-    type: `${PROBLEMS}/resource-not-found`,
-  };
-}
-
-function refusal(status: number, title: string): LoopbackAnswer {
-  return json(status, { title, type: "about:blank", status, detail: title });
+function problem(status: number, title: string, type = "about:blank"): LoopbackAnswer {
+  return json(status, { title, type, status, detail: title });
 }
 
 function json(status: number, body: object): LoopbackAnswer {
@@ -205,17 +129,12 @@ function json(status: number, body: object): LoopbackAnswer {
   };
 }
 
-/** Headers that count down the rate limit; the reset time is in seconds since 1970. */
-function createRateLimitHeaders(): () => Record<string, string> {
-  let window = { reset: 0, remaining: RATE_LIMIT };
-  return () => {
-    const now = Math.floor(Date.now() / 1000);
-    if (now >= window.reset) window = { reset: now + RATE_WINDOW_SECONDS, remaining: RATE_LIMIT };
-    window.remaining = Math.max(0, window.remaining - 1);
-    return {
-      "x-rate-limit-limit": String(RATE_LIMIT),
-      "x-rate-limit-remaining": String(window.remaining),
-      "x-rate-limit-reset": String(window.reset),
-    };
+/** The reset is the end of the current window, in seconds since 1970. */
+function rateLimitHeaders() {
+  const window = Math.floor(Date.now() / 1_000 / RATE_WINDOW_SECONDS);
+  return {
+    "x-rate-limit-limit": String(RATE_LIMIT),
+    "x-rate-limit-remaining": String(RATE_LIMIT - 1),
+    "x-rate-limit-reset": String((window + 1) * RATE_WINDOW_SECONDS),
   };
 }

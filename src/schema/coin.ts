@@ -42,7 +42,7 @@ export const CoinType = builder.objectRef<CoinFees>("Coin").implement({
       nullable: true,
       description:
         "The exact waiting fees in the smallest unit of `quoteMint`, as decimal digits: lamports for SOL. Null if there is no such coin, and for the pool of a coin that trades in another currency.",
-      resolve: ({ amount }) => amount?.toString() ?? null,
+      resolve: ({ amount }) => amount?.toString(),
     }),
     quoteMint: t.exposeString("quoteMint", {
       nullable: true,

@@ -17,9 +17,7 @@ import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
-function collected(result: CollectResult): Lamports {
-  return result.kind === "collected" ? result.collected : toLamports(0);
-}
+const collected = (result: CollectResult): Lamports => result.collected ?? toLamports(0);
 
 /** Adds up what the transaction had no room for. */
 function remaining({ kind, left }: CollectResult): Lamports {
@@ -27,9 +25,7 @@ function remaining({ kind, left }: CollectResult): Lamports {
   return toLamports(others.reduce((sum, { amount = 0n }) => sum + amount, 0n));
 }
 
-type NothingToCollect = CollectResult & { readonly kind: "nothing" };
-
-function reasonOf({ belowMinimum, missing, left }: NothingToCollect): string {
+function reasonOf({ belowMinimum, missing, left }: CollectResult): string {
   if (belowMinimum !== undefined)
     return `Only ${formatExactSol(belowMinimum)} SOL can be collected, less than \`minimum\`. Try again after more trading.`;
   if (missing)
@@ -43,7 +39,7 @@ function reasonOf({ belowMinimum, missing, left }: NothingToCollect): string {
   return ERROR_CODES[NOTHING].message;
 }
 
-function explain(result: NothingToCollect): string {
+function explain(result: CollectResult): string {
   const reason = reasonOf(result);
   return result.named.length > 0 ? reason : `${reason} ${NAME_COINS}`;
 }
@@ -86,27 +82,21 @@ const IN_SOL_ONLY = "Null if there is no such coin, or it trades in another curr
 const LeftFeesType = builder.objectRef<LeftFees>("LeftFees").implement({
   description: "Fees that a collect saw and left behind.",
   fields: (t) => ({
-    mint: t.string({
+    mint: t.exposeString("mint", {
       nullable: true,
       description: "The coin's mint, in base58. Null for the account's vaults.",
-      resolve: ({ mint }) => mint,
     }),
     amount: t.string({
       nullable: true,
       description: `${inSol("What waits there; of a coin whose fees are shared, the account's share.")} ${IN_SOL_ONLY}`,
       resolve: ({ amount }) => (amount === undefined ? null : formatSol(amount)),
     }),
-    lamports: t.field({
+    lamports: t.expose("amount", {
       type: "Lamports",
       nullable: true,
       description: `The exact \`amount\`. ${IN_SOL_ONLY}`,
-      resolve: ({ amount }) => amount,
     }),
-    reason: t.field({
-      type: LeftReasonType,
-      description: "Why it was left.",
-      resolve: ({ reason }) => reason,
-    }),
+    reason: t.expose("reason", { type: LeftReasonType, description: "Why it was left." }),
   }),
 });
 
@@ -131,18 +121,16 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     newBalance: t.string({
       nullable: true,
       description: `${inSol("The lamports at the account's address that its owner can withdraw, right after the transaction.")} ${NULL_IF_NOTHING}`,
-      resolve: (result) => (result.kind === "collected" ? formatSol(result.newBalance) : null),
+      resolve: ({ newBalance }) => (newBalance === undefined ? null : formatSol(newBalance)),
     }),
-    newBalanceLamports: t.field({
+    newBalanceLamports: t.expose("newBalance", {
       type: "Lamports",
       nullable: true,
       description: `The exact \`newBalance\`. ${NULL_IF_NOTHING}`,
-      resolve: (result) => (result.kind === "collected" ? result.newBalance : null),
     }),
-    txSignature: t.string({
+    txSignature: t.exposeString("signature", {
       nullable: true,
       description: `The signature of the transaction, in base58. ${NULL_IF_NOTHING}`,
-      resolve: (result) => (result.kind === "collected" ? result.signature : null),
     }),
     remaining: t.string(
       sol(
@@ -166,26 +154,23 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       type: LastCollectType,
       nullable: true,
       description: `If there was nothing to collect: what this service collected for the account within the last hour, so that a caller who lost a response can find its result. It is not of this request. ${COUNT_ONCE} Otherwise null.`,
-      resolve: (result) => (result.kind === "nothing" ? (result.lastCollects[0] ?? null) : null),
+      resolve: ({ kind, lastCollects }) => (kind === "nothing" ? lastCollects[0] : null),
     }),
-    left: t.field({
+    left: t.expose("left", {
       type: [LeftFeesType],
       description:
         "What this request's own read saw and left behind, and why: in the vaults, and on the coins named in `mints`. Empty if the request could read nothing.",
-      resolve: ({ left }) => left,
     }),
-    lastCollects: t.field({
+    lastCollects: t.expose("lastCollects", {
       type: [LastCollectType],
       description: `The account's newest ${MAX_LISTED} other collects of the last hour, the newest first, each transaction once, so that a caller who lost responses can find their results. ${COUNT_ONCE}`,
-      resolve: ({ lastCollects }) => lastCollects,
     }),
-    wallet: t.field({
+    wallet: t.expose("wallet", {
       type: WalletType,
       nullable: true,
       ...withCost({ wallets: 1 }),
       description:
         "The account's wallet. Select its `id` and `balance` to update a client's cache: the balance is read after the collect.",
-      resolve: ({ wallet }) => wallet,
     }),
   }),
 });

@@ -8,9 +8,8 @@ export const DerivationType = builder.objectRef<Derivation>("Derivation").implem
     program: t.exposeString("program", {
       description: "The program to which the address belongs, in base58.",
     }),
-    seeds: t.stringList({
+    seeds: t.exposeStringList("seeds", {
       description: "The seeds in order, as text in UTF-8. The second one is `socialId`.",
-      resolve: ({ seeds }) => [...seeds],
     }),
     bump: t.exposeInt("bump", {
       description: "The last seed, a byte: the highest that gives an address off the curve.",

@@ -28,12 +28,11 @@ const TransferType = builder.objectRef<TransferWithMints>("Transfer").implement(
     at: t.string({
       nullable: true,
       description: "When its block was produced: ISO 8601, in UTC. Null if the chain does not say.",
-      resolve: ({ at }) => at?.toISOString() ?? null,
+      resolve: ({ at }) => at?.toISOString(),
     }),
-    mints: t.stringList({
+    mints: t.exposeStringList("mints", {
       description:
         "The mints of the coins whose fees the transaction swept for the account, or distributed to it, in base58.",
-      resolve: ({ mints }) => [...mints],
     }),
   }),
 });
@@ -56,12 +55,11 @@ const PageInfoType = builder.objectRef<TransferPage>("PageInfo").implement({
     startCursor: t.string({
       nullable: true,
       description: "The cursor of the first transfer. Null if there is none.",
-      resolve: ({ transfers }) => transfers[0]?.signature ?? null,
+      resolve: ({ transfers }) => transfers[0]?.signature,
     }),
-    endCursor: t.string({
+    endCursor: t.exposeString("endCursor", {
       nullable: true,
       description: "Pass it as `after` to go on, even if the page has no transfers.",
-      resolve: ({ endCursor }) => endCursor ?? null,
     }),
   }),
 });
@@ -85,15 +83,10 @@ export const TransferConnectionType = builder
   .implement({
     description: "A page of a wallet's transfers, newest first.",
     fields: (t) => ({
-      nodes: t.field({
-        type: [TransferType],
-        description: "The transfers.",
-        resolve: ({ transfers }) => transfers,
-      }),
-      edges: t.field({
+      nodes: t.expose("transfers", { type: [TransferType], description: "The transfers." }),
+      edges: t.expose("transfers", {
         type: [TransferEdgeType],
         description: "The transfers with their cursors.",
-        resolve: ({ transfers }) => transfers,
       }),
       pageInfo: t.field({
         type: PageInfoType,

@@ -12,6 +12,7 @@ import type { RequestScope } from "../resolvers/request-scope.ts";
 import {
   fromAccount,
   startEvent,
+  type Context,
   type Mints,
   type Wallet,
   type WalletEvent,
@@ -97,7 +98,7 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
       resolve: (wallet, { mints }, { useCases, scope }) =>
         mints.length === 0
           ? []
-          : useCases.readBalance(wallet, mints, scope).then(({ coins }) => [...coins]),
+          : useCases.readBalance(wallet, mints, scope).then(({ coins }) => coins),
     }),
     coinsSeen: t.stringList({
       nullable: true,
@@ -125,128 +126,137 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
   }),
 });
 
-const HANDLE =
-  "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.";
-const HANDLES =
-  "Handles without the @, case-insensitive: each 1-15 alphanumeric characters, and underscores if the operator allows them.";
 const SOCIAL_ID = `${SOCIAL_ID_EXPECTED}.`;
 const LOOKUP_CODES = listCodes("lookup", ["HANDLE_REQUIRED", "RATE_LIMITED", "INVALID_MINT"]);
 
+const BY_HANDLE = builder.args((t) => ({
+  handle: t.string({
+    required: true,
+    description:
+      "A handle without the @, case-insensitive: 1-15 alphanumeric characters, and underscores if the operator allows them.",
+  }),
+}));
+const BY_ID = builder.args((t) => ({
+  socialId: t.string({ required: true, description: SOCIAL_ID }),
+}));
+const BY_IDS = builder.args((t) => ({
+  socialIds: t.stringList({ required: true, description: `Ids: each ${SOCIAL_ID_EXPECTED}.` }),
+}));
+
+const ONE_WALLET = { type: WalletType, nullable: true as const, ...withCost({ wallets: 1 }) };
+const MANY_WALLETS = {
+  type: [WalletType] as [typeof WalletType],
+  nullable: { list: false, items: true } as const,
+};
+const costOfList = (perItemOf: string) => withCost({ wallets: 1, perItemOf });
+
 builder.queryFields((t) => ({
   wallet: t.field({
-    type: WalletType,
-    nullable: true,
-    ...withCost({ wallets: 1 }),
+    ...ONE_WALLET,
     description: `Looks up the wallet of a handle. Fails with ${LOOKUP_CODES} in \`extensions.code\`. To look up many, use \`wallets\` or aliases: at most ${MAX_WALLETS} wallets per operation, at the cost of one request if they name no coins.`,
-    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
+    args: BY_HANDLE,
     resolve: (_root, { handle }, { useCases, scope }) => useCases.lookUpWallet(handle, scope),
   }),
   walletById: t.field({
-    type: WalletType,
-    nullable: true,
-    ...withCost({ wallets: 1 }),
+    ...ONE_WALLET,
     description: `The wallet of an account's id. Does not check that the account exists. Fails with INVALID_SOCIAL_ID. Its \`handle\` and \`profile\` are read from the network and can fail with the codes of \`wallet\`. At most ${MAX_WALLETS} wallets per operation.`,
-    args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
+    args: BY_ID,
     resolve: (_root, { socialId }, { useCases }) => useCases.walletById(socialId),
   }),
   node: t.field({
+    ...ONE_WALLET,
     type: NodeType,
-    nullable: true,
-    ...withCost({ wallets: 1 }),
     description:
       "The wallet of an id, for clients that read objects again by their ids: the same as `walletById`.",
     args: { id: t.arg.id({ required: true, description: SOCIAL_ID }) },
     resolve: (_root, { id }, { useCases }) => useCases.walletById(id),
   }),
   wallets: t.field({
-    type: [WalletType],
-    nullable: { list: false, items: true },
-    ...withCost({ wallets: 1, perItemOf: "handles" }),
+    ...MANY_WALLETS,
+    ...costOfList("handles"),
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
-    args: { handles: t.arg.stringList({ required: true, description: HANDLES }) },
+    args: {
+      handles: t.arg.stringList({
+        required: true,
+        description:
+          "Handles without the @, case-insensitive: each 1-15 alphanumeric characters, and underscores if the operator allows them.",
+      }),
+    },
     resolve: (_root, { handles }, { useCases, scope }) =>
       handles.map((handle) =>
-        resolveItem({ handle }, () => useCases.lookUpWallet(handle, scope), scope),
+        resolveItem("handle", handle, () => useCases.lookUpWallet(handle, scope), scope),
       ),
   }),
   walletsById: t.field({
-    type: [WalletType],
-    nullable: { list: false, items: true },
-    ...withCost({ wallets: 1, perItemOf: "socialIds" }),
+    ...MANY_WALLETS,
+    ...costOfList("socialIds"),
     description: `The wallets of many ids, in their order, as \`walletById\` returns them. One that fails is null, with an error at its path and the id in \`extensions.socialId\`. At most ${MAX_WALLETS} wallets per operation.`,
-    args: {
-      socialIds: t.arg.stringList({
-        required: true,
-        description: `Ids: each ${SOCIAL_ID_EXPECTED}.`,
-      }),
-    },
-    resolve: (_root, { socialIds }, { useCases, scope }) =>
-      socialIds.map((socialId) =>
-        resolveItem({ socialId }, () => useCases.walletById(socialId), scope),
-      ),
+    args: BY_IDS,
+    resolve: (_root, { socialIds }, context) =>
+      socialIds.map((socialId) => resolveId(socialId, context)),
   }),
 }));
 
-/** Finds a wallet. Adds `item` to an error. */
+/** Finds a wallet. Adds the list entry `text` to an error. */
 async function resolveItem(
-  item: Readonly<Record<string, string>>,
+  name: "handle" | "socialId",
+  text: string,
   find: () => Wallet | Promise<Wallet>,
   scope: RequestScope,
 ): Promise<Wallet> {
   try {
     return await find();
   } catch (error) {
-    throw scope.toCallerError(error).forItem(item);
+    throw scope.toCallerError(error).forItem(name, text);
   }
 }
+
+const resolveId = (socialId: string, { useCases, scope }: Context) =>
+  resolveItem("socialId", socialId, () => useCases.walletById(socialId), scope);
 
 const NO_EVENTS =
   "There are none during an outage of the chain, and one with the current balance after it. `history` and `coinsSeen` cannot be selected.";
 const EVENTS = `An event at once, then one each time an amount of \`balance\` or \`coins\` changes. ${NO_EVENTS}`;
 
+const watch = (
+  finds: readonly (() => Wallet | Promise<Wallet>)[],
+  { useCases, scope }: Context,
+  info: GraphQLResolveInfo,
+) => useCases.watchWallets(finds, mintsOfFields(info), scope);
+const showEvent = (event: WalletEvent, _args: unknown, { scope }: Context) =>
+  startEvent(event, scope);
+
 builder.subscriptionFields((t) => ({
   wallet: t.field({
-    type: WalletType,
-    nullable: true,
-    ...withCost({ wallets: 1 }),
+    ...ONE_WALLET,
     description: `Watches the wallet of a handle. ${EVENTS} Fails with INVALID_MINT, or the codes of the query \`wallet\`.`,
-    args: { handle: t.arg.string({ required: true, description: HANDLE }) },
-    subscribe: (_root, { handle }, { useCases, scope }, info) =>
-      useCases.watchWallets(
-        [() => useCases.lookUpWallet(handle, scope)],
-        mintsOfFields(info),
-        scope,
-      ),
-    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+    args: BY_HANDLE,
+    subscribe: (_root, { handle }, context, info) =>
+      watch([() => context.useCases.lookUpWallet(handle, context.scope)], context, info),
+    resolve: showEvent,
   }),
   walletById: t.field({
-    type: WalletType,
-    nullable: true,
-    ...withCost({ wallets: 1 }),
+    ...ONE_WALLET,
     description: `Watches the wallet of an account's id. ${EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT.`,
-    args: { socialId: t.arg.string({ required: true, description: SOCIAL_ID }) },
-    subscribe: (_root, { socialId }, { useCases, scope }, info) =>
-      useCases.watchWallets([() => useCases.walletById(socialId)], mintsOfFields(info), scope),
-    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+    args: BY_ID,
+    subscribe: (_root, { socialId }, context, info) =>
+      watch([() => context.useCases.walletById(socialId)], context, info),
+    resolve: showEvent,
   }),
   walletsById: t.field({
     type: WalletType,
-    ...withCost({ wallets: 1, perItemOf: "socialIds" }),
+    ...costOfList("socialIds"),
     description: `Watches the wallets of 1 to ${MAX_WALLETS} ids. Each event is one wallet: all of them at first, then each one when an amount of it changes. ${NO_EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT. An address may follow ${MAX_FOLLOWED} accounts in all its streams.`,
-    args: {
-      socialIds: t.arg.stringList({
-        required: true,
-        description: `Ids: each ${SOCIAL_ID_EXPECTED}.`,
-      }),
-    },
-    subscribe: (_root, { socialIds }, { useCases, scope }, info) => {
+    args: BY_IDS,
+    subscribe: (_root, { socialIds }, context, info) => {
       if (socialIds.length === 0) throw new GraphQLError("`socialIds` must have at least one id.");
-      const finds = socialIds.map(
-        (socialId) => () => resolveItem({ socialId }, () => useCases.walletById(socialId), scope),
+      return watch(
+        socialIds.map((socialId) => () => resolveId(socialId, context)),
+        context,
+        info,
       );
-      return useCases.watchWallets(finds, mintsOfFields(info), scope);
     },
-    resolve: (event: WalletEvent, _args, { scope }) => startEvent(event, scope),
+    resolve: showEvent,
   }),
 }));
 

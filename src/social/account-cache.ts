@@ -23,7 +23,6 @@ const MAX_NOT_FOUND_SECONDS = 60;
 
 /** KEYS: one per account, all on one cluster node. Returns each key's value, and its TTL in ms. */
 const READ = script({
-  each: [],
   answer: z.array(z.tuple([z.string().nullable(), z.int()])),
   text: `
 local found = {}
@@ -32,12 +31,14 @@ return found
 `,
 });
 
-/** KEYS: one per account. */
+/** KEYS: one per account. `entries`: a value and its TTL for each, as JSON. */
 const WRITE = script({
-  each: ["value", "ttlMs"],
+  args: ["entries"],
   answer: z.unknown(),
   text: `
-for i, key in ipairs(KEYS) do redis.call('SET', key, value[i], 'PX', ttlMs[i]) end
+for i, entry in ipairs(cjson.decode(entries)) do
+  redis.call('SET', KEYS[i], entry.value, 'PX', entry.ttlMs)
+end
 return true
 `,
 });
@@ -70,8 +71,9 @@ export function createAccountCache(needs: {
   const entries = createLruCache<AccountKey, CachedAccount>(MAX_ENTRIES);
   const toRedisKey = (key: AccountKey) =>
     (isHandleKey(key) ? redisKeys.account : redisKeys.accountById)(socialApiUrl.host, nameOf(key));
-  const maxAgeMs = (isFound: boolean) =>
-    1000 * (isFound ? socialCacheSeconds : Math.min(socialCacheSeconds, MAX_NOT_FOUND_SECONDS));
+  const maxAgeMs = (account: CachedAccount) =>
+    1000 *
+    Math.min(socialCacheSeconds, account instanceof SocialError ? MAX_NOT_FOUND_SECONDS : Infinity);
 
   /**
    * Returns undefined unless the value is an entry for this key: a wrong entry would give a wrong
@@ -93,15 +95,14 @@ export function createAccountCache(needs: {
     /** Copies entries from Redis to this process's cache, so that `get` returns them. */
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
       if (!redis || socialCacheSeconds === 0) return;
-      const answer = await redis.run(READ, { each: keys.map((key) => ({ key: toRedisKey(key) })) });
+      const answer = await redis.run(READ, { keys: keys.map(toRedisKey) });
       keys.forEach((key, i) => {
         const [value, leftMs] = answer?.[i] ?? [null, 0];
-        const entry = value === null ? undefined : decode(key, value);
+        const entry = decode(key, value ?? "");
         // With more time left than it had, its age is unknown.
         if (!entry || leftMs > entry.ttlMs) return;
-        const ageMs = entry.ttlMs - leftMs;
-        const ttl = Math.min(leftMs, maxAgeMs(entry.account !== null) - ageMs);
         const account = entry.account ?? new SocialError({ kind: "not-found" });
+        const ttl = Math.min(leftMs, maxAgeMs(account) - (entry.ttlMs - leftMs));
         if (ttl > 0) entries.set(key, account, { ttl });
       });
     },
@@ -109,16 +110,18 @@ export function createAccountCache(needs: {
     /** Caches the network's responses, in this process and for the other replicas. */
     store(answers: ReadonlyMap<AccountKey, CachedAccount>): void {
       if (socialCacheSeconds === 0) return;
-      const each: { key: string; value: string; ttlMs: number }[] = [];
+      const keys: string[] = [];
+      const written: { value: string; ttlMs: number }[] = [];
       for (const [key, answer] of answers) {
-        const isFound = !(answer instanceof SocialError);
-        if (!isFound && answer.failure.kind !== "not-found") continue;
-        const ttlMs = maxAgeMs(isFound);
+        const isError = answer instanceof SocialError;
+        if (isError && answer.failure.kind !== "not-found") continue;
+        const ttlMs = maxAgeMs(answer);
         entries.set(key, answer, { ttl: ttlMs });
-        const value = JSON.stringify({ ttlMs, account: isFound ? answer : null });
-        each.push({ key: toRedisKey(key), value, ttlMs });
+        keys.push(toRedisKey(key));
+        const value = JSON.stringify({ ttlMs, account: isError ? null : answer });
+        written.push({ value, ttlMs });
       }
-      if (each.length > 0) void redis?.run(WRITE, { each });
+      if (keys.length > 0) void redis?.run(WRITE, { keys, entries: JSON.stringify(written) });
     },
   };
 }

@@ -1,31 +1,43 @@
 import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Caller } from "../fairness/caller.ts";
-import { reasonOf, toError } from "../observability/thrown.ts";
+import { inFairOrder } from "../fairness/fair-order.ts";
 import type { Redis } from "../store/redis.ts";
+import { createBatcher, type KeyOwner } from "../upstream/batcher.ts";
+import { withDeadline } from "../upstream/deadline.ts";
+import { isTimeout } from "../upstream/http.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
 import { isHandleKey, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
-import type { SocialClient } from "./api-client.ts";
-import { createLookupQueue } from "./lookup-queue.ts";
+import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
-import { addMs, monotonicNow, type MonotonicTime, msSince } from "../time/monotonic.ts";
+import { monotonicNow, msSince } from "../time/monotonic.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
 
-/**
- * An account that has waited for this fraction of `socialTimeoutMs` is refused: the rest is too
- * short for the call. Must be above `WAIT_FRACTION` of the call quota.
- */
-const SEND_WITHIN = 0.9;
+/** A request that waits for accounts. */
+interface Reader extends KeyOwner {
+  /** Called once for each key that this request was the first to load; with the answer if sent. */
+  readonly onEnd: (answer?: SocialAccount | Error) => void;
+}
 
+/**
+ * How long a key waits for its call to fill while calls are in flight: long, because calls are few
+ * (300 in 15 minutes).
+ */
+const MAX_WAIT_MS = 150;
+/** If a call takes a second, four at once use up 300 calls in 75 seconds. */
+const MAX_CALLS = 4;
 /** The network uses signed 64-bit ids, and may refuse a whole call because of a higher id. */
 const MAX_NETWORK_ID = 2n ** 63n - 1n;
 
 /**
- * Finds accounts on the social network in batches. A lookup takes at most `socialTimeoutMs`,
- * including its time in the queue. The queue may refuse keys with `queue-full`. The caller's share
- * of the `budget` pays for accounts that are not cached, or they fail with `budget-used`. When
- * several callers request an account at once, the first pays.
+ * Finds accounts on the social network. Merges the keys of concurrent callers into few calls, at
+ * most `socialConcurrency` in flight, each of which waits for the call quota. If more keys wait than
+ * fit into a call, it takes equally many of each address block. Beyond `socialQueueMax`, the newest
+ * keys of the blocks with the most keys fail with `queue-full`; so do those whose call the network
+ * does not allow in time. A lookup takes at most `socialTimeoutMs`, including its wait. The caller's
+ * share of the `budget` pays for accounts that are not cached, or they fail with `budget-used`. When
+ * several callers request an account at once, one of them pays.
  */
 export function createAccountLookup(needs: {
   client: Pick<SocialClient, "turn" | "find">;
@@ -40,95 +52,96 @@ export function createAccountLookup(needs: {
 }) {
   const { client, budget, socialTimeoutMs, metrics } = needs;
   const cache = createAccountCache(needs);
+
+  function refuse(): SocialError {
+    metrics?.refused("social_calls", "SERVICE", 1);
+    return new SocialError({ kind: "queue-full" });
+  }
+
   const createQueue = () =>
-    createLookupQueue({
-      ...needs,
-      async ask(keys) {
-        const answers = await client.find(keys);
+    createBatcher<AccountKey, SocialAccount, Reader>({
+      async ask(batch, answer) {
+        const answers = await client.find(batch.map(({ key }) => key));
         cache.store(answers);
-        return answers;
+        batch.forEach(({ key }, i) => {
+          const value = answers.get(key);
+          if (value) answer(i, value);
+        });
       },
-      turn: client.turn,
-      refuse() {
-        metrics?.refused("social_calls", "SERVICE", 1);
-        return new SocialError({ kind: "queue-full" });
+      idOf: (key) => key,
+      maxKeys: MAX_USERS_PER_CALL,
+      maxCalls: needs.socialConcurrency ?? MAX_CALLS,
+      maxWaitMs: MAX_WAIT_MS,
+      joinsInFlight: true,
+      policy: {
+        turn: client.turn,
+        inOrder: (waiting) =>
+          inFairOrder(
+            waiting,
+            ({ owners }) => new Set([...owners].flatMap(({ blocks }) => blocks)),
+          ),
+        maxWaiting: () => needs.socialQueueMax,
+        refuse,
+        onEnd: ({ onEnd }, answer) => {
+          onEnd(answer);
+        },
       },
     });
   /** No call has both, and the network counts their calls separately. */
   const queues = { handles: createQueue(), ids: createQueue() };
 
-  /**
-   * Keys whose payment is being reserved. Other requests for such a key wait, and then join its
-   * call for free.
-   */
-  const reserving = new Map<AccountKey, Promise<unknown>>();
+  /** What is known of a key without a call. */
+  const known = (key: AccountKey): CachedAccount | undefined =>
+    !isHandleKey(key) && BigInt(key) > MAX_NETWORK_ID
+      ? new SocialError({ kind: "not-found" })
+      : cache.get(key);
 
   /**
-   * Joins the calls of pending keys, and pays for the other keys from the caller's share of the
-   * budget.
+   * Asks the network for different keys. The caller's share of the budget pays for those that no
+   * other request has asked for meanwhile.
    */
   async function load(
     keys: readonly AccountKey[],
     addressBlock: string,
     signal: AbortSignal,
-    startedAt: MonotonicTime,
   ): Promise<(SocialAccount | Error)[]> {
-    const reservations = () => keys.flatMap((key) => reserving.get(key) ?? []);
-    while (!signal.aborted && reservations().length > 0) await Promise.all(reservations());
-    if (signal.aborted) return keys.map(() => reasonOf(signal));
-
     const queue = keys.every(isHandleKey) ? queues.handles : queues.ids;
-    const request = {
-      blocks: [addressBlock],
-      signal,
-      sendBefore: addMs(startedAt, SEND_WITHIN * socialTimeoutMs),
-    };
-    const unique = [...new Set(keys)];
-    const pending = unique.filter(queue.isPending);
-    const fresh = unique.filter((key) => !queue.isPending(key));
-    const joining = queue.load(pending, request);
-    // Never rejects: a failed payment fails its keys, and the requests that wait for them pay.
-    const reservation = budget(fresh.length, addressBlock).catch((error: unknown) => ({
-      paid: 0,
-      refusal: toError(error),
-      onEnd: undefined,
-    }));
-    for (const key of fresh) reserving.set(key, reservation);
-    const { paid: paidCount, refusal, onEnd } = await reservation;
-    // Do not await between `delete` and `load`: another request could then pay for the keys again.
-    for (const key of fresh) reserving.delete(key);
-    const paying = queue.load(fresh.slice(0, paidCount), { ...request, onEnd });
-    const answers = [...(await joining), ...(await paying)];
-    const answered = [...pending, ...fresh];
-    return keys.map((key) => answers[answered.indexOf(key)] ?? refusal!);
+    const { paid: paidCount, refusal, onEnd } = await budget(keys.length, addressBlock);
+    // Do not await between here and `load`: another request could then pay for the keys again.
+    const fresh = keys.filter((key) => !queue.isPending(key));
+    for (let i = fresh.length; i < paidCount; i++) onEnd();
+    const refused = fresh.slice(paidCount);
+    const asked = keys.filter((key) => !refused.includes(key));
+    const answers = await queue.load(asked, { blocks: [addressBlock], signal, onEnd });
+    return keys.map((key) => {
+      const answer = answers[asked.indexOf(key)] ?? refusal!;
+      if (!isTimeout(answer)) return answer;
+      return queue.isInFlight(key) ? new SocialError({ kind: "lookup-timeout" }) : refuse();
+    });
   }
 
   /** Finds the account of each key: in this process's cache, then in Redis, then on the network. */
   async function find(
     keys: readonly AccountKey[],
-    caller: Caller | undefined,
+    caller?: Caller,
     startedAt = monotonicNow(),
   ): Promise<(SocialAccount | Error)[]> {
-    const answers = keys.map(cache.get);
-    if (answers.every((answer) => answer !== undefined)) return answers;
-    const deadline = new AbortController();
-    const timer = setTimeout(
-      () => {
-        deadline.abort(new SocialError({ kind: "lookup-timeout" }));
-      },
-      socialTimeoutMs - msSince(startedAt),
-    );
-    try {
-      await cache.fetchFromRedis(keys.filter((_, i) => !answers[i]));
-      const missing = keys.filter((key, i) => !(answers[i] ??= cache.get(key)));
-      const signal = AbortSignal.any([deadline.signal, ...(caller ? [caller.signal] : [])]);
-      const loadedAccounts = (
-        await load(missing, caller?.addressBlock ?? "", signal, startedAt)
-      ).values();
-      return answers.map((answer) => answer ?? loadedAccounts.next().value!);
-    } finally {
-      clearTimeout(timer);
+    const answers = new Map<AccountKey, SocialAccount | Error | undefined>();
+    /** Reads the cache again for the keys that have no answer, and returns those it does not have. */
+    function readCache(): AccountKey[] {
+      for (const key of keys) answers.set(key, answers.get(key) ?? known(key));
+      return [...answers.keys()].filter((key) => !answers.get(key));
     }
+    let missing = readCache();
+    if (missing.length > 0)
+      await withDeadline(socialTimeoutMs - msSince(startedAt), async (deadline) => {
+        await cache.fetchFromRedis(missing);
+        missing = readCache();
+        const signal = AbortSignal.any([deadline, ...(caller ? [caller.signal] : [])]);
+        const accounts = await load(missing, caller?.addressBlock ?? "", signal);
+        accounts.forEach((account, i) => answers.set(missing[i]!, account));
+      });
+    return keys.map((key) => answers.get(key)!);
   }
 
   return {
@@ -144,22 +157,10 @@ export function createAccountLookup(needs: {
     cachedById: cache.get,
 
     /** The account of each case-insensitive handle, or an error. */
-    findByHandles: (
-      handles: readonly string[],
-      caller?: Caller,
-    ): Promise<(SocialAccount | Error)[]> => find(handles.map(toHandleKey), caller),
+    findByHandles: (handles: readonly string[], caller?: Caller) =>
+      find(handles.map(toHandleKey), caller),
 
     /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
-    async findByIds(
-      ids: readonly string[],
-      caller?: Caller,
-      startedAt?: MonotonicTime,
-    ): Promise<(SocialAccount | Error)[]> {
-      const canExist = (id: string) => BigInt(id) <= MAX_NETWORK_ID;
-      const foundAccounts = (await find(ids.filter(canExist), caller, startedAt)).values();
-      return ids.map((id) =>
-        canExist(id) ? foundAccounts.next().value! : new SocialError({ kind: "not-found" }),
-      );
-    },
+    findByIds: find,
   };
 }

@@ -1,7 +1,6 @@
 import { z } from "zod";
 import { toSocialId } from "../contract/social-id.ts";
 import { connectionCodeOf } from "../observability/connection-error.ts";
-import type { Warnings } from "../observability/warnings.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { ownWordsOf } from "../upstream/own-words.ts";
 import { parseJson } from "../contract/parse-json.ts";
@@ -18,8 +17,6 @@ import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
 import {
   isBadRequest,
   isOperatorProblem,
-  isOutage,
-  operatorHint,
   SocialError,
   type SocialFailure,
 } from "./social-error.ts";
@@ -36,12 +33,6 @@ export const MAX_USERS_PER_CALL = 100;
 const MAX_EXTRA_CALLS = 16;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
-
-/**
- * The subjects of warnings: the network does not answer, or refuses this service's token or app.
- */
-export const SOCIAL_SUBJECTS = ["social", "social access"] as const;
-const [AWAY, ACCESS] = SOCIAL_SUBJECTS;
 
 const USERS = z.object({
   data: z.array(z.unknown()).nullish(),
@@ -88,12 +79,14 @@ export function createSocialClient(needs: {
   circuitBreaker: Pick<CircuitBreaker, "call" | "refusal">;
   quota: CallQuota;
   callUpstream: CallUpstream;
-  warnings: Warnings;
 }) {
-  const { circuitBreaker, quota, callUpstream, warnings } = needs;
+  const { circuitBreaker, quota, callUpstream } = needs;
   const newDeadline = () => AbortSignal.timeout(needs.socialTimeoutMs);
   const base = needs.socialApiUrl.href.replace(/\/$/, "");
-  const headers = { authorization: `Bearer ${needs.token}`, accept: "application/json" };
+  const common = {
+    upstream: "social",
+    headers: { authorization: `Bearer ${needs.token}`, accept: "application/json" },
+  } as const;
 
   /**
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
@@ -118,13 +111,7 @@ export function createSocialClient(needs: {
   ): Promise<z.infer<typeof USERS>> {
     const by = keys.every(isHandleKey) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
-    const call = {
-      upstream: "social",
-      method: method ?? `users by ${by}`,
-      url,
-      headers,
-      signal,
-    } as const;
+    const call = { ...common, method: method ?? `users by ${by}`, url, signal };
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
       const body = parseJson(answer.text);
@@ -152,7 +139,7 @@ export function createSocialClient(needs: {
     limits = { deadline: newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
     try {
-      return match(keys, await call(() => get(keys, limits.deadline)));
+      return match(keys, await circuitBreaker.call(() => get(keys, limits.deadline)));
     } catch (error) {
       if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
       limits.extraCalls -= 2;
@@ -160,38 +147,12 @@ export function createSocialClient(needs: {
       const answers = new Map<AccountKey, SocialAccount | SocialError>();
       for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
         const result = await find(half, limits).catch((reason: unknown) => reason as SocialError);
-        if (result instanceof SocialError) for (const key of half) answers.set(key, result);
-        else for (const [key, answer] of result) answers.set(key, answer);
+        for (const key of half)
+          answers.set(key, result instanceof SocialError ? result : result.get(key)!);
       }
       return answers;
     }
   }
-
-  /**
-   * Makes a call through the circuit breaker. Raises or clears the warnings according to the
-   * outcome.
-   */
-  async function call<T>(get: () => Promise<T>): Promise<T> {
-    try {
-      const result = await circuitBreaker.call(get);
-      clear(...SOCIAL_SUBJECTS);
-      return result;
-    } catch (error) {
-      if (!(error instanceof SocialError)) throw error;
-      const { failure } = error;
-      if (isBadRequest(error)) clear(...SOCIAL_SUBJECTS);
-      else if (isOperatorProblem(failure)) {
-        clear(AWAY);
-        warnings.raise(ACCESS, operatorHint(error), { level: "error" });
-      } else if (isOutage(error)) warnings.raise(AWAY, operatorHint(error));
-      else if (failure.kind === "rate-limited") clear(AWAY);
-      throw error;
-    }
-  }
-
-  const clear = (...subjects: readonly string[]) => {
-    for (const subject of subjects) warnings.clear(subject, "the social network answers again");
-  };
 
   return {
     /**
@@ -207,15 +168,10 @@ export function createSocialClient(needs: {
      * have this path for all projects.
      */
     async credit(): Promise<number | undefined> {
-      const call = {
-        upstream: "social",
-        method: "credits",
-        url: `${base}/2/usage/credits`,
-        headers,
-        signal: newDeadline(),
-      } as const;
+      const url = `${base}/2/usage/credits`;
       const read = ({ text }: UpstreamAnswer) =>
         CREDITS.safeParse(parseJson(text)).data?.data.total_balance;
+      const call = { ...common, method: "credits", url, signal: newDeadline() };
       return callUpstream(call, read).catch(() => undefined);
     },
 
@@ -225,7 +181,7 @@ export function createSocialClient(needs: {
      */
     async check(): Promise<SocialError | undefined> {
       try {
-        await call(() => get(["@-"], newDeadline(), "check"));
+        await circuitBreaker.call(() => get(["@-"], newDeadline(), "check"));
         return undefined;
       } catch (error) {
         return isBadRequest(error) ? undefined : (error as SocialError);

@@ -1,4 +1,4 @@
-import { createBuckets, type Bucket } from "../store/buckets.ts";
+import { createBuckets } from "../store/buckets.ts";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
@@ -31,6 +31,8 @@ const WAIT_FRACTION = 0.8;
 
 /** The spacing of calls until the network's reset, according to one response. */
 interface Pace {
+  /** The network counts calls by handles and by ids separately. */
+  readonly kind: string;
   readonly intervalMs: number;
   readonly remaining: number;
   readonly limit: number;
@@ -51,31 +53,32 @@ export function createCallQuota(needs: {
 }) {
   const { socialApiUrl, socialTimeoutMs, redis } = needs;
   const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
-  /** The network counts calls by handles and by ids separately. */
   const paces = new Map<string, Pace>();
   const buckets = createBuckets({
     name: `calls:${socialApiUrl.host}`,
     redis,
     fractionWithoutRedis: 1,
   });
-
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => msUntil(resetAt) > 0);
-  /** The calls that are left until the network's reset, of each kind for which this is known. */
-  const describe = () =>
-    [...paces].flatMap(([kind, { remaining, limit, resetAt }]) =>
-      msUntil(resetAt) > 0 ? { kind, remaining, limit, resetAt: toIsoTime(resetAt) } : [],
-    );
+
+  async function takeTurn(msPerUnit: number): Promise<void> {
+    const turn = { name: "turn", capacity: 1, burst: 1, msPerUnit };
+    const { amount, waitMs } = await buckets.take([turn], { wanted: 1, aheadMs: maxWaitMs });
+    const ownMs = amount > 0 ? waitMs : maxWaitMs;
+    if (ownMs > 0) await new Promise((resolve) => setTimeout(resolve, ownMs));
+  }
 
   return {
     /** Reads the rate limit headers of a response. */
     record(kind: string, headers: UpstreamAnswer["headers"]): void {
       const limit = toCount(headers["x-rate-limit-limit"]) ?? CALLS_PER_WINDOW;
       const remaining = toCount(headers["x-rate-limit-remaining"]);
-      const leftMs = msUntilReset(headers);
-      if (remaining === undefined || leftMs === undefined || leftMs <= 0) return;
+      const leftMs = msUntilReset(headers) ?? 0;
+      if (remaining === undefined || leftMs <= 0) return;
       const isPlenty = remaining > PLENTY * limit;
       const intervalMs = isPlenty ? 0 : Math.ceil(leftMs / Math.max(1, remaining));
-      paces.set(kind, { intervalMs, remaining, limit, resetAt: addMs(monotonicNow(), leftMs) });
+      const resetAt = addMs(monotonicNow(), leftMs);
+      paces.set(kind, { kind, intervalMs, remaining, limit, resetAt });
     },
 
     /**
@@ -84,35 +87,31 @@ export function createCallQuota(needs: {
      */
     turn(): Promise<unknown> | undefined {
       const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
-      return msPerUnit > 0
-        ? takeTurn({ name: "turn", capacity: 1, burst: 1, msPerUnit })
-        : undefined;
+      return msPerUnit > 0 ? takeTurn(msPerUnit) : undefined;
     },
 
-    describe,
+    /** The calls that are left until the network's reset, of each kind for which this is known. */
+    describe: () =>
+      currentPaces().map(({ kind, remaining, limit, resetAt }) => ({
+        ...{ kind, remaining, limit },
+        resetAt: toIsoTime(resetAt),
+      })),
 
     /** The fraction of the network's limit that is left, 0 to 1. */
     leftRatio: (): number =>
       Math.min(1, ...currentPaces().map(({ remaining, limit }) => remaining / Math.max(1, limit))),
   };
-
-  async function takeTurn(turn: Bucket): Promise<void> {
-    const { amount, waitMs } = await buckets.take([turn], { wanted: 1, aheadMs: maxWaitMs });
-    const ownMs = amount > 0 ? waitMs : maxWaitMs;
-    if (ownMs > 0) await sleep(ownMs);
-  }
 }
 
 /** The seconds until the latest reset that a 429 names, of the limits that are used up. */
 export function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
-  const resets = LIMITS.filter(([limit]) => !toCount(headers[`${limit}-remaining`]))
-    .map(([limit, longestMs]) => msUntilReset(headers, limit, longestMs))
-    .filter((ms) => ms !== undefined);
-  if (resets.length > 0) return toRetryAfterSeconds(Math.max(...resets));
-  return toRetryAfterSeconds(msUntilReset(headers) ?? DEFAULT_RESET_MS);
+  const usedLimits = LIMITS.filter(([limit]) => !toCount(headers[`${limit}-remaining`]));
+  const resets = usedLimits.flatMap(
+    ([limit, longestMs]) => msUntilReset(headers, limit, longestMs) ?? [],
+  );
+  if (resets.length === 0) resets.push(msUntilReset(headers) ?? DEFAULT_RESET_MS);
+  return toRetryAfterSeconds(Math.max(...resets));
 }
-
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /** Counts from the response's own time: this machine's clock may be ahead or behind. */
 function msUntilReset(

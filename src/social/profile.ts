@@ -31,12 +31,8 @@ const FIELDS = z.object({ name, verified, followers, pictureUrl });
 /** The public profile of an account. A field is null if the network gives no usable value. */
 export type Profile = Readonly<z.infer<typeof FIELDS>>;
 
-export const NO_PROFILE: Profile = {
-  name: null,
-  verified: null,
-  followers: null,
-  pictureUrl: null,
-};
+/** All fields are null. */
+export const NO_PROFILE: Profile = FIELDS.parse({});
 
 /**
  * A user's profile in a response. Never fails, because lookups do not need it: a field of the wrong

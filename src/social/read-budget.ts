@@ -21,7 +21,7 @@ const TIERS = [
 /** How many of the wanted reads are paid, and the error of the others. */
 interface PaidReads {
   readonly paid: number;
-  readonly refusal?: SocialError;
+  readonly refusal?: SocialError | undefined;
   /**
    * Call it once for each paid read, with the answer if this read caused the call to the network.
    */
@@ -54,26 +54,25 @@ export function createReadBudget(needs: {
   return async (wantedReads: number, addressBlock: string): Promise<PaidReads> => {
     if (socialReadsPerHour === 0 || wantedReads === 0)
       return { paid: wantedReads, onEnd: () => undefined };
-    const {
-      amount: paidReads,
-      shortage,
-      giveBack,
-    } = await budget.take(addressBlock, wantedReads, { least: 1 });
+    const { amount, shortage, giveBack } = await budget.take(addressBlock, wantedReads, {
+      least: 1,
+    });
+    if (shortage) metrics?.refused("social_reads", shortage.scope, wantedReads - amount);
     let unread = 0;
-    const onEnd: PaidReads["onEnd"] = (answer) => {
-      if (isCharged(answer)) return;
-      // Most reads of a request end at the same time: give back all their units at once.
-      if (unread++ > 0) return;
-      queueMicrotask(() => {
-        giveBack(unread);
-        unread = 0;
-      });
+    return {
+      paid: amount,
+      // `shortage` always has `retryAfterSeconds`, because each bucket holds at least one account.
+      refusal:
+        shortage && new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage }),
+      onEnd(answer) {
+        // Most reads of a request end at the same time: give back all their units at once.
+        if (isCharged(answer) || unread++ > 0) return;
+        queueMicrotask(() => {
+          giveBack(unread);
+          unread = 0;
+        });
+      },
     };
-    if (!shortage) return { paid: paidReads, onEnd };
-    metrics?.refused("social_reads", shortage.scope, wantedReads - paidReads);
-    // `shortage` always has `retryAfterSeconds`, because each bucket holds at least one account.
-    const refusal = new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage });
-    return { paid: paidReads, refusal, onEnd };
   };
 }
 

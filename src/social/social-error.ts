@@ -119,22 +119,9 @@ function adviceOn(failure: SocialFailure): readonly [problem: string, remedy: st
 /** Whether the network is not working: such failures open the circuit breaker. */
 export function isOutage(error: unknown): error is SocialError {
   if (!(error instanceof SocialError)) return false;
-  switch (error.failure.kind) {
-    case "refused":
-      return !isBadRequest(error);
-    case "blocked":
-    case "unreachable":
-    case "timeout":
-    case "unreadable":
-      return true;
-    case "not-found":
-    case "rate-limited":
-    case "queue-full":
-    case "budget-used":
-    case "lookup-timeout":
-    case "circuit-open":
-      return false;
-  }
+  const { kind } = error.failure;
+  if (kind === "refused") return !isBadRequest(error);
+  return ["blocked", "unreachable", "timeout", "unreadable"].includes(kind);
 }
 
 /**

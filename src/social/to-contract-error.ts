@@ -16,36 +16,22 @@ const CACHED_WORK = "Handles and ids that are cached still work.";
 export function toContractError(error: Error): Error {
   if (!(error instanceof SocialError)) return error;
   const { failure } = error;
-  switch (failure.kind) {
-    case "not-found":
-      return new ContractError("SOCIAL_NOT_FOUND");
-    case "rate-limited":
-      return new ContractError(
-        "SOCIAL_RATE_LIMITED",
-        retryIn(failure.retryAfterSeconds, "The social network's rate limit is used up."),
-      );
-    case "queue-full":
-      return new ContractError("SERVICE_BUSY");
-    case "budget-used":
-      return new ContractError("SERVICE_BUSY", {
-        ...retryIn(failure.retryAfterSeconds, BUDGET_USED[failure.scope], CACHED_WORK),
-        extensions: { scope: failure.scope },
-      });
-    case "circuit-open":
-      return new ContractError("SOCIAL_API_UNAVAILABLE", {
-        ...retryIn(failure.retryAfterSeconds, "The social network is temporarily unavailable."),
-        cause: error,
-        operatorHint: operatorHint(error),
-      });
-    case "refused":
-    case "blocked":
-    case "unreachable":
-    case "timeout":
-    case "unreadable":
-    case "lookup-timeout":
-      return new ContractError("SOCIAL_API_UNAVAILABLE", {
-        cause: error,
-        operatorHint: operatorHint(error),
-      });
-  }
+  if (failure.kind === "not-found") return new ContractError("SOCIAL_NOT_FOUND");
+  if (failure.kind === "queue-full") return new ContractError("SERVICE_BUSY");
+  if (failure.kind === "budget-used")
+    return new ContractError("SERVICE_BUSY", {
+      ...retryIn(failure.retryAfterSeconds, BUDGET_USED[failure.scope], CACHED_WORK),
+      extensions: { scope: failure.scope },
+    });
+  if (failure.kind === "rate-limited")
+    return new ContractError(
+      "SOCIAL_RATE_LIMITED",
+      retryIn(failure.retryAfterSeconds, "The social network's rate limit is used up."),
+    );
+  return new ContractError("SOCIAL_API_UNAVAILABLE", {
+    ...(failure.kind === "circuit-open" &&
+      retryIn(failure.retryAfterSeconds, "The social network is temporarily unavailable.")),
+    cause: error,
+    operatorHint: operatorHint(error),
+  });
 }

@@ -33,15 +33,8 @@ interface Wanted {
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
 interface Answer {
   readonly taken: number;
-  /**
-   * If all of `wanted` is taken: the time until it is available. Otherwise the time until `least`
-   * more is.
-   */
-  readonly waitMs: number;
-  /** The index of the bucket that sets `waitMs`. */
-  readonly slowest: number;
   readonly now: number;
-  /** When each bucket would have been full without a call; at once if it was full. */
+  /** When each bucket would have been full without the call; at once if it was full. */
   readonly fullAt: readonly number[];
 }
 
@@ -71,7 +64,9 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
   return { name, capacity: burst, burst, msPerUnit };
 }
 
-export function createMemoryBuckets() {
+const COUNT = z.int().nonnegative();
+
+function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
   return {
@@ -79,9 +74,7 @@ export function createMemoryBuckets() {
       const now = performance.now();
       const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
         const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
-        const stored = full.get(name) ?? 0;
-        if (stored > latest) full.set(name, latest);
-        return Math.min(Math.max(now, stored), latest);
+        return Math.min(Math.max(now, full.get(name) ?? 0), latest);
       });
       const rooms = buckets.map(({ burst, msPerUnit }, i) => {
         const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
@@ -89,16 +82,11 @@ export function createMemoryBuckets() {
       });
       const fits = Math.min(wanted, ...rooms);
       const taken = fits >= least ? fits : 0;
-      const amount = Math.min(wanted, taken + least);
-      const waits = buckets.map(
-        ({ burst, msPerUnit }, i) => fullAt[i]! - now + (amount - burst) * msPerUnit,
-      );
-      const waitMs = Math.max(0, ...waits);
-      const slowest = Math.max(0, waits.indexOf(waitMs));
-      if (taken > 0)
-        for (const [i, { name, msPerUnit }] of buckets.entries())
-          full.set(name, fullAt[i]! + taken * msPerUnit);
-      return { taken, waitMs, slowest, now, fullAt };
+      for (const [i, { name, msPerUnit }] of buckets.entries()) {
+        const isFullAt = fullAt[i]! + taken * msPerUnit;
+        if (isFullAt > now) full.set(name, isFullAt);
+      }
+      return { taken, now, fullAt };
     },
 
     /**
@@ -112,91 +100,85 @@ export function createMemoryBuckets() {
         const flowedInMs = Math.max(0, now - fullAt[i]!);
         const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
         const before = Math.max(now, full.get(name) ?? 0);
-        const fullTime = Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit));
-        if (fullTime > now) full.set(name, fullTime);
-        else full.delete(name);
+        full.set(name, Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit)));
       }
     },
   };
 }
 
-const COUNT = z.int().nonnegative();
-
 /**
- * KEYS: the buckets. Returns taken, waitMs, slowest, now, and fullAt of each bucket. Times are
- * those of Redis's clock. What is no number counts as a full bucket. Replaces a time that is too far
- * ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
+ * KEYS: the buckets. `buckets`: the same, as JSON. Returns taken, now, and fullAt of each bucket.
+ * Times are those of Redis's clock. What is no number counts as a full bucket. Replaces a time that
+ * is too far ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
  */
 const TAKE = script({
-  args: ["wanted", "least", "aheadMs"],
-  each: ["capacity", "burst", "msPerUnit"],
-  answer: z.tuple([COUNT, COUNT, COUNT, COUNT], COUNT),
+  args: ["buckets", "wanted", "least", "aheadMs"],
+  answer: z.tuple([COUNT, COUNT], COUNT),
   text: `
-wanted, least = tonumber(wanted), tonumber(least)
+buckets, wanted, least = cjson.decode(buckets), tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local fullAt, fits = {}, wanted
-for i, key in ipairs(KEYS) do
-  local latest = now + capacity[i] * msPerUnit[i] + aheadMs + ${ROUNDING_MS}
-  local stored = tonumber(redis.call('GET', key)) or 0
+for i, bucket in ipairs(buckets) do
+  local latest = now + bucket.capacity * bucket.msPerUnit + aheadMs + ${ROUNDING_MS}
+  local stored = tonumber(redis.call('GET', KEYS[i])) or 0
   fullAt[i] = math.min(math.max(now, stored), latest)
-  if stored > latest then redis.call('SET', key, latest, 'PX', math.ceil(latest - now)) end
-  local room = burst[i] * msPerUnit[i] - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
-  fits = math.min(fits, math.floor(room / msPerUnit[i]))
+  local room = bucket.burst * bucket.msPerUnit - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
+  fits = math.min(fits, math.floor(room / bucket.msPerUnit))
 end
 local taken = fits >= least and fits or 0
-local amount = math.min(wanted, taken + least)
-local wait, slowest = 0, 0
-for i, key in ipairs(KEYS) do
-  local till = fullAt[i] - now + (amount - burst[i]) * msPerUnit[i]
-  if till > wait then wait, slowest = till, i - 1 end
-  if taken > 0 then
-    local full = fullAt[i] + taken * msPerUnit[i]
-    redis.call('SET', key, full, 'PX', math.ceil(full - now))
-  end
+for i, bucket in ipairs(buckets) do
+  local full = fullAt[i] + taken * bucket.msPerUnit
+  if full > now then redis.call('SET', KEYS[i], full, 'PX', math.ceil(full - now)) end
 end
-return {taken, math.ceil(wait), slowest, now, unpack(fullAt)}
+return {taken, now, unpack(fullAt)}
 `,
 });
 
-/** KEYS: the buckets. `fullAt` is what the call that took the amount returned. */
+/**
+ * KEYS: the buckets. `buckets`: the same, as JSON, with what the call that took the amount returned
+ * as `fullAt`.
+ */
 const GIVE_BACK = script({
-  args: ["amount"],
-  each: ["capacity", "msPerUnit", "fullAt"],
+  args: ["buckets", "amount"],
   answer: z.unknown(),
   text: `
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-for i, key in ipairs(KEYS) do
-  local flowedIn = math.max(0, now - fullAt[i])
-  local given = amount * msPerUnit[i]
+for i, bucket in ipairs(cjson.decode(buckets)) do
+  local flowedIn = math.max(0, now - bucket.fullAt)
+  local given = amount * bucket.msPerUnit
   local unused = math.max(given - flowedIn, math.min(0, given))
-  local before = math.max(now, tonumber(redis.call('GET', key)) or 0)
-  local left = math.min(before - unused, math.max(before, now + capacity[i] * msPerUnit[i]))
-  if left > now then redis.call('SET', key, left, 'PX', math.ceil(left - now))
-  else redis.call('DEL', key) end
+  local before = math.max(now, tonumber(redis.call('GET', KEYS[i])) or 0)
+  local latest = math.max(before, now + bucket.capacity * bucket.msPerUnit)
+  local left = math.min(before - unused, latest)
+  if left > now then redis.call('SET', KEYS[i], left, 'PX', math.ceil(left - now))
+  else redis.call('DEL', KEYS[i]) end
 end
 return true
 `,
 });
 
-export function createRedisBuckets(redis: Redis, budget: string) {
-  const toEntry = (bucket: Bucket) => ({ key: redisKeys.bucket(budget, bucket.name), ...bucket });
+function createRedisBuckets(redis: Redis, budget: string) {
+  const toCall = (buckets: readonly Bucket[]) => ({
+    keys: buckets.map(({ name }) => redisKeys.bucket(budget, name)),
+    buckets: JSON.stringify(buckets),
+  });
 
   return {
     /** Returns undefined if Redis is unavailable. */
     async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
-      const answer = await redis.run(TAKE, { ...request, each: buckets.map(toEntry) });
+      const answer = await redis.run(TAKE, { ...request, ...toCall(buckets) });
       if (!answer) return undefined;
-      const [taken, waitMs, slowest, now, ...fullAt] = answer;
-      return { taken, waitMs, slowest, now, fullAt };
+      const [taken, now, ...fullAt] = answer;
+      return { taken, now, fullAt };
     },
 
     giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
-      const each = buckets.map((bucket, i) => ({ ...toEntry(bucket), fullAt: fullAt[i]! }));
+      const takenBuckets = buckets.map((bucket, i) => ({ ...bucket, fullAt: fullAt[i] }));
       // Not retried: a lost return makes the budget too small, but a repeated one would make it too
       // large.
-      void redis.run(GIVE_BACK, { amount, each });
+      void redis.run(GIVE_BACK, { amount, ...toCall(takenBuckets) });
     },
   };
 }
@@ -217,8 +199,7 @@ export interface Taken {
 /**
  * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While
  * a replica cannot reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each
- * bucket allows, minus what it has taken before. Units taken in Redis also count in the replica's
- * memory: if Redis loses its data, no replica takes too much.
+ * bucket allows, from buckets of its own.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
@@ -242,42 +223,28 @@ export function createBuckets(needs: {
      * {@link Wanted}.
      */
     async take(
-      buckets: readonly Bucket[],
+      wholeBuckets: readonly Bucket[],
       { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
     ): Promise<Taken> {
-      const toTaken = (
-        amount: number,
-        { waitMs, slowest }: Pick<Answer, "waitMs" | "slowest">,
-      ): Taken => ({
-        amount,
-        waitMs,
-        slowest: buckets[slowest]!,
-        giveBack: () => undefined,
-      });
-      const tooSmall = buckets.findIndex(({ burst }) => burst < least);
-      if (tooSmall >= 0) return toTaken(0, { waitMs: Infinity, slowest: tooSmall });
-
-      /** The answer from Redis; `local` is the answer from this process's memory. */
-      const all = await inRedis?.take(buckets, { wanted, least, aheadMs });
-      if (all?.taken === 0) return toTaken(0, all);
-
-      const localBuckets = inRedis && !all ? buckets.map(toFraction) : buckets;
-      const localWanted = all?.taken ?? wanted;
-      const local = memory.take(localBuckets, {
-        wanted: localWanted,
-        least: Math.min(least, localWanted),
-        aheadMs,
-      });
-      if (all && local.taken < all.taken)
-        inRedis?.giveBack(buckets, all.fullAt, all.taken - local.taken);
-      if (local.taken === 0 && localBuckets.some(({ burst }) => burst < least))
-        return toTaken(0, { waitMs: RETRY_WITHOUT_REDIS_MS, slowest: local.slowest });
+      const tooSmall = wholeBuckets.find(({ burst }) => burst < least);
+      if (tooSmall)
+        return { amount: 0, waitMs: Infinity, slowest: tooSmall, giveBack: () => undefined };
+      const request = { wanted, least, aheadMs };
+      const shared = await inRedis?.take(wholeBuckets, request);
+      const buckets = inRedis && !shared ? wholeBuckets.map(toFraction) : wholeBuckets;
+      const { taken, now, fullAt } = shared ?? memory.take(buckets, request);
+      const amount = Math.min(wanted, taken + least);
+      const waits = buckets.map(({ burst, msPerUnit }, i) =>
+        burst < least ? RETRY_WITHOUT_REDIS_MS : fullAt[i]! - now + (amount - burst) * msPerUnit,
+      );
+      const waitMs = Math.max(0, ...waits);
       return {
-        ...toTaken(local.taken, all && local.taken === all.taken ? all : local),
+        amount: taken,
+        waitMs,
+        slowest: wholeBuckets[Math.max(0, waits.indexOf(waitMs))]!,
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
-          memory.giveBack(localBuckets, local.fullAt, unusedUnits);
-          if (all) inRedis?.giveBack(buckets, all.fullAt, unusedUnits);
+          (shared ? inRedis : memory)?.giveBack(buckets, fullAt, unusedUnits);
         },
       };
     },

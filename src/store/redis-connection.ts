@@ -1,4 +1,4 @@
-import { Cluster, Command, Redis as Client, ReplyError } from "ioredis";
+import { Cluster, Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import { connectionCodeOf } from "../observability/connection-error.ts";
 import { KEY_PREFIX, redisKeys } from "./redis-keys.ts";
@@ -9,13 +9,16 @@ import { script, type ScriptArguments } from "./script.ts";
  * A connection is replaced when a reply is pending and nothing arrives for this long
  * (`answerTimeoutMs` if longer).
  */
-export const SILENT_CONNECTION_MS = 3_000;
+const SILENT_CONNECTION_MS = 3_000;
 const LONGEST_RECONNECT_MS = 1_000;
-const CLUSTER_SLOTS = 16_384;
+/** How often to ping for messages: without pings, a dead connection would look like a quiet one. */
+const PING_MS = 1_000;
+const RESUBSCRIBE_MS = 500;
+/** So many that they reach every master of a cluster, and the first two are in different slots. */
+const PROBE_KEYS = Array.from({ length: 128 }, (_, i) => redisKeys.probe(i));
 
 /** Checks that Redis answers and accepts writes. */
 const PROBE = script({
-  each: [],
   answer: z.literal(1),
   text: "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end return 1",
 });
@@ -24,13 +27,12 @@ const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
-export interface ProbeResult {
-  /** Whether every master has answered as expected. */
-  readonly isAnswering: boolean;
-  /** Redis's error, if it refused the probe; or why the probe could not reach each master. */
-  readonly refusal?: string | undefined;
-  /** Why Redis can never be used with these URLs. */
-  readonly problem?: string | undefined;
+interface Listener {
+  readonly onMessage: (message: string) => void;
+  /** Called after each (re)connect. */
+  readonly onSubscribed: () => void;
+  /** Called when Redis denies the user access to the channel. */
+  readonly onRefused: (reason: string) => void;
 }
 
 /**
@@ -44,11 +46,14 @@ export function createConnection(needs: {
   onLost: () => void;
 }) {
   const { urls, answerTimeoutMs, onLost } = needs;
+  /** The last error of the connection, and of a probe: why Redis does not answer as expected. */
   let lastError = "";
-  /** Whether several URLs are set, but their servers are not in cluster mode. */
-  let isNoCluster = false;
+  let refusal: string | undefined;
+  /** Why Redis can never be used with these URLs. */
+  let problem: string | undefined;
   let lastCall = 0;
   let isEnding = false;
+  const subscribers: Client[] = [];
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
     maxRetriesPerRequest: 0,
@@ -98,8 +103,9 @@ export function createConnection(needs: {
       },
     );
     cluster.on("error", ({ lastNodeError }: { lastNodeError?: Error }) => {
-      isNoCluster ||=
-        urls.length > 1 && (lastNodeError?.message.includes("cluster support disabled") ?? false);
+      if (urls.length > 1 && lastNodeError?.message.includes("cluster support disabled"))
+        problem =
+          "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
     });
     cluster.on("node error", keepError);
     cluster.on("-node", (node: Client) => {
@@ -114,6 +120,9 @@ export function createConnection(needs: {
    */
   function keepError(error: Error): void {
     lastError = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
+    const { db } = toOptions(urls[0]!);
+    if (db > 0 && DATABASE_REFUSED.test(lastError))
+      problem = `Redis refuses the database ${db} (${lastError}): use one that it has`;
   }
 
   /**
@@ -164,84 +173,95 @@ export function createConnection(needs: {
     return new Error("the answer is another script's");
   }
 
-  /** Connects to the cluster at the URLs, instead of to the one server there. */
-  function useCluster(): void {
+  /**
+   * Whether Redis can be used: every master has answered as expected. Redis itself says whether it
+   * is a cluster, because managed clusters have one host name: every node of a cluster refuses a
+   * script whose keys are in different slots. A cluster is then used from the next probe on.
+   */
+  async function probe(): Promise<boolean> {
+    const cluster = client instanceof Cluster ? client : undefined;
+    const calls = cluster ? PROBE_KEYS.map((key) => [key]) : [PROBE_KEYS.slice(0, 2)];
+    const answers = await Promise.all(
+      calls.map((keys) => evaluate(PROBE.text, PROBE.toArguments({ keys }))),
+    );
+    const isAnswering = answers.every((answer) => PROBE.answer.safeParse(answer).success);
+    // To a master without an address, nobody can connect.
+    const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
+    const said = answers.find(isRefusal)?.message ?? (isNameless ? NO_ADDRESS : undefined);
+    if (cluster || said === undefined || !CLUSTER_REFUSAL.test(said)) {
+      // A probe without an answer does not take back what Redis said before.
+      refusal = isAnswering ? undefined : (said ?? refusal);
+      return isAnswering && problem === undefined;
+    }
+    const { db } = toOptions(urls[0]!);
+    // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
+    if (db > 0) problem = `expected no database number for a cluster, got ${db}: use database 0`;
     client.off("close", onLost);
     client.disconnect();
     client = connectToCluster();
+    return false;
   }
 
   /**
-   * Returns one key for each master; no keys while some slots of the cluster have no master.
+   * Receives a channel's messages on a separate connection. Messages sent during a disconnection are
+   * lost. Reconnects automatically, in a cluster to the next of `urls`: every node receives all
+   * messages.
    */
-  function keyOnEachMaster({ slots }: Cluster): string[] {
-    const masters = new Set(Object.values(slots).map(([master]) => master));
-    if (Object.keys(slots).length < CLUSTER_SLOTS) return [];
-    const keys: string[] = [];
-    for (let i = 0; masters.size > 0; i++) {
-      const key = redisKeys.probe(i);
-      const slot = new Command("get", [KEY_PREFIX + key]).getSlot();
-      if (masters.delete(slots[slot]?.[0])) keys.push(key);
-    }
-    return keys;
-  }
-
-  function findProblem(): string | undefined {
-    const { db } = toOptions(urls[0]!);
-    if (db > 0 && DATABASE_REFUSED.test(lastError))
-      return `Redis refuses the database ${db} (${lastError}): use one that it has`;
-    return isNoCluster
-      ? "several URLs must be nodes of one Redis Cluster, but these are not: set only one"
-      : undefined;
-  }
-
-  /**
-   * Redis itself says whether it is a cluster, because managed clusters have one host name: every
-   * node of a cluster refuses a script whose keys are in different slots.
-   */
-  async function probe(): Promise<ProbeResult> {
-    const cluster = client instanceof Cluster ? client : undefined;
-    const calls = cluster
-      ? keyOnEachMaster(cluster).map((key) => [key])
-      : [[redisKeys.probe(0), redisKeys.probe(1)]];
-    const answers = await Promise.all(
-      calls.map((keys) =>
-        evaluate(PROBE.text, PROBE.toArguments({ each: keys.map((key) => ({ key })) })),
-      ),
-    );
-    const refusal = answers.find(isRefusal)?.message;
-    if (!cluster && refusal !== undefined && CLUSTER_REFUSAL.test(refusal)) {
-      const { db } = toOptions(urls[0]!);
-      // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
-      const problem = `expected no database number for a cluster, got ${db}: use database 0`;
-      if (db > 0) return { isAnswering: false, problem };
-      useCluster();
-      return { isAnswering: false };
-    }
-    const isAnswering =
-      calls.length > 0 && answers.every((answer) => PROBE.answer.safeParse(answer).success);
-    // To a master without an address, nobody can connect.
-    const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
-    const reason = refusal ?? (isNameless ? NO_ADDRESS : undefined);
-    return { isAnswering, refusal: reason, problem: findProblem() };
+  function subscribe(channel: string, listener: Listener): void {
+    const subscriber = new Client({
+      ...toOptions(urls[0]!),
+      retryStrategy(attempts) {
+        Object.assign(subscriber.options, toOptions(urls[attempts % urls.length]!));
+        return RESUBSCRIBE_MS;
+      },
+      // The listener learns of each subscription, so each is made here.
+      autoResubscribe: false,
+      enableOfflineQueue: false,
+      maxRetriesPerRequest: 0,
+      enableReadyCheck: false,
+      connectTimeout: SILENT_CONNECTION_MS,
+      socketTimeout: SILENT_CONNECTION_MS,
+    });
+    const ping = setInterval(() => {
+      subscriber.ping().catch(() => undefined);
+    }, PING_MS).unref();
+    // The connection that runs scripts reports the errors of Redis.
+    subscriber.on("error", () => undefined);
+    subscriber.on("message", (_channel, message) => {
+      listener.onMessage(message);
+    });
+    subscriber.on("ready", () => {
+      subscriber.subscribe(KEY_PREFIX + channel).then(listener.onSubscribed, (error: unknown) => {
+        if (!isRefusal(error)) return;
+        // The connection that runs scripts reports all other refusals, such as a wrong password.
+        if (error.message.startsWith("NOPERM")) listener.onRefused(error.message);
+        subscriber.disconnect(true);
+      });
+    });
+    subscriber.on("end", () => {
+      clearInterval(ping);
+    });
+    subscribers.push(subscriber);
   }
 
   return {
     evaluate,
     probe,
-    lastError: () => lastError,
+    subscribe,
+    reason: () => refusal ?? lastError,
+    problem: () => problem,
     close(): void {
-      client.disconnect();
+      for (const each of [client, ...subscribers]) each.disconnect();
     },
   };
 }
 
 /** Whether Redis itself answered with an error. All other errors concern the connection. */
-export function isRefusal(answer: unknown): answer is Error {
+function isRefusal(answer: unknown): answer is Error {
   return answer instanceof ReplyError;
 }
 
-export function toOptions(url: URL) {
+function toOptions(url: URL) {
   return {
     host: url.hostname.replace(/^\[|\]$/g, ""),
     port: Number(url.port || 6379),

@@ -2,13 +2,12 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
-import { createConnection, type ProbeResult } from "./redis-connection.ts";
-import { KEY_PREFIX } from "./redis-keys.ts";
+import { createConnection } from "./redis-connection.ts";
 import { describeOutage } from "./redis-remedies.ts";
-import { createSubscription } from "./redis-subscription.ts";
 import type { Script, ScriptArguments } from "./script.ts";
 import {
   addMs,
+  msUntil,
   LONG_AGO,
   monotonicNow,
   type MonotonicTime,
@@ -16,24 +15,19 @@ import {
   NEVER,
 } from "../time/monotonic.ts";
 
-/** A script of `runLater` that waits until Redis is up; dropped at `endsAt`. */
-interface Queued extends ScriptArguments {
-  readonly script: AnyScript;
-  readonly endsAt: MonotonicTime;
-}
-
-/** A script without its names. */
-type AnyScript<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer">;
+/** A script with its arguments. */
+type ScriptCall<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer"> &
+  ScriptArguments;
 
 export type Redis = ReturnType<typeof createRedis>;
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
 /**
- * A full queue drops the oldest script with `keptMs`; without any, the oldest script, which stays
- * `unwritten`.
+ * While so many scripts wait, none with `keptMs` is added. The others are few: each belongs to a
+ * transaction, whose fee was paid.
  */
-const MAX_QUEUED_SCRIPTS = 10_000;
+const MAX_WAITING_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 /** A failing script fails on every request, so failures are logged only this often. */
@@ -86,14 +80,13 @@ export function createRedis(needs: {
       markDown("the connection was lost");
     },
   });
-  const subscriptions: { readonly onReconnect: () => void; close(): void }[] = [];
+  const onReconnects: (() => void)[] = [];
   let state: "down" | "up" | "closed" = "down";
-  let lastProbe: ProbeResult = { isAnswering: false };
-  const queue: Queued[] = [];
-  const isCounted = ({ endsAt }: Queued) => endsAt === NEVER;
+  /** Resolves once Redis is up, or closed. */
+  let notDown = Promise.withResolvers<undefined>();
+  let waitingScripts = 0;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
-  const reason = () => lastProbe.refusal ?? connection.lastError();
 
   function warn(state: string, reason: string): void {
     const details = { reason: reason || "it does not answer" };
@@ -103,17 +96,15 @@ export function createRedis(needs: {
   function markDown(reason: string): void {
     if (state !== "up") return;
     state = "down";
+    notDown = Promise.withResolvers();
     warn("Redis is unavailable", reason);
     void probeUntilUp();
   }
 
   async function probeUntilUp(): Promise<void> {
-    for (;;) {
-      const result = await connection.probe();
+    while (!(await connection.probe())) {
       if (state === "closed") return;
-      // A probe without an answer does not take back what Redis said before.
-      lastProbe = { ...result, refusal: result.refusal ?? lastProbe.refusal };
-      const { isAnswering, problem } = result;
+      const problem = connection.problem();
       if (problem !== undefined) {
         log.error(
           `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
@@ -121,33 +112,35 @@ export function createRedis(needs: {
         close();
         return;
       }
-      if (isAnswering) break;
       await sleep(PROBE_MS, undefined, { ref: false });
     }
+    if (state === "closed") return;
     state = "up";
     if (warnings.has(REDIS_SUBJECT)) warnings.clear(REDIS_SUBJECT, "Redis is available");
     else log.info("Redis is available");
-    for (const call of queue.splice(0)) send(call);
-    for (const { onReconnect } of subscriptions) onReconnect();
+    notDown.resolve(undefined);
+    // Scripts that have waited run first.
+    await notDown.promise;
+    for (const onReconnect of onReconnects) onReconnect();
   }
 
   async function waitForFirstAnswer(): Promise<string | undefined> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    const { problem } = lastProbe;
-    if (state !== "up" && problem === undefined) warn("Redis is not available yet", reason());
+    const problem = connection.problem();
+    if (state !== "up" && problem === undefined)
+      warn("Redis is not available yet", connection.reason());
     return problem;
   }
 
   async function attempt<Answer>(
-    script: AnyScript<Answer>,
-    args: ScriptArguments,
+    call: ScriptCall<Answer>,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
     if (state !== "up") return "unavailable";
-    const reply = await connection.evaluate(script.text, args);
+    const reply = await connection.evaluate(call.text, call);
     const answer =
       reply instanceof Error
         ? ({ success: false, error: reply } as const)
-        : script.answer.safeParse(reply);
+        : call.answer.safeParse(reply);
     if (answer.success) return { answer: answer.data };
     const failure = answer.error;
     failures.inc();
@@ -169,26 +162,24 @@ export function createRedis(needs: {
   }
 
   /**
-   * Scripts with the same keys run in order: they are sent on one connection, queued scripts first.
+   * Runs a script, again after each outage, until `endsAt`. Scripts with the same keys run in order:
+   * they are sent on one connection, those that have waited first.
    */
-  function send(call: Queued): void {
-    if (monotonicNow() >= call.endsAt) return;
-    void attempt(call.script, call).then((result) => {
-      if (result !== "unavailable" || state === "closed") {
-        if (isCounted(call)) unwritten--;
-        return;
-      }
-      if (queue.push(call) <= MAX_QUEUED_SCRIPTS) return;
-      const place = queue.findIndex((each) => !isCounted(each));
-      queue.splice(Math.max(0, place), 1);
-    });
+  async function runUntilDone(call: ScriptCall, endsAt: MonotonicTime): Promise<void> {
+    while (state !== "closed" && monotonicNow() < endsAt) {
+      if ((await attempt(call)) !== "unavailable") return;
+      if (endsAt < NEVER && waitingScripts >= MAX_WAITING_SCRIPTS) return;
+      waitingScripts++;
+      const hasEnded = endsAt < NEVER && sleep(msUntil(endsAt), undefined, { ref: false });
+      await Promise.race([notDown.promise, ...(hasEnded ? [hasEnded] : [])]);
+      waitingScripts--;
+    }
   }
 
   function close(): void {
     state = "closed";
-    unwritten -= queue.splice(0).filter(isCounted).length;
+    notDown.resolve(undefined);
     connection.close();
-    for (const subscription of subscriptions) subscription.close();
   }
 
   return {
@@ -202,18 +193,22 @@ export function createRedis(needs: {
       script: Script<Call, Answer>,
       call: NoInfer<Call>,
     ): Promise<Answer | undefined> {
-      const result = await attempt(script, script.toArguments(call));
+      const result = await attempt({ ...script, ...script.toArguments(call) });
       return typeof result === "object" ? result.answer : undefined;
     },
     /**
      * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
      * script may run twice, so it must be idempotent. A failure is logged and not retried. With
-     * `keptMs`, the script is dropped after that time, never displaces a script without `keptMs`,
-     * and does not count in `unwritten`.
+     * `keptMs`, the script is dropped after that time, or while too many wait, and does not count in
+     * `unwritten`.
      */
     runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs = Infinity): void {
-      if (keptMs === Infinity) unwritten++;
-      send({ script, ...script.toArguments(call), endsAt: addMs(monotonicNow(), keptMs) });
+      const count = keptMs === Infinity ? 1 : 0;
+      unwritten += count;
+      const endsAt = addMs(monotonicNow(), keptMs);
+      void runUntilDone({ ...script, ...script.toArguments(call) }, endsAt).then(() => {
+        unwritten -= count;
+      });
     },
     /** The number of `runLater` scripts without `keptMs` that have not run. */
     unwritten: () => unwritten,
@@ -231,9 +226,8 @@ export function createRedis(needs: {
       { onMessage, onReconnect }: { onMessage: (message: string) => void; onReconnect: () => void },
     ): void {
       if (state === "closed") return;
-      const { close } = createSubscription({
-        urls,
-        channel: KEY_PREFIX + name,
+      onReconnects.push(onReconnect);
+      connection.subscribe(name, {
         onMessage,
         onSubscribed: onReconnect,
         onRefused: (reason) => {
@@ -243,7 +237,6 @@ export function createRedis(needs: {
           );
         },
       });
-      subscriptions.push({ onReconnect, close });
     },
     /**
      * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
@@ -251,7 +244,7 @@ export function createRedis(needs: {
      */
     ready: waitForFirstAnswer(),
     /** Why Redis is unavailable; empty if it has not answered. */
-    reason,
+    reason: connection.reason,
     isUp: () => state === "up",
     close,
   };

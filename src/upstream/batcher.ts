@@ -1,5 +1,5 @@
-import { reasonOf, toError } from "../observability/thrown.ts";
-import { addMs, monotonicNow, type MonotonicTime, msUntil } from "../time/monotonic.ts";
+import { toError } from "../observability/thrown.ts";
+import { untilAborted } from "./deadline.ts";
 
 type Answer<Value> = Value | Error;
 
@@ -7,8 +7,8 @@ type Answer<Value> = Value | Error;
  * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still
  * without an answer when it settles get an Error.
  */
-export type Ask<Key, Value> = (
-  keys: readonly Key[],
+export type Ask<Key, Value, Owner = KeyOwner> = (
+  batch: readonly Entry<Key, Owner>[],
   answer: (index: number, answer: Answer<Value>) => void,
 ) => Promise<void>;
 
@@ -27,8 +27,8 @@ export interface Entry<Key, Owner> {
 
 /** Decides when calls are made, with which keys, and which keys are refused. */
 interface Policy<Key, Owner, Value> {
-  /** Resolves when the next call may be made; undefined if that is now. A rejection fails all keys. */
-  turn?(waiting: () => IteratorObject<Entry<Key, Owner>>): Promise<unknown> | undefined;
+  /** Resolves when the next call may be made; undefined if that is now. */
+  turn?(waiting: () => Iterable<Entry<Key, Owner>>): Promise<unknown> | undefined;
   /** Sorts the keys if not all fit into a call, or may wait. */
   inOrder<Each extends Entry<Key, Owner>>(waiting: readonly Each[]): Each[];
   /** Why a key is not sent, although it is its turn. */
@@ -36,10 +36,6 @@ interface Policy<Key, Owner, Value> {
   /** The size of the keys that may wait, and the error of the others. */
   maxWaiting(): number;
   refuse(): Error;
-  /** The answer of a waiting key for an owner who leaves; by default, the signal's reason. */
-  reasonToLeave?(owner: Owner): Error;
-  /** Makes a call for the owners of its keys. */
-  run?(batch: readonly Entry<Key, Owner>[], make: () => Promise<void>): Promise<void>;
   /** Called once for each key of the owner who first asked for it; without `answer` if not sent. */
   onEnd?(first: Owner, answer?: Answer<Value>): void;
 }
@@ -48,9 +44,8 @@ interface OwnEntry<Key, Owner, Value>
   extends Entry<Key, Owner>, PromiseWithResolvers<Answer<Value>> {
   readonly owners: Set<Owner>;
   readonly first: Owner;
-  /** When to send the key, unless an earlier call takes it. */
-  readonly dueAt: MonotonicTime;
-  isSent: boolean;
+  /** Whether it has waited for `maxWaitMs`. */
+  isDue: boolean;
   answer?: Answer<Value>;
 }
 
@@ -64,7 +59,7 @@ interface OwnEntry<Key, Owner, Value>
  * flight, unless all its earlier callers have left: that call is probably failing.
  */
 export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(options: {
-  ask: Ask<Key, Value>;
+  ask: Ask<Key, Value, Owner>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
   /** The most keys of a call. */
@@ -79,44 +74,55 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
   const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, joinsInFlight } = options;
   const { policy } = options;
   type Own = OwnEntry<Key, Owner, Value>;
-  const waiting = new Map<string, Own>();
-  const inFlight = new Map<string, Own>();
+  /** By id, the entries that a load may join. */
+  const entries = new Map<string, Own>();
+  const waiting = new Set<Own>();
   /** The size of all waiting keys. */
   let size = 0;
   let calls = 0;
-  let turn: "needed" | "awaited" | "here" = "needed";
-  let timer: NodeJS.Timeout | undefined;
+  let isAwaitingTurn = false;
+  let hasTurn = false;
   let endOfTurn: NodeJS.Immediate | undefined;
 
+  const maxWaiting = () => policy?.maxWaiting() ?? Infinity;
+
   function pending(key: Key): Own | undefined {
-    const id = idOf(key);
-    const sentEntry = inFlight.get(id);
-    return waiting.get(id) ?? (sentEntry?.owners.size ? sentEntry : undefined);
+    const entry = entries.get(idOf(key));
+    return entry?.owners.size ? entry : undefined;
   }
 
   function add(key: Key, first: Owner): Own {
-    const dueAt = addMs(monotonicNow(), maxWaitMs);
     const entry: Own = {
       ...Promise.withResolvers<Answer<Value>>(),
-      ...{ key, first, owners: new Set<Owner>(), dueAt, isSent: false },
+      ...{ key, first, owners: new Set<Owner>(), isDue: false },
     };
-    waiting.set(idOf(key), entry);
+    entries.set(idOf(key), entry);
+    waiting.add(entry);
     size += sizeOf(key);
+    setTimeout(() => {
+      entry.isDue = true;
+      void send();
+    }, maxWaitMs);
     wake();
     return entry;
   }
 
-  function removeFromWaiting({ key }: Own): void {
-    waiting.delete(idOf(key));
-    size -= sizeOf(key);
+  function removeFromWaiting(entry: Own): boolean {
+    const wasWaiting = waiting.delete(entry);
+    if (wasWaiting) size -= sizeOf(entry.key);
+    return wasWaiting;
+  }
+
+  function forget(entry: Own): void {
+    const id = idOf(entry.key);
+    if (entries.get(id) === entry) entries.delete(id);
   }
 
   function end(entry: Own, answer: Answer<Value>): void {
-    const id = idOf(entry.key);
-    if (!entry.isSent) removeFromWaiting(entry);
-    else if (inFlight.get(id) === entry) inFlight.delete(id);
+    const wasWaiting = removeFromWaiting(entry);
+    forget(entry);
     entry.answer = answer;
-    policy?.onEnd?.(entry.first, entry.isSent ? answer : undefined);
+    policy?.onEnd?.(entry.first, wasWaiting ? undefined : answer);
     entry.resolve(answer);
   }
 
@@ -124,56 +130,35 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
   function wake(): void {
     endOfTurn ??= setImmediate(() => {
       endOfTurn = undefined;
-      send();
+      void send();
     });
   }
 
-  function send(): void {
-    while (waiting.size > 0 && calls < maxCalls && turn !== "awaited") {
-      const dueMs = millisecondsUntilDue();
-      if (dueMs > 0) {
-        // A timer that is already set is never too late, because all keys wait equally long.
-        timer ??= setTimeout(() => {
-          timer = undefined;
-          send();
-        }, dueMs);
-        return;
+  async function send(): Promise<void> {
+    while (!isAwaitingTurn && waiting.size > 0 && calls < maxCalls && isDue()) {
+      if (hasTurn) void sendOne();
+      else {
+        isAwaitingTurn = true;
+        await policy?.turn?.(() => waiting);
+        isAwaitingTurn = false;
+        hasTurn = true;
       }
-      if (turn === "needed") takeTurn();
-      if (turn === "here") void sendOne();
     }
     refuseOverflow();
   }
 
-  function millisecondsUntilDue(): number {
-    if (calls === 0 || size >= maxKeys || size > maxWaiting()) return 0;
-    const [oldest] = waiting.values();
-    return oldest ? msUntil(oldest.dueAt) : 0;
+  function isDue(): boolean {
+    const [oldest] = waiting;
+    return calls === 0 || oldest!.isDue || size >= Math.min(maxKeys, maxWaiting());
   }
-
-  const maxWaiting = () => policy?.maxWaiting() ?? Infinity;
 
   function refuseOverflow(): void {
     let room = maxWaiting();
     if (!policy || size <= room) return;
-    for (const entry of policy.inOrder([...waiting.values()])) {
+    for (const entry of policy.inOrder([...waiting])) {
       room -= sizeOf(entry.key);
       if (room < 0) end(entry, policy.refuse());
     }
-  }
-
-  function takeTurn(): void {
-    const wait = policy?.turn?.(() => waiting.values());
-    turn = wait ? "awaited" : "here";
-    void wait
-      ?.then(
-        () => (turn = "here"),
-        (error: unknown) => {
-          turn = "needed";
-          for (const entry of waiting.values()) end(entry, toError(error));
-        },
-      )
-      .finally(wake);
   }
 
   /** Removes the keys of the next call. */
@@ -181,24 +166,17 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
     const batch: Own[] = [];
     const keys: Key[] = [];
     let room = maxKeys;
-    const entries = [...waiting.values()];
-    for (const entry of policy && size > room ? policy.inOrder(entries) : entries) {
+    for (const entry of policy?.inOrder([...waiting]) ?? waiting) {
       const refusal = policy?.refusalOf?.(entry);
-      if (refusal) {
-        end(entry, refusal);
-        continue;
-      }
+      if (refusal) end(entry, refusal);
       const addedSize = sizeOf(entry.key, keys);
-      if (addedSize > room && batch.length > 0) continue;
+      if (refusal || (addedSize > room && batch.length > 0)) continue;
       batch.push(entry);
       keys.push(entry.key);
+      removeFromWaiting(entry);
+      if (!joinsInFlight) forget(entry);
       room -= addedSize;
       if (room <= 0) break;
-    }
-    for (const entry of batch) {
-      removeFromWaiting(entry);
-      entry.isSent = true;
-      if (joinsInFlight) inFlight.set(idOf(entry.key), entry);
     }
     return batch;
   }
@@ -207,16 +185,11 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
     const batch = takeBatch();
     // Keep the turn for the next key.
     if (batch.length === 0) return;
-    turn = "needed";
+    hasTurn = false;
     calls++;
-    const make = async () =>
-      ask(
-        batch.map(({ key }) => key),
-        (i, value) => {
-          end(batch[i]!, value);
-        },
-      );
-    const error = await (policy?.run?.(batch, make) ?? make()).catch(toError);
+    const error = await ask(batch, (i, value) => {
+      end(batch[i]!, value);
+    }).catch(toError);
     calls--;
     wake();
     for (const entry of batch)
@@ -231,35 +204,30 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
      */
     load(keys: readonly Key[], owner: Owner): Promise<Answer<Value>[]> {
       const { signal } = owner;
-      const entries = keys.map((key) => {
+      const ownEntries = keys.map((key) => {
         const entry = pending(key) ?? add(key, owner);
         entry.owners.add(owner);
         return entry;
       });
-      return new Promise((resolve) => {
-        const leave = () => {
-          const reason = reasonOf(signal!);
-          const reasonOfWaiting = policy?.reasonToLeave?.(owner) ?? reason;
-          resolve(
-            entries.map(({ answer, isSent }) => answer ?? (isSent ? reason : reasonOfWaiting)),
-          );
-          for (const entry of entries) {
-            entry.owners.delete(owner);
-            // Free the key's place at once.
-            if (entry.owners.size === 0 && waiting.get(idOf(entry.key)) === entry)
-              end(entry, reason);
-          }
-        };
-        if (signal?.aborted) leave();
-        else signal?.addEventListener("abort", leave, { once: true });
-        void Promise.all(entries.map(({ promise }) => promise)).then((answers) => {
-          signal?.removeEventListener("abort", leave);
-          resolve(answers);
+      const answers = Promise.all(ownEntries.map(({ promise }) => promise));
+      if (!signal) return answers;
+      return untilAborted(answers, signal).catch((thrown: unknown) => {
+        const reason = toError(thrown);
+        return ownEntries.map((entry) => {
+          entry.owners.delete(owner);
+          // Free the key's place at once.
+          if (entry.owners.size === 0 && waiting.has(entry)) end(entry, reason);
+          return entry.answer ?? reason;
         });
       });
     },
     /** Whether a load of the key would join an earlier load. */
     isPending: (key: Key): boolean => pending(key) !== undefined,
+    /** Whether a call with the key has no answer yet, if loads join it. */
+    isInFlight(key: Key): boolean {
+      const entry = entries.get(idOf(key));
+      return entry !== undefined && !waiting.has(entry);
+    },
     /** The number of keys that wait for a call. */
     waiting: () => waiting.size,
   };

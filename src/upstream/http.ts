@@ -22,11 +22,6 @@ export interface UpstreamRequest {
   readonly signal: AbortSignal;
 }
 
-/** The connection could not be made, it broke, or the response was too large. */
-class BrokenConnection extends Error {
-  override readonly name = "BrokenConnection";
-}
-
 /** Far above the longest legitimate response of either upstream. */
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
@@ -77,29 +72,12 @@ export function createCallUpstream(registry: Registry) {
     connect: { autoSelectFamilyAttemptTimeout: CONNECT_ATTEMPT_MS },
   });
 
-  async function ask({ url, headers, body, signal }: UpstreamRequest): Promise<UpstreamAnswer> {
-    const method = body === undefined ? "GET" : "POST";
-    try {
-      const answer = await request(url, {
-        ...{ dispatcher: agent, method, headers, body: body ?? null, signal },
-      });
-      return {
-        status: answer.statusCode,
-        headers: answer.headers,
-        text: await answer.body.text(),
-      };
-    } catch (cause) {
-      if (signal.aborted) throw reasonOf(signal);
-      throw new BrokenConnection("the connection failed", { cause });
-    }
-  }
-
   /**
    * Returns the result of `read`, for any status. Throws the error of `read`, the signal's reason,
-   * or BrokenConnection.
+   * or undici's error if the connection could not be made, broke, or the response was too large.
    */
   return async <T>(call: UpstreamRequest, read: (answer: UpstreamAnswer) => T): Promise<T> => {
-    const { upstream, method, signal } = call;
+    const { upstream, method, url, headers, body = null, signal } = call;
     const startedAt = monotonicNow();
     const record = (result: string) => {
       calls.inc({ upstream, method, result });
@@ -108,41 +86,45 @@ export function createCallUpstream(registry: Registry) {
     return inSpan(describe(call), async (span) => {
       let status: number | undefined;
       try {
-        const answer = await ask(call);
-        status = answer.status;
-        span?.setAttribute("http.response.status_code", status);
-        const value = read(answer);
+        const answer = await request(url, {
+          ...{ dispatcher: agent, method: methodOf(call), headers, body, signal },
+        });
+        const text = await answer.body.text();
+        status = answer.statusCode;
+        span.setAttribute("http.response.status_code", status);
+        const value = read({ status, headers: answer.headers, text });
         record("ok");
         return value;
       } catch (error) {
         if (status !== undefined) record(isOk(status) ? "error" : String(status));
-        else if (error instanceof BrokenConnection) record("unreachable");
+        else if (!signal.aborted) record("unreachable");
         else record(isTimeout(signal.reason) ? "timeout" : "aborted");
-        throw error;
+        throw status === undefined && signal.aborted ? reasonOf(signal) : error;
       }
     });
   };
 }
 
+const methodOf = ({ body }: UpstreamRequest) => (body === undefined ? "GET" : "POST");
+
 /**
  * The span of a call: OpenTelemetry's attributes for HTTP and RPC clients, except the URL, which
  * may hold a key.
  */
-const describe =
-  ({ upstream, method, url, body }: UpstreamRequest) =>
-  (): SpanDescription => {
-    const { hostname, port, protocol } = new URL(url);
-    return {
-      name: `${upstream} ${method}`,
-      kind: SpanKind.CLIENT,
-      attributes: {
-        "http.request.method": body === undefined ? "GET" : "POST",
-        "server.address": hostname,
-        "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
-        ...(upstream === "chain" && { "rpc.system": "jsonrpc", "rpc.method": method }),
-      },
-    };
+function describe(call: UpstreamRequest): SpanDescription {
+  const { upstream, method, url } = call;
+  const { hostname, port, protocol } = new URL(url);
+  return {
+    name: `${upstream} ${method}`,
+    kind: SpanKind.CLIENT,
+    attributes: {
+      "http.request.method": methodOf(call),
+      "server.address": hostname,
+      "server.port": Number(port || (protocol === "https:" ? 443 : 80)),
+      ...(upstream === "chain" && { "rpc.system": "jsonrpc", "rpc.method": method }),
+    },
   };
+}
 
 export const isOk = (status: number): boolean => status >= 200 && status < 300;
 

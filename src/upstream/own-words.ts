@@ -1,3 +1,4 @@
+import { unescape } from "node:querystring";
 import { isObject, parseJson } from "../contract/parse-json.ts";
 
 const MAX_LENGTH = 120;
@@ -25,15 +26,7 @@ export function ownWordsOf(body: string, secrets: readonly string[]): string {
 /** The parts of a URL that may be secret. */
 export function secretsIn({ pathname, searchParams, username, password }: URL): string[] {
   const parts = [...pathname.split("/"), ...searchParams.values(), username, password];
-  return parts.flatMap((part) => [part, decode(part)]);
-}
-
-function decode(part: string): string {
-  try {
-    return decodeURIComponent(part);
-  } catch {
-    return part;
-  }
+  return parts.flatMap((part) => [part, unescape(part)]);
 }
 
 /** The message in the JSON of an error: JSON-RPC's, a problem's, or a proxy's. */

@@ -1,6 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CollectError } from "../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { from } from "../support/client.ts";
@@ -195,6 +195,102 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
   });
 });
 
+describe("coins that fail in the simulation", () => {
+  beforeEach(() => start());
+  afterEach(() => {
+    vi.restoreAllMocks();
+  });
+
+  const setVault = (fees: bigint) => {
+    const { chain } = sandbox;
+    chain.setBalance(account().creatorVault, chain.rentExemptMinimum(0) + fees);
+  };
+  /** A coin whose curve records fees that it does not hold. */
+  function launchFailing(): CoinAddresses {
+    const coin = launch();
+    const curve = sandbox.chain.account(coin.curve)!;
+    sandbox.chain.setAccount(coin.curve, { ...curve, lamports: SOL / 2n });
+    return coin;
+  }
+  const shareFailing = () => share(SYSVAR, 5_000);
+  const ten = (launchOne: () => CoinAddresses) => Array.from({ length: 10 }, launchOne);
+  let blocks = 0;
+  /** Each time from another block. */
+  const collectAgain = (coins: readonly CoinAddresses[]) =>
+    collect(`203.0.${blocks++}.0/24`, coins);
+  const simulations = () => sandbox.rpc.calls.filter(isMethod("simulateTransaction")).length;
+  /** From now on, time passes only by the returned function. */
+  function stopTime(): (ms: number) => void {
+    let at = performance.now();
+    vi.spyOn(performance, "now").mockImplementation(() => at);
+    return (ms) => {
+      at += ms;
+    };
+  }
+
+  it("cost at most two reads, and three simulations with their prices and blockhashes, before others are collected", async () => {
+    setVault(SOL);
+    const coins = ten(launchFailing);
+    expect(await collectAgain(coins)).toMatchObject({ kind: "collected", collected: SOL });
+    const { calls } = sandbox.rpc;
+    const before = calls.slice(0, calls.findIndex(isMethod("sendTransaction")));
+    for (const [method, most] of [
+      ["getMultipleAccounts", 2],
+      ["simulateTransaction", 3],
+      ["getRecentPrioritizationFees", 3],
+      ["getLatestBlockhash", 3],
+    ] as const)
+      expect([method, before.filter(isMethod(method)).length <= most]).toEqual([method, true]);
+  });
+
+  it.each([
+    ["sweeps", launchFailing],
+    ["distributions", shareFailing],
+  ])(
+    "whose %s failed are left out for ten seconds: the vault and a good coin take one simulation",
+    async (_, launchOne) => {
+      setVault(0n);
+      const coins = ten(launchOne);
+      stopTime();
+      // A collect tries only two of them, and the next one may try others.
+      for (let i = 0; i < coins.length; i++) await collectAgain(coins);
+      setVault(SOL);
+      const before = simulations();
+      const named = [launch(), ...coins.slice(0, 9)];
+      expect(await collectAgain(named)).toMatchObject({ collected: 2n * SOL });
+      expect(simulations()).toBe(before + 1);
+    },
+  );
+
+  it.each([
+    { of: "one coin", launchOne: launchFailing, repairOne: repair },
+    {
+      of: "a distribution",
+      launchOne: shareFailing,
+      repairOne({ mint }: CoinAddresses) {
+        const shareholders = [{ address: account().address, bps: 10_000 }];
+        sandbox.coins.setSharing(mint, { shareholders });
+      },
+    },
+  ])(
+    "have the same error for ten seconds, and no longer: $of",
+    async ({ launchOne, repairOne }) => {
+      setVault(0n);
+      const coin = launchOne();
+      const pass = stopTime();
+      const first = await collectAgain([coin]);
+      expect(first).toMatchObject({ kind: "simulation-failed" });
+      const before = simulations();
+      pass(9_000);
+      expect(await collectAgain([coin])).toEqual(first);
+      expect(simulations()).toBe(before);
+      repairOne(coin);
+      pass(2_000);
+      expect(await collectAgain([coin])).toMatchObject({ kind: "collected", collected: SOL });
+    },
+  );
+});
+
 describe("a distribution whose shareholder is emptied before it lands", () => {
   beforeEach(() => start());
 
@@ -214,24 +310,6 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
     expect(await collect(OWNER, [bad])).toMatchObject({ kind: "backing-off" });
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: SOL / 2n });
     expect(sandbox.landedCollects().map(({ err }) => err)).toEqual([null, null]);
-  });
-
-  it("is collected once it no longer backs off, after the vault", async () => {
-    const skipTime = createSkipTime();
-    const { creatorVault } = account();
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-    const other = newAddress();
-    sandbox.chain.setBalance(other, SOL);
-    const shared = share(other);
-    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      sandbox.chain.setBalance(other, 0n);
-    });
-    expect(await collect(OWNER, [shared])).toMatchObject({ kind: "nothing-received" });
-    sandbox.chain.setBalance(other, SOL);
-    skipTime(61_000);
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 100_000n);
-    expect(await collect(OWNER, [shared])).toMatchObject({ collected: 100_000n });
-    expect(await collect(OWNER, [shared])).toMatchObject({ collected: 999_900_000n });
   });
 });
 
@@ -292,34 +370,6 @@ describe("a caller whose collect follows beside those of strangers", () => {
       remaining: expect.arrayContaining([{ mint: good.mint, amount: SOL }]),
     });
     expect(await owner).toMatchObject({ kind: "collected", collected: SOL, remaining: [] });
-  });
-});
-
-describe("over REST", () => {
-  it("a collect of nothing but coins that back off has Retry-After", async () => {
-    const world = await startWorld();
-    sandbox = world.sandbox;
-    const bad = launch();
-    failWhenSent(bad);
-    const { id } = account();
-    const name = () =>
-      world.request("/collect", {
-        method: "POST",
-        headers: { "content-type": "application/json" },
-        body: JSON.stringify({ socialId: id, mints: [bad.mint] }),
-      });
-    const failed = await name();
-    expect([failed.body.error, failed.headers.get("retry-after")]).toEqual([
-      "COLLECT_FAILED",
-      "60",
-    ]);
-    repair(bad);
-    expect((await world.collect(id)).body.collected).toBe("3.1000");
-    const refused = await name();
-    expect([refused.status, refused.body.error]).toEqual([500, "COLLECT_FAILED"]);
-    expect(Number(refused.headers.get("retry-after"))).toBeGreaterThan(0);
-    expect(Number(refused.headers.get("retry-after"))).toBeLessThanOrEqual(60);
-    await world.close();
   });
 });
 

@@ -1,13 +1,8 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-  await world.lookup("creator"); // reads and caches the rent-exempt minimum
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const times = (count: number, write: (i: number) => string) =>
   Array.from({ length: count }, (_, i) => write(i)).join(" ");
@@ -22,7 +17,6 @@ const BALANCE =
   "balance { vault pda total withdrawable vaultLamports pdaLamports totalLamports withdrawableLamports __typename }";
 const WALLET = `id handle socialId address ${BALANCE} __typename`;
 const MANY = "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success } }";
-const LIST = "query ($handles: [String!]!) { wallets(handles: $handles) { address } }";
 
 interface Refused {
   readonly name: string;
@@ -49,11 +43,6 @@ const REFUSED: readonly Refused[] = [
   // Limits on the text, checked before parsing.
   { name: "tokens", query: `{ ${"a ".repeat(5_999)} }`, message: tooManyInText(6_000, "tokens") },
   {
-    name: "tokens without an end",
-    query: "query ".repeat(10_000),
-    message: tooManyInText(6_000, "tokens"),
-  },
-  {
     name: "operations",
     query: times(1_000, (i) => `query A${i} { __typename }`),
     message: tooManyInText(60, "operations and fragments"),
@@ -69,24 +58,8 @@ const REFUSED: readonly Refused[] = [
     message: tooManyInText(128, "characters in a name or a value"),
   },
   {
-    name: "characters of a literal",
-    query: `{ wallet(handle: "${"a".repeat(129)}") { id } }`,
-    message: tooManyInText(128, "characters in a name or a value"),
-  },
-  {
-    name: "spread fragments",
-    query: () =>
-      `{ ${times(60, (i) => `a${i}: walletById(socialId: "7") { ...F0 }`)} } ${times(600, (i) => `fragment F${i} on Wallet { ...F${i + 1} }`)} fragment F600 on Wallet { id }`,
-    message: tooManyInText(60, "operations and fragments"),
-  },
-  {
     name: "nested fields",
     query: "{a".repeat(20_000),
-    message: tooManyInText(20, "levels of brackets"),
-  },
-  {
-    name: "nested lists",
-    query: `{ wallets(handles: ${"[".repeat(2_900)}${"]".repeat(2_900)}) { id } }`,
     message: tooManyInText(20, "levels of brackets"),
   },
   {
@@ -114,16 +87,6 @@ const REFUSED: readonly Refused[] = [
     name: "wallets in a list and aliases",
     query: () =>
       `{ ${wallets(60, "address")} wallets(handles: [${times(41, () => '"creator"')}]) { address } }`,
-    message: tooMany(100, "wallets"),
-  },
-  {
-    name: "wallets in a list",
-    query: `{ wallets(handles: [${times(101, () => '"creator"')}]) { address } }`,
-    message: tooMany(100, "wallets"),
-  },
-  {
-    name: "wallets by id",
-    query: `{ ${times(99, (i) => `w${i}: walletById(socialId: "${i}") { address }`)} wallets(handles: ["a", "b"]) { address } }`,
     message: tooMany(100, "wallets"),
   },
   { name: "collects", query: () => collects(11), message: tooMany(10, "collects") },
@@ -159,11 +122,6 @@ const REFUSED: readonly Refused[] = [
     message: tooMany(25, "levels of nested fields"),
   },
   {
-    name: "fragments that spread each other twice",
-    query: `{ ...F0 } ${times(24, (i) => `fragment F${i} on Query { ...F${i + 1} ...F${i + 1} }`)} fragment F24 on Query { __typename }`,
-    message: tooMany(100, "root fields"),
-  },
-  {
     name: "fragments that spread each other four times",
     query: `{ wallet(handle: "creator") { ...F0 } } ${times(40, (i) => `fragment F${i} on Wallet { ${`...F${i + 1} `.repeat(4)} }`)} fragment F40 on Wallet { handle }`,
     message: tooMany(3_000, "fragments"),
@@ -171,11 +129,6 @@ const REFUSED: readonly Refused[] = [
   {
     name: "introspection",
     query: `{ ${times(21, (i) => `s${i}: __schema { types { ${"name ".repeat(26)} } }`)} }`,
-    message: tooMany(500, "introspection fields"),
-  },
-  {
-    name: "introspection by __type",
-    query: `{ ${times(50, (i) => `t${i}: __type(name: "Wallet") { ${"name ".repeat(12)} }`)} }`,
     message: tooMany(500, "introspection fields"),
   },
   // Limits on operations that do not run, but are validated.
@@ -186,12 +139,6 @@ const REFUSED: readonly Refused[] = [
     message: TOO_MANY_MERGED,
   },
   // Limits that depend on the variables.
-  {
-    name: "wallets in a variable",
-    query: LIST,
-    variables: { handles: artists(101) },
-    message: tooMany(100, "wallets"),
-  },
   {
     name: "wallets in a list that is used twice",
     query:
@@ -223,21 +170,9 @@ const REFUSED: readonly Refused[] = [
     message: TOO_MANY_MEMBERS,
   },
   {
-    name: "handles in a list",
-    query: LIST,
-    variables: { handles: new Array(1_000).fill("creator") },
-    message: /A request takes at most 100 wallets\.$/,
-  },
-  {
     name: "values in nested objects",
     query: MANY,
     variables: { c: nestedObjects(5) },
-    message: TOO_MANY_VALUES,
-  },
-  {
-    name: "variables",
-    query: "{ __typename }",
-    variables: membersOf(1_001),
     message: TOO_MANY_VALUES,
   },
 ];
@@ -273,15 +208,6 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     }
   });
 
-  it("an operation by GET", async () => {
-    const search = new URLSearchParams({ query: `{ ${times(101, (i) => `a${i}: __typename`)} }` });
-    const { status, body } = await world.request(`/graphql?${search}`);
-    expect([status, body.errors[0].message]).toEqual([
-      400,
-      expect.stringMatching(tooMany(100, "root fields")),
-    ]);
-  });
-
   it("a body that is too large, with or without a Content-Length", async () => {
     const body = JSON.stringify({ query: `{ __typename } #${"#".repeat(100_000)}` });
     const headers = { "content-type": "application/json" };
@@ -313,66 +239,13 @@ describe("an operation above a limit is refused with 400 and the limit, without 
     ]);
   });
 
-  it("mints in variables, in lists and objects of a cached operation", async () => {
-    const ids = Array.from({ length: 100 }, (_, i) => `"${i + 1}"`);
-    const names = Array.from({ length: 30 }, (_, i) => `$m${i}`);
-    const coins = times(
-      3,
-      (i) => `c${i}: coins(mints: [${names.slice(10 * i, 10 * i + 10).join()}]) { mint }`,
-    );
-    const of30 = (mintOf: (i: number) => string) =>
-      Object.fromEntries(names.map((name, i) => [name.slice(1), mintOf(i)]));
-    const entries = times(11, (i) => `{ socialId: "${i + 1}", mints: $m }`);
-    const [mint, ...others] = Array.from({ length: 30 }, newMint);
-    for (const [query, few, many] of [
-      [
-        `query (${names.map((name) => `${name}: String!`).join()}) { walletsById(socialIds: [${ids.join()}]) { ${coins} } }`,
-        of30(() => mint!),
-        of30((i) => others[i] ?? mint!),
-      ],
-      [
-        `mutation ($m: [String!]) { collectMany(collects: [${entries}]) { error } }`,
-        { m: [mint] },
-        { m: others.slice(0, 10) },
-      ],
-    ] as const) {
-      for (let i = 0; i < 2; i++)
-        expect((await world.graphql(query, few)).body.errors).toBeUndefined();
-      world.forgetCalls();
-      const { status, body } = await world.graphql(query, many);
-      const error = {
-        code: "INVALID_MINT",
-        moved: "no",
-        message: expect.stringMatching(tooMany(100, "mints")),
-      };
-      expect([status, { ...body.errors[0].extensions, message: body.errors[0].message }]).toEqual([
-        400,
-        error,
-      ]);
-    }
-  });
-
-  it("too many collects in a mutation, which cost one request", async () => {
-    const caller = { "x-forwarded-for": "192.0.2.200" };
-    const before = await world.graphql("{ __typename }", {}, caller);
-    const left = ({ headers }: { headers: Headers }) =>
-      Number(/r=(\d+)/.exec(headers.get("ratelimit")!)![1]);
-    const refused = await world.graphql(collects(11), {}, caller);
-    expect(left(before) - left(refused)).toBe(1);
-  });
-
   it("a fragment that spreads itself, as invalid", async () => {
-    for (const query of [
-      '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { handle ...F }',
+    const { body } = await world.graphql(
       '{ wallet(handle: "creator") { ...F } } fragment F on Wallet { ...G } fragment G on Wallet { ...F handle }',
-      "{ ...F } fragment F on Query { ...F }",
-    ]) {
-      const { body } = await world.graphql(query);
-      expect(body).toMatchObject({
-        errors: [{ message: expect.stringContaining("within itself") }],
-      });
-      expect(body.data).toBeUndefined();
-    }
+    );
+    expect(body).toEqual({
+      errors: [expect.objectContaining({ message: expect.stringContaining("within itself") })],
+    });
   });
 });
 

@@ -1,12 +1,8 @@
 import { serverAudits } from "graphql-http";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const audits = serverAudits({ url: () => `${world.url}/graphql` });
 

@@ -1,9 +1,6 @@
-import { afterEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-afterEach(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 /** `count` transfers of 1 SOL to the address of an account, finalized. */
 function sendTo(handle: string, count: number): void {
@@ -20,7 +17,6 @@ const read = (handle: string, first: number, address: string) =>
 const callsOf = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 
 it("a page looks at 30 transactions, or at `first`, and reads none of them twice", async () => {
-  world = await startWorld();
   for (let i = 0; i < 32; i++) world.sandbox.chain.transfer(world.account("artist001").address, 1n);
   sendTo("artist001", 1);
   sendTo("artist002", 32);

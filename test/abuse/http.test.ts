@@ -1,8 +1,10 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { Response } from "@whatwg-node/fetch";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
+import { dial } from "../http/dial.ts";
+import { sendRaw } from "../support/raw-request.ts";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -19,176 +21,92 @@ afterAll(async () => {
   await world.close();
 });
 
-/** Runs a test in a world of its own, and closes it. */
-async function inWorld(
-  limits: Parameters<typeof startWorld>[1],
-  run: () => Promise<void>,
-): Promise<void> {
-  const shared = world;
+/** Starts a world of the test's own, with these limits. */
+async function startLimited(limits: Parameters<typeof startWorld>[1]): Promise<World> {
   const own = await startWorld({ RATE_LIMIT_MAX: "100000" }, limits);
-  world = own;
-  try {
-    await run();
-  } finally {
-    world = shared;
-    await own.close();
-  }
+  onTestFinished(() => own.close());
+  return own;
 }
 
-/** Opens a connection that records what it receives. */
-async function dial() {
-  const { hostname, port } = new URL(world.url);
-  const socket = connect(Number(port), hostname);
-  sockets.push(socket);
-  let received = "";
-  let isClosed = false;
-  socket.on("data", (chunk: Buffer) => (received += chunk.toString("latin1")));
-  socket.on("error", () => undefined);
-  const closed = new Promise<void>((resolve) => socket.on("close", resolve));
-  void closed.then(() => (isClosed = true));
-  await once(socket, "connect").catch(() => undefined);
-  return {
-    socket,
-    received: () => received,
-    statuses: () =>
-      [...received.matchAll(/HTTP\/1\.1 (\d{3})/g)].map(([, status]) => Number(status)),
-    isClosed: () => isClosed,
-    closed: () => closed,
-  };
-}
-
-/**
- * Sends a text on a new connection, and resolves with what it receives until the connection closes.
- */
-async function send(text: string | Buffer) {
-  const { socket, closed, received, statuses } = await dial();
-  socket.write(text);
-  await closed();
-  const [status] = statuses();
-  const body = received().split("\r\n\r\n").slice(1).join("\r\n\r\n");
-  return { status, statuses: statuses(), received: received(), body };
-}
+const send = async (text: string, { url } = world) => (await sendRaw(url, text)).statuses;
 
 const post = (path: string, headers: string, body = "") =>
   `POST ${path} HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\nConnection: close\r\n${headers}\r\n\r\n${body}`;
 const get = (path: string, headers = "") =>
   `GET ${path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers}\r\n`;
-const expectServing = async () => {
-  expect((await world.lookup("creator")).status).toBe(200);
-};
 
-describe("a connection that", () => {
-  const limits = { headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 };
-  let shared: World;
-  beforeAll(async () => {
-    shared = world;
-    world = await startWorld({ RATE_LIMIT_MAX: "100000" }, limits);
-  });
-  afterAll(async () => {
-    await world.close();
-    world = shared;
-  });
-
-  it.concurrent.for([
-    ["sends nothing", ""],
-    ["does not finish its headers", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
-    ["does not finish its body", post("/collect", "Content-Length: 40", '{"socialId"')],
-    [
-      "does not finish its chunked body",
+describe("a connection", () => {
+  it("that does not finish its headers or its body is closed, and other clients are served", async () => {
+    const own = await startLimited({
+      ...{ headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 },
+    });
+    const texts = [
+      "",
+      "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: ",
+      post("/collect", "Content-Length: 40", '{"socialId"'),
       post("/graphql", "Transfer-Encoding: chunked", '5\r\n{"que\r\n'),
-    ],
-  ] as const)("%s is closed, and other clients are served", async ([, text], { expect }) => {
-    const clients = await Promise.all(Array.from({ length: 20 }, dial));
-    for (const { socket } of clients) socket.write(text);
+    ];
+    const clients = await Promise.all(Array.from({ length: 80 }, () => dial(own.url)));
+    for (const [i, { socket }] of clients.entries()) socket.write(texts[i % texts.length]!);
     await expect
-      .poll(() => world.lookup("creator").catch(() => undefined))
+      .poll(() => own.lookup("creator").catch(() => undefined))
       .toMatchObject({ status: 200 });
     await Promise.all(clients.map(({ closed }) => closed()));
     for (const { statuses } of clients) expect(statuses()[0] ?? 408).toBe(408);
   });
-});
 
-describe("a connection", () => {
-  it("closes the one that has been idle longest when all are taken", () =>
-    inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 4 }, async () => {
-      const request = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
-      const halfSent = await dial();
-      halfSent.socket.write(request.slice(0, 20));
-      const clients = [await dial(), await dial(), await dial()] as const;
-      // The first has been idle longest but for its second request.
-      for (const i of [0, 1, 2, 0] as const) {
-        const answered = clients[i].statuses().length;
-        clients[i].socket.write(request);
-        await expect.poll(() => clients[i].statuses().length).toBe(answered + 1);
-      }
-      // One that is only half sent is as good as idle.
-      for (const next of [halfSent, clients[1]]) {
-        expect((await send(get("/livez"))).statuses).toEqual([200]);
-        await next.closed();
-        await dial();
-      }
-      for (const client of [clients[0], clients[2]]) expect(client.isClosed()).toBe(false);
-    }));
+  it("closes the one that has been idle longest when all are taken", async () => {
+    const own = await startLimited({ ...AMPLE_TIMEOUTS, maxConnections: 4 });
+    const request = "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n";
+    const halfSent = await dial(own.url);
+    halfSent.socket.write(request.slice(0, 20));
+    const clients = [await dial(own.url), await dial(own.url), await dial(own.url)] as const;
+    // The first has been idle longest but for its second request.
+    for (const i of [0, 1, 2, 0] as const) {
+      const answered = clients[i].statuses().length;
+      clients[i].socket.write(request);
+      await expect.poll(() => clients[i].statuses().length).toBe(answered + 1);
+    }
+    // One that is only half sent is as good as idle.
+    for (const next of [halfSent, clients[1]]) {
+      expect(await send(get("/livez"), own)).toEqual([200]);
+      await next.closed();
+      await dial(own.url);
+    }
+    for (const client of [clients[0], clients[2]]) expect(client.socket.closed).toBe(false);
+  });
 
-  it("is closed at once above maxConnections if all others have a request in flight, and is accepted again after one ends", () =>
-    inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 3 }, async () => {
-      const release = hold(world.sandbox.social);
-      const clients = [await dial(), await dial(), await dial()];
-      for (const [i, { socket }] of clients.entries())
-        socket.write(`GET /wallet/lookup?handle=held${i} HTTP/1.1\r\nHost: x\r\n\r\n`);
-      await expect.poll(() => world.receivedRequests()).toBe(3);
-      expect((await send(get("/livez"))).statuses).toEqual([]);
-      release();
-      await expect.poll(async () => (await send(get("/livez"))).statuses).toEqual([200]);
-    }));
+  it("is closed at once above maxConnections if all others have a request in flight, and is accepted again after one ends", async () => {
+    const own = await startLimited({ ...AMPLE_TIMEOUTS, maxConnections: 3 });
+    const release = hold(own.sandbox.social);
+    const clients = [await dial(own.url), await dial(own.url), await dial(own.url)];
+    for (const [i, { socket }] of clients.entries())
+      socket.write(`GET /wallet/lookup?handle=held${i} HTTP/1.1\r\nHost: x\r\n\r\n`);
+    await expect.poll(() => own.receivedRequests()).toBe(3);
+    expect(await send(get("/livez"), own)).toEqual([]);
+    release();
+    await expect.poll(() => send(get("/livez"), own)).toEqual([200]);
+  });
 
-  it.each([
-    ["sends nothing", ""],
-    ["sends half a head", "GET /livez HTTP/1.1\r\nHost: x\r\nX-Slow: "],
-    ["sends half a body", post("/collect", "Content-Length: 40", "{")],
-    ["is idle", "GET /livez HTTP/1.1\r\nHost: x\r\n\r\n"],
-  ])("that %s does not lock others out, however many there are", (_name, text) =>
-    inWorld({ ...AMPLE_TIMEOUTS, maxConnections: 100 }, async () => {
-      const clients = await Promise.all(Array.from({ length: 100 }, dial));
-      for (const { socket } of clients) socket.write(text);
-      for (let i = 0; i < 3; i++) await expectServing();
-      for (const { socket } of clients) socket.destroy();
-    }),
-  );
-
-  it("whose client reads too slowly is cut off, and one whose client reads fast enough is not", async () => {
+  it("whose client reads too slowly is cut off", async () => {
     // The system takes a few megabytes at once.
     const body = Buffer.alloc(32_000_000);
     const api = { ...world.gateway.api, fetch: () => Promise.resolve(new Response(body)) };
-    const limits = { ...CONNECTION_LIMITS, readTimeout: 1_100 };
-    const fast = { ...limits, readTimeout: 600_000 };
-    for (const [each, isRead] of [
-      [limits, false],
-      [fast, true],
-    ] as const) {
-      const server = await listen(api, { host: "127.0.0.1", port: 0 }, each);
-      const { hostname, port } = new URL(server.url);
-      const socket = connect(Number(port), hostname);
-      let bytes = 0;
-      socket.on("error", () => undefined);
-      socket.on("data", (chunk: Buffer) => {
-        bytes += chunk.length;
-        socket.pause();
-        setTimeout(() => socket.resume(), isRead ? 1 : 20);
-      });
-      socket.write(get("/"));
-      await new Promise((resolve) => socket.once("close", resolve));
-      if (isRead) expect(bytes).toBeGreaterThan(body.length);
-      else expect(bytes).toBeLessThan(body.length);
-      await server.close();
-    }
+    const limits = { ...CONNECTION_LIMITS, readTimeout: 200 };
+    const server = await listen(api, { host: "127.0.0.1", port: 0 }, limits);
+    const { hostname, port } = new URL(server.url);
+    const socket = connect(Number(port), hostname).on("error", () => undefined);
+    socket.write(get("/"));
+    // A client that reads nothing notices the close only when it writes.
+    await expect.poll(() => socket.closed || (socket.write("\r\n"), false)).toBe(true);
+    await server.close();
   });
 
-  it("of the oldest response closes when one address or all wait for too many bytes, and an honest caller is served", async () => {
+  it("of the oldest response closes when one address waits for too many bytes, and an honest caller is served", async () => {
     // More than the system takes for a connection that nobody reads.
     const body = "x".repeat(16_000_000);
     const { api } = world.gateway;
-    const limits = { ...CONNECTION_LIMITS, maxBytesPerAddress: 40_000_000, maxBytes: 60_000_000 };
+    const limits = { ...CONNECTION_LIMITS, maxBytesPerAddress: 40_000_000 };
     const server = await listen(
       {
         ...api,
@@ -213,14 +131,9 @@ describe("a connection", () => {
       return () => isClosed || (socket.write("\r\n"), false);
     }
     const first = await ask("192.0.2.1");
-    const second = await ask("192.0.2.1");
-    const other = await ask("198.51.100.1");
-    const third = await ask("192.0.2.1");
+    const others = [await ask("192.0.2.1"), await ask("198.51.100.1"), await ask("192.0.2.1")];
     await expect.poll(first).toBe(true);
-    expect([second(), other(), third()]).toEqual([false, false, false]);
-    await ask("203.0.113.1");
-    await expect.poll(second).toBe(true);
-    expect([other(), third()]).toEqual([false, false]);
+    expect(others.map((isClosed) => isClosed())).toEqual([false, false, false]);
     expect((await fetch(`${server.url}/wallet/lookup?handle=creator`)).status).toBe(200);
     for (const socket of sockets) socket.destroy();
     await server.close();
@@ -270,34 +183,29 @@ describe("a connection", () => {
   });
 
   it("with a request whose headers arrive does not delay shutdown, and one with a request in flight does", async () => {
-    const shared = world;
-    world = await startWorld({}, AMPLE_TIMEOUTS);
-    try {
-      const release = hold(world.sandbox.social);
-      const [half, unfinished] = [await dial(), await dial()];
-      half.socket.write("GET /livez HTTP/1.1\r\nHost:");
-      unfinished.socket.write(post("/collect", "Content-Length: 2", "{"));
-      const answered = world.lookup("creator");
-      await expect.poll(() => world.sandbox.social.calls.length).toBe(1);
-      const closed = world.close();
-      await half.closed();
-      expect(half.statuses()).toEqual([]);
-      unfinished.socket.write("}");
-      await unfinished.closed();
-      expect(unfinished.statuses()).toEqual([400]);
-      release();
-      expect((await answered).status).toBe(200);
-      await closed;
-    } finally {
-      world = shared;
-    }
+    const own = await startWorld({}, AMPLE_TIMEOUTS);
+    const release = hold(own.sandbox.social);
+    const [half, unfinished] = [await dial(own.url), await dial(own.url)];
+    half.socket.write("GET /livez HTTP/1.1\r\nHost:");
+    unfinished.socket.write(post("/collect", "Content-Length: 2", "{"));
+    const answered = own.lookup("creator");
+    await expect.poll(() => own.sandbox.social.calls.length).toBe(1);
+    const closed = own.close();
+    await half.closed();
+    expect(half.statuses()).toEqual([]);
+    unfinished.socket.write("}");
+    await unfinished.closed();
+    expect(unfinished.statuses()).toEqual([400]);
+    release();
+    expect((await answered).status).toBe(200);
+    await closed;
   });
 });
 
 describe("requests behind a slow one on a connection", () => {
   it("wait for their turn, at most a hundred of them", async () => {
     const release = hold(world.sandbox.social);
-    const [some, many] = await Promise.all([dial(), dial()]);
+    const [some, many] = await Promise.all([dial(world.url), dial(world.url)]);
     const request = (path: string) => `GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`;
     some.socket.write(request("/wallet/lookup?handle=slow") + request("/livez").repeat(100));
     many.socket.write(request("/wallet/lookup?handle=slow") + request("/livez").repeat(102));
@@ -323,7 +231,7 @@ describe("a malformed request", () => {
     const smuggled = await send(
       `POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: ${inner.length}\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n${inner}`,
     );
-    expect(smuggled.statuses).toEqual([400]);
+    expect(smuggled).toEqual([400]);
     expect(world.sandbox.rpc.calls).toHaveLength(0);
   });
 
@@ -332,22 +240,10 @@ describe("a malformed request", () => {
     ["an unknown expectation", get("/livez", "Expect: money\r\n"), [417]],
     ["OPTIONS *", "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [204]],
     ["TRACE", "TRACE /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n", [405]],
-    ["an unknown method", "BREW /livez HTTP/1.1\r\nHost: x\r\n\r\n", [400]],
-    [
-      "an upgrade",
-      get("/livez", "Upgrade: websocket\r\n").replace("close", "upgrade, close"),
-      [200],
-    ],
     ["HTTP/1.0", "GET /livez HTTP/1.0\r\n\r\n", [200]],
-    ["an absolute URL as the target", get("http://elsewhere/livez"), [200]],
     ["a path named __proto__", get("/__proto__"), [404]],
-    ["a path with ..", get("/assets/../../package.json"), [404]],
-    ["a path with an encoded ..", get("/assets/%2e%2e%2f%2e%2e%2fpackage.json"), [404]],
-    ["a path of an inherited property", get("/assets/constructor"), [404]],
   ])("of an unusual form gets a plain response: %s", async (_name, text, [expected]) => {
-    const { status, received } = await send(text);
-    expect(status).toBe(expected);
-    if (expected === 404) expect(received).toContain('{"error":"NOT_FOUND"');
+    expect((await send(text))[0]).toBe(expected);
   });
 });
 
@@ -355,17 +251,11 @@ describe("every response", () => {
   const answers: [string, () => Promise<{ headers: Headers }>][] = [
     ["a lookup", () => world.lookup("creator")],
     ["a refused lookup", () => world.lookup("no!")],
-    ["a collect", () => world.collect("1")],
     ["GraphQL", () => world.graphql("{ __typename }")],
-    ["GraphQL again, from the cache", () => world.graphql("{ __typename }")],
-    ["refused GraphQL", () => world.graphql("{ nothing }")],
     ["GraphQL that is not JSON", () => world.request("/graphql", { method: "POST", body: "x" })],
     ["an unknown path", () => world.request("/nowhere")],
-    ["a wrong method", () => world.request("/collect")],
     ["a preflight", () => world.request("/collect", { method: "OPTIONS" })],
     ["/livez", () => world.request("/livez")],
-    ["/metrics", () => world.request("/metrics")],
-    ["/openapi.json", () => world.request("/openapi.json")],
     ["the first page", () => world.request("/")],
     ["GraphiQL", () => world.request("/graphql", { headers: { accept: "text/html" } })],
     ["an asset", () => world.request("/assets/page.css")],

@@ -1,9 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { atOnce, from, type Answer } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 /** 24 reads at once, of which a block gets six; one flows in every 30 seconds. */
-const FEW_READS = { SOCIAL_READS_PER_HOUR: "144" };
+const it = withNewWorld({ SOCIAL_READS_PER_HOUR: "144" });
 const handle = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
 const passed = (answers: readonly Answer[]) =>
   answers.filter(({ status }) => status === 200).length;
@@ -11,12 +11,6 @@ const passed = (answers: readonly Answer[]) =>
 const blockOf = (i: number) => from(`198.18.${i}.1`);
 
 describe("a lookup beyond the budget", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await startWorld(FEW_READS);
-  });
-  afterEach(() => world.close());
-
   const SHARE_USED = expect.stringMatching(
     /^You have used your share .* Try again in \d+ seconds\. Handles and ids that are cached still work\.$/,
   );
@@ -65,38 +59,5 @@ describe("a lookup beyond the budget", () => {
       message: BUDGET_USED,
       extensions: { scope: "SERVICE" },
     });
-  });
-
-  it("still finds cached handles and ids, and handles that do not exist never use up the budget", async () => {
-    const caller = from("192.0.2.1");
-    await world.lookup(handle(30), blockOf(30));
-    for (let i = 0; i < 10; i++)
-      expect((await world.lookup(`nobody${i}`, caller)).status).toBe(404);
-    for (let i = 0; i < 6; i++) expect((await world.lookup(handle(i), caller)).status).toBe(200);
-    expect((await world.lookup(handle(6), caller)).status).toBe(503);
-    expect((await world.lookup(handle(5), caller)).status).toBe(200);
-    expect((await world.lookup(handle(6), blockOf(1))).status).toBe(200);
-    expect((await world.lookup(handle(6), caller)).status).toBe(200);
-
-    const { id } = world.account(handle(0));
-    const byId = () =>
-      world.graphql(`{ walletById(socialId: "${id}") { handle } }`, {}, blockOf(2));
-    await byId();
-    await atOnce(17, (i) => world.lookup(handle(10 + i), blockOf(10 + i)));
-    expect((await world.lookup(handle(50), blockOf(50))).status).toBe(503);
-    expect((await byId()).body.data).toEqual({ walletById: { handle: handle(0) } });
-  });
-
-  it("shows in the metrics", async () => {
-    await atOnce(10, (i) => world.lookup(handle(i), from(`192.0.2.${i}`)));
-    const { body } = await world.request("/metrics");
-    expect(body).toMatch(/^tributary_budget_left_ratio\{budget="social_reads"\} 0\.[45]/m);
-    expect(body).toContain('tributary_budget_left_ratio{budget="social_calls"} 0.99');
-    expect(body).toContain(
-      'tributary_budget_refusals_total{budget="social_reads",scope="CALLER"} 4\n',
-    );
-    expect(body).toContain(
-      'tributary_budget_refusals_total{budget="social_reads",scope="SERVICE"} 0\n',
-    );
   });
 });

@@ -1,7 +1,7 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { atOnce, from } from "../support/client.ts";
 import { openEventStream } from "../support/event-stream.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 const APP = from("2001:db8::5");
 const SECOND_APP = from("192.0.2.7");
@@ -11,21 +11,17 @@ const STRANGER = from("198.51.100.1");
 
 const artist = (i: number) => `artist${String(i + 1).padStart(3, "0")}`;
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld({
-    TRUSTED_CALLERS: "2001:db8::5, 192.0.2.0/28",
-    RATE_LIMIT_MAX: "2",
-    RATE_LIMIT_WINDOW_SECONDS: 3_600,
-    // One for each address block.
-    STREAMS_MAX: "8",
-    // Twenty names at once.
-    SOCIAL_READS_PER_HOUR: "120",
-    FEE_BUDGET_LAMPORTS_PER_HOUR: "110000",
-    MAX_PRIORITY_FEE_LAMPORTS: "5000",
-  });
+const it = withNewWorld({
+  TRUSTED_CALLERS: "2001:db8::5, 192.0.2.0/28",
+  RATE_LIMIT_MAX: "2",
+  RATE_LIMIT_WINDOW_SECONDS: 3_600,
+  // One for each address block.
+  STREAMS_MAX: "8",
+  // Twenty names at once.
+  SOCIAL_READS_PER_HOUR: "120",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "110000",
+  MAX_PRIORITY_FEE_LAMPORTS: "5000",
 });
-afterEach(() => world.close());
 
 it("trusted callers have no rate limit", async () => {
   const answers = await atOnce(10, () => world.lookup("creator", APP));

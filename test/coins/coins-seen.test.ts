@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import {
   collectCreatorFee,
@@ -8,22 +8,18 @@ import {
   transferCreatorFeesToPump,
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 10n ** 9n;
 
-let world: World;
 /** Each test has an account of its own. */
 let account: SandboxAccount;
 let tests = 0;
-beforeAll(async () => {
-  world = await startWorld();
-});
 beforeEach(() => {
   account = world.account(`artist${String(++tests).padStart(3, "0")}`);
   world.forgetCalls();
 });
-afterAll(() => world.close());
 
 const QUERY = `query ($id: String!) {
   walletById(socialId: $id) { coinsSeen history { nodes { kind signature mints } } }
@@ -79,14 +75,6 @@ it("a transfer has the coins that its collect swept from curves and pools, or di
   expect([...coinsSeen].sort()).toEqual([onCurve, inPool, shared].sort());
 });
 
-it("a transfer has no coins if its collect named none", async () => {
-  const signature = await collect();
-  expect(await read()).toEqual({
-    coinsSeen: [],
-    transfers: [{ kind: "COLLECTED", signature, mints: [] }],
-  });
-});
-
 it("the coins are the last ones first, each once", async () => {
   const [first, second] = [launch(), launch()];
   await collect(first);
@@ -110,22 +98,6 @@ it("a coin that anyone sweeps to the vault is seen, although no transfer shows i
   const { coinsSeen, transfers } = await read();
   expect(coinsSeen).toEqual([inPool, onCurve]);
   expect(transfers.map(({ mints }: any) => mints)).toEqual([[inPool]]);
-});
-
-it("a coin that was never swept is not seen", async () => {
-  const mint = launch();
-  expect((await read()).coinsSeen).toEqual([]);
-  await collect(mint);
-  expect((await read()).coinsSeen).toEqual([mint]);
-});
-
-it("the coins seen can be named, and their balance is read from the chain", async () => {
-  const mint = launch();
-  await collect(mint);
-  world.sandbox.coins.addFees(mint, SOL);
-  const [seen] = (await read()).coinsSeen;
-  const { body } = await world.request(`/wallet/lookup?handle=${account.handle}&mint=${seen}`);
-  expect(body.coins).toMatchObject([{ mint, waiting: "1.0000", collectable: true }]);
 });
 
 it("coins cannot be watched, because each event would read them again", async () => {

@@ -1,19 +1,18 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
 });
-afterEach(() => world.close());
 
 type Coin = Parameters<World["sandbox"]["coins"]["launch"]>[0];
 
@@ -47,11 +46,6 @@ const entry = (mint: string | null, amount: string, lamports: bigint, reason: st
 const NOWHERE = { amount: null, lamports: null };
 
 describe("a collect says what it left behind, and why:", () => {
-  it("nothing, if it moved all", async () => {
-    expect(await collect("creator")).toMatchObject({ success: true, left: [] });
-    expect(await collect("creator")).toMatchObject({ success: false, left: [] });
-  });
-
   it("BELOW_MINIMUM, if it would move less than the caller's minimum", async () => {
     const [mint] = mintsOf("launcher");
     expect(await collect("launcher", [mint!], "6.3")).toMatchObject({

@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
-import { readConfig } from "../../src/config.ts";
+import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -77,14 +76,27 @@ describe("POST /collect", () => {
     expect(sent()).toBe(0);
   });
 
-  it("collects fees that arrive after a collect", async () => {
-    const { id, address } = world.account("artist010");
-    await world.collect(id);
-    const before = world.sandbox.chain.balance(address);
-    addCreatorFees(world.sandbox.chain, address, 250_000_000n);
-    expect((await world.lookup("artist010")).body.balance.vault).toBe("0.2500");
-    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.2500" });
-    expect(world.sandbox.chain.balance(address)).toBe(before + 250_000_000n);
+  it("moves the AMM's fees with the others in one transaction", async () => {
+    const { id } = world.account("graduate");
+    expect((await world.lookup("graduate")).body.balance).toMatchObject({
+      ...{ vault: "1.5000", pda: "0.7500", total: "2.2500", withdrawable: "2.2050" },
+    });
+    const { body } = await world.collect(id);
+    expect(body).toMatchObject({ success: true, collected: "1.5000", newBalance: "2.2500" });
+    expect((await world.lookup("graduate")).body.balance).toMatchObject({
+      ...{ vault: "0.0000", pda: "2.2500", total: "2.2500", withdrawable: "2.2050" },
+    });
+  });
+
+  it("moves the AMM's fees without others, into a vault that did not exist", async () => {
+    const { chain } = world.sandbox;
+    const { id, address, creatorVault, ammVaultAuthority } = world.account("artist024");
+    chain.setBalance(address, 1_000_000n);
+    chain.setBalance(creatorVault, 0n);
+    setWrappedSol(chain, ammVaultAuthority, 200_000_000n);
+    // The vault keeps its rent-exempt minimum from the first fees.
+    expect((await world.lookup("artist024")).body.balance.vault).toBe("0.1993");
+    expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.1993" });
   });
 
   const tooLittle = (sol: string) => ({
@@ -133,26 +145,6 @@ describe("POST /collect", () => {
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0006" });
   });
 
-  it("sends one transaction for concurrent collects of one account, and gives each its result", async () => {
-    const { id } = world.account("artist013");
-    const answers = await world.collectTogether(id, 20);
-    const signatures = new Set(answers.map(({ body }) => body.txSignature));
-    expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 20 }, () => 200));
-    expect(signatures.size).toBe(1);
-  });
-
-  it("collects each of many accounts once, and reports its own amount, when all are requested at once", async () => {
-    const handles = Array.from({ length: 9 }, (_, i) => `artist02${i + 1}`);
-    const before = await Promise.all(handles.map((handle) => world.lookup(handle)));
-    const answers = await Promise.all(
-      handles.map((handle) => world.collect(world.account(handle).id)),
-    );
-    expect(answers.map(({ body }) => body.collected)).toEqual(
-      before.map(({ body }) => body.balance.vault),
-    );
-    for (const handle of handles) expect(world.sandbox.landedCollectsOf(handle)).toHaveLength(1);
-  });
-
   it("accepts any Content-Type and unknown fields", async () => {
     const body = JSON.stringify({
       socialId: world.account("newcomer").id,
@@ -161,13 +153,6 @@ describe("POST /collect", () => {
     for (const headers of [{}, { "content-type": "text/plain" }]) {
       expect((await post(body, headers)).body).toEqual(NOTHING);
     }
-  });
-
-  it("drops leading zeros of an id, so that one account has one address", async () => {
-    const { address } = world.account("artist014");
-    const before = world.sandbox.chain.balance(address);
-    expect((await world.collect(`0${world.account("artist014").id}`)).status).toBe(200);
-    expect(world.sandbox.chain.balance(address)).toBeGreaterThan(before);
   });
 });
 
@@ -186,13 +171,8 @@ describe("INVALID_SOCIAL_ID", () => {
     ["an id that is a number", '{"socialId":123}'],
     ["an id that is null", '{"socialId":null}'],
     ["an id that is a list", '{"socialId":["123"]}'],
-    ["an empty id", '{"socialId":""}'],
     ["a handle", '{"socialId":"creator"}'],
-    ["a negative id", '{"socialId":"-1"}'],
-    ["an id with a space", '{"socialId":" 1"}'],
-    ["an id with an exponent", '{"socialId":"1e5"}'],
     ["an id past 64 bits", '{"socialId":"18446744073709551616"}'],
-    ["an id of 21 digits", '{"socialId":"000000000000000000001"}'],
   ])("is the answer to %s", async (_name, body) => {
     const { status, body: answer } = await post(body);
     expect([status, answer]).toEqual([400, error("INVALID_SOCIAL_ID")]);
@@ -224,8 +204,6 @@ describe("INVALID_SOCIAL_ID", () => {
     const large = JSON.stringify({ socialId: "1", padding: "x".repeat(20_000) });
     const withLength = await post(large);
     expect([withLength.status, withLength.body]).toEqual([413, error("INVALID_SOCIAL_ID")]);
-    const larger = await post(JSON.stringify({ socialId: "1", padding: "x".repeat(900_000) }));
-    expect(larger.status).toBe(413);
     const stream = new Blob([large]).stream();
     const chunked = await world.request("/collect", {
       method: "POST",
@@ -278,127 +256,55 @@ describe("a collect that names an address", () => {
 });
 
 describe("a fee payer that cannot pay", () => {
-  it.each([
-    ["was never funded", 0n],
-    ["has less than the fee", 650_240n + 4_999n],
-    ["has only the rent-exempt minimum", 650_240n],
-  ])("is INSUFFICIENT_FUNDS when it %s, unless the vault is empty", async (_name, lamports) => {
-    const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
-    const address = feePayer.publicKey.toBase58();
-    const before = world.sandbox.chain.balance(address);
-    world.sandbox.chain.setBalance(address, lamports);
+  it("is INSUFFICIENT_FUNDS, unless the vault is empty", async () => {
+    const { chain, feePayer } = world.sandbox;
+    const before = chain.balance(feePayer);
+    chain.setBalance(feePayer, chain.rentExemptMinimum(0) + 4_999n);
     world.forgetCalls();
-    try {
-      const { status, body } = await world.collect(world.account("artist015").id);
-      expect([status, body]).toEqual([
-        500,
-        error("INSUFFICIENT_FUNDS", { left: LEFT, lastCollects: [] }),
-      ]);
-      expect((await world.collect(world.account("newcomer").id)).body).toEqual(NOTHING);
-      expect(sent()).toBe(0);
-    } finally {
-      world.sandbox.chain.setBalance(address, before);
-    }
+    const { status, body } = await world.collect(world.account("artist015").id);
+    const nothing = await world.collect(world.account("newcomer").id);
+    chain.setBalance(feePayer, before);
+    expect([status, body]).toEqual([
+      500,
+      error("INSUFFICIENT_FUNDS", { left: LEFT, lastCollects: [] }),
+    ]);
+    expect(nothing.body).toEqual(NOTHING);
+    expect(sent()).toBe(0);
   });
 });
 
 describe("COLLECT_FAILED", () => {
-  const broken = rpcError({ code: -32603 });
-
   it.each(["getMultipleAccounts", "simulateTransaction", "getLatestBlockhash"])(
     "is the answer when the chain fails at %s, and no transaction is sent",
     async (failing) => {
-      const shortTimeout = await startWorld({ RPC_TIMEOUT_MS: "1000" });
-      try {
-        for (const [then, { collect, sandbox }] of [
-          [broken, world],
-          ["reset", world],
-          ["hang", shortTimeout],
-        ] as const) {
-          sandbox.rpc.calls.length = 0;
-          const lift = sandbox.rpc.faults.add({ when: isMethod(failing), then });
-          const { status, body } = await collect(sandbox.account("artist016").id);
-          expect([status, body]).toEqual([
-            500,
-            error("COLLECT_FAILED", {
-              ...{ retryAfterSeconds: 60, lastCollects: [] },
-              ...(failing !== "getMultipleAccounts" && { left: LEFT }),
-            }),
-          ]);
-          expect(sandbox.rpc.calls.filter(isMethod("sendTransaction"))).toEqual([]);
-          lift();
-        }
-      } finally {
-        await shortTimeout.close();
-      }
+      world.forgetCalls();
+      world.sandbox.rpc.faults.add({ when: isMethod(failing), then: rpcError({ code: -32603 }) });
+      const { status, body } = await world.collect(world.account("artist016").id);
+      expect([status, body]).toEqual([
+        500,
+        error("COLLECT_FAILED", {
+          ...{ retryAfterSeconds: 60, lastCollects: [] },
+          ...(failing !== "getMultipleAccounts" && { left: LEFT }),
+        }),
+      ]);
+      expect(sent()).toBe(0);
     },
   );
-
-  it("of one collect does not affect the next", async () => {
-    const { id } = world.account("artist016");
-    const lift = world.sandbox.rpc.faults.add({
-      when: isMethod("simulateTransaction"),
-      then: "reset",
-    });
-    expect((await world.collect(id)).status).toBe(500);
-    lift();
-    expect((await world.collect(id)).status).toBe(200);
-  });
 
   it("is the answer when the hour's fee budget is spent", async () => {
     const smallBudget = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: "22000" });
-    try {
-      const handles = ["artist001", "artist002", "artist003"];
-      const answers = [];
-      for (const handle of handles)
-        answers.push(await smallBudget.collect(smallBudget.account(handle).id));
-      expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
-      expect(answers[2]!.body).toEqual(
-        error("COLLECT_FAILED", {
-          ...{
-            scope: "CALLER",
-            retryAfterSeconds: expect.any(Number),
-            left: LEFT,
-            lastCollects: [],
-          },
-        }),
-      );
-      expect(answers[2]!.headers.get("retry-after")).toBe(
-        String(answers[2]!.body.retryAfterSeconds),
-      );
-    } finally {
-      await smallBudget.close();
-    }
+    onTestFinished(smallBudget.close);
+    const answers = [];
+    for (const handle of ["artist001", "artist002", "artist003"])
+      answers.push(await smallBudget.collect(smallBudget.account(handle).id));
+    const { headers, body } = answers[2]!;
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 500]);
+    expect(body).toEqual(
+      error("COLLECT_FAILED", {
+        ...{ scope: "CALLER", retryAfterSeconds: expect.any(Number) },
+        ...{ left: LEFT, lastCollects: [] },
+      }),
+    );
+    expect(headers.get("retry-after")).toBe(String(body.retryAfterSeconds));
   });
-
-  it.each(["0", "4999"])(
-    "has no Retry-After if the hour's fee budget, %s, pays for no collect",
-    async (env) => {
-      const tooSmall = await startWorld({ FEE_BUDGET_LAMPORTS_PER_HOUR: env });
-      try {
-        const { id } = tooSmall.account("creator");
-        const message = "The service's fee budget does not allow this collect.";
-        const { status, body, headers } = await tooSmall.collect(id);
-        expect([status, body]).toEqual([
-          500,
-          error("COLLECT_FAILED", { message, scope: "SERVICE", left: LEFT, lastCollects: [] }),
-        ]);
-        expect(headers.get("retry-after")).toBeNull();
-        const mutation = "mutation ($id: String!) { collect(socialId: $id) { success } }";
-        const graphql = await tooSmall.graphql(mutation, { id });
-        expect(graphql.body.errors).toEqual([
-          expect.objectContaining({
-            message,
-            extensions: {
-              ...{ code: "COLLECT_FAILED", moved: "no", scope: "SERVICE" },
-              ...{ left: LEFT, lastCollects: [] },
-            },
-          }),
-        ]);
-        expect(tooSmall.sandbox.landedCollects()).toEqual([]);
-      } finally {
-        await tooSmall.close();
-      }
-    },
-  );
 });

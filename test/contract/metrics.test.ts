@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -105,16 +104,6 @@ describe("/metrics", () => {
       'tributary_upstream_calls_total{upstream="social",method="users by usernames",result="401"}': 1,
       'tributary_upstream_calls_total{upstream="social",method="users by usernames",result="unreachable"}': 2,
     });
-  });
-
-  it("shows the queue for the network", async () => {
-    const release = hold(world.sandbox.social);
-    const lookups = Array.from({ length: 5 }, (_, i) => world.lookup(`waiting${i}`));
-    await expect
-      .poll(async () => (await scrape()).get('tributary_queue_length{upstream="social"}'))
-      .toBeGreaterThan(0);
-    release();
-    await Promise.all(lookups);
   });
 
   it("puts no text from a request into a label", async () => {

@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { formatExactSol, toLamports } from "../../src/chain/primitives/lamports.ts";
 import { toMinimum } from "../../src/contract/minimum.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 
 const SOL = 10n ** 9n;
 
@@ -18,22 +18,6 @@ it.each([
   expect(toMinimum(text)).toBe(lamports);
 });
 
-const MALFORMED = [
-  "",
-  " 1",
-  "-1",
-  "1.",
-  ".5",
-  "0,5",
-  "1e3",
-  "0x1",
-  "NaN",
-  "0.0000000001",
-  "12345678901",
-  "1\n",
-  "١",
-];
-
 it.each([
   [0n, "0"],
   [1n, "0.000000001"],
@@ -44,14 +28,10 @@ it.each([
 });
 
 describe("a collect with a minimum", () => {
-  let world: World;
   /** Each test has an account of its own, with 0.3 SOL in its vault. */
   let id: string;
   let handle: string;
   let tests = 0;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
   beforeEach(() => {
     const { chain } = world.sandbox;
     handle = `artist${String(++tests).padStart(3, "0")}`;
@@ -60,7 +40,6 @@ describe("a collect with a minimum", () => {
     chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 300_000_000n);
     world.forgetCalls();
   });
-  afterAll(() => world.close());
 
   const collect = (minimum: unknown, mints?: readonly string[], socialId = id) =>
     world.post("/collect", { socialId, mints, minimum });
@@ -87,13 +66,10 @@ describe("a collect with a minimum", () => {
     expect(collects()).toEqual([]);
   });
 
-  it.each(["0.3", "0.000000001", "0", null, undefined])(
-    "collects what reaches it: %s",
-    async (minimum) => {
-      const { status, body } = await collect(minimum);
-      expect([status, body.collected]).toEqual([200, "0.3000"]);
-    },
-  );
+  it.each(["0.3", "0", null])("collects what reaches it: %s", async (minimum) => {
+    const { status, body } = await collect(minimum);
+    expect([status, body.collected]).toEqual([200, "0.3000"]);
+  });
 
   it("counts the coins that the request names", async () => {
     const mint = newMint();
@@ -125,32 +101,17 @@ describe("a collect with a minimum", () => {
   });
 
   it("is the same in GraphQL, for one account and for many", async () => {
-    const one = await world.graphql(
-      `mutation ($id: String!) { collect(socialId: $id, minimum: "0.31") { success error message } }`,
-      { id },
+    const { body } = await world.graphql(
+      `mutation ($id: String!, $c: [CollectInput!]!) {
+        collect(socialId: $id, minimum: "0.31") { success error message }
+        collectMany(collects: $c) { success error message }
+      }`,
+      { id, c: ["0.31", "x"].map((minimum) => ({ socialId: id, minimum })) },
     );
     const nothing = { success: false, error: "NOTHING_TO_COLLECT", message: tooLittle("0.3") };
-    expect(one.body).toEqual({ data: { collect: nothing } });
-    const { id: other, creatorVault } = world.account("artist100");
-    const { chain } = world.sandbox;
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 300_000_000n);
-    const many = await world.graphql(
-      "mutation ($c: [CollectInput!]!) { collectMany(collects: $c) { success error message } }",
-      {
-        c: [
-          { socialId: id, minimum: "0.31" },
-          { socialId: other, minimum: "0.3" },
-          { socialId: id, minimum: "x" },
-        ],
-      },
-    );
-    expect(many.body.data.collectMany).toEqual([
-      nothing,
-      { success: true, error: null, message: null },
-      null,
-    ]);
-    expect(many.body.errors).toMatchObject([
-      { path: ["collectMany", 2], extensions: { code: "INVALID_MINIMUM" } },
+    expect(body.data).toEqual({ collect: nothing, collectMany: [nothing, null] });
+    expect(body.errors).toMatchObject([
+      { path: ["collectMany", 1], extensions: { code: "INVALID_MINIMUM" } },
     ]);
   });
 
@@ -190,24 +151,24 @@ describe("a collect with a minimum", () => {
     expect(collects()).toHaveLength(1);
   });
 
-  it.each([...MALFORMED, 1, 0.5, true, {}, ["1"]])(
-    "that is %j is INVALID_MINIMUM, without calls to the chain",
-    async (minimum) => {
-      const { status, body } = await collect(minimum);
-      expect([status, body]).toEqual([
-        400,
-        {
-          success: false,
-          error: "INVALID_MINIMUM",
-          moved: "no",
-          message: expect.stringMatching(
-            /^`minimum` must be a string of SOL with at most 9 digits after the point, such as "0\.5"\. Received ./,
-          ),
-        },
-      ]);
-      expect(world.chainCalls()).toEqual([]);
-    },
-  );
+  it.each([
+    ...["", " 1", "-1", "1.", ".5", "0,5", "1e3", "0.0000000001", "12345678901", "1\n", "١"],
+    ...[1, ["1"]],
+  ])("that is %j is INVALID_MINIMUM, without calls to the chain", async (minimum) => {
+    const { status, body } = await collect(minimum);
+    expect([status, body]).toEqual([
+      400,
+      {
+        success: false,
+        error: "INVALID_MINIMUM",
+        moved: "no",
+        message: expect.stringMatching(
+          /^`minimum` must be a string of SOL with at most 9 digits after the point, such as "0\.5"\. Received ./,
+        ),
+      },
+    ]);
+    expect(world.chainCalls()).toEqual([]);
+  });
 
   it("is looked at after the id and the coins", async () => {
     const code = async (socialId: string, mints: readonly string[]) =>

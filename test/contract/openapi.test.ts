@@ -1,17 +1,13 @@
 import { Validator } from "@seriousme/openapi-schema-validator";
 import { Ajv2020 } from "ajv/dist/2020.js";
 import addFormats from "ajv-formats";
-import {
-  assertObjectType,
-  getNullableType,
-  isEnumType,
-  isListType,
-  isNonNullType,
-  type GraphQLOutputType,
-} from "graphql";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { ERROR_CODES, rowOf, type ErrorCode } from "../../src/contract/error-codes.ts";
-import { schema } from "../../src/schema/schema.ts";
+import {
+  codesOf as codesOfOperation,
+  ERROR_CODES,
+  rowOf,
+  type ErrorCode,
+} from "../../src/contract/error-codes.ts";
 import { SCENARIOS, startScenarioWorld } from "../support/error-scenarios.ts";
 import type { Answer } from "../support/client.ts";
 import { sendRaw } from "../support/raw-request.ts";
@@ -73,23 +69,6 @@ function closed(value: any): any {
     : copy;
 }
 
-/** What a value of a JSON Schema is, null aside: a type, a schema's name, or values. */
-const kindOf = ({ anyOf, $ref, items, type, enum: values }: any): unknown => {
-  if (anyOf) return kindOf(anyOf[0]);
-  return items ? [kindOf(items)] : ($ref?.replace("#/components/schemas/", "") ?? values ?? type);
-};
-
-/** The same, of a GraphQL field. */
-function kindOfField(field: GraphQLOutputType): unknown {
-  const type = getNullableType(field);
-  if (isListType(type)) return [kindOfField(type.ofType)];
-  if (isEnumType(type)) return type.getValues().map(({ name }) => name);
-  return (
-    { String: "string", Boolean: "boolean", Int: "integer", Lamports: "string" }[String(type)] ??
-    String(type)
-  );
-}
-
 const bodySchema = (response: any) => response.content["application/json"].schema;
 
 const examplesOf = (response: any): any[] =>
@@ -125,27 +104,40 @@ function check(response: any, { headers, body }: Answer): void {
   expect(others).toEqual([]);
 }
 
-/** The members that REST and GraphQL share, by type. */
-const MEMBERS = {
-  Wallet: ["handle", "socialId", "address", "derivation", "balance", "profile", "coins"],
-  Derivation: ["program", "seeds", "bump"],
-  Balance: ["vault", "pda", "total", "withdrawable"],
-  Profile: ["name", "verified", "followers", "pictureUrl"],
-  Coin: ["mint", "stage", "waiting", "amount", "quoteMint", "shareBps", "collectable", "reason"],
-  LastCollect: ["collected", "newBalance", "txSignature", "at"],
-  LeftFees: ["mint", "amount", "lamports", "reason"],
-  CollectResult: [
-    "success",
-    "collected",
-    "newBalance",
-    "txSignature",
-    "remaining",
-    "lastCollects",
-    "left",
-    "message",
-    "lastCollect",
-  ],
-};
+/** Sections 4 and 7 of the specification. */
+const SPECIFIED = {
+  lookup: {
+    HANDLE_REQUIRED: 400,
+    INVALID_HANDLE: 400,
+    SOCIAL_NOT_FOUND: 404,
+    SOCIAL_RATE_LIMITED: 429,
+    SOCIAL_API_UNAVAILABLE: 503,
+    SERVICE_BUSY: 503,
+    LOOKUP_FAILED: 500,
+    RATE_LIMITED: 429,
+  },
+  collect: {
+    INVALID_SOCIAL_ID: 400,
+    NOTHING_TO_COLLECT: 400,
+    INSUFFICIENT_FUNDS: 500,
+    COLLECT_FAILED: 500,
+    RATE_LIMITED: 429,
+  },
+} as const;
+
+it.each(["lookup", "collect"] as const)(
+  "the table has the specified codes and statuses of %s",
+  (operation) => {
+    const statuses = codesOfOperation(operation).map((code) => [code, ERROR_CODES[code].status]);
+    expect(Object.fromEntries(statuses)).toMatchObject(SPECIFIED[operation]);
+  },
+);
+
+it("GraphQL's ErrorCode lists every code of the table", async () => {
+  const { body } = await published.graphql('{ __type(name: "ErrorCode") { enumValues { name } } }');
+  const names = body.data.__type.enumValues.map(({ name }: { name: string }) => name);
+  expect(names).toEqual(Object.keys(ERROR_CODES));
+});
 
 describe("/openapi.json", () => {
   it("is valid OpenAPI 3.1", () => {
@@ -155,27 +147,18 @@ describe("/openapi.json", () => {
 
   it("is readable from any origin, also with HEAD, and does not count against the rate limit", async () => {
     const caller = { "x-forwarded-for": "192.0.2.1" };
-    for (const method of ["GET", "GET", "HEAD", "GET"]) {
+    for (const method of ["GET", "HEAD"]) {
       const { status, headers } = await world.request("/openapi.json", { method, headers: caller });
       expect([status, headers.get("access-control-allow-origin")]).toEqual([200, "*"]);
       expect(headers.get("content-type")).toBe("application/json; charset=utf-8");
       expect(headers.has("ratelimit")).toBe(false);
     }
-    expect((await world.request("/openapi.json", { method: "POST" })).status).toBe(405);
   });
 
   it("is named by the header Link of the first page and of REST errors", async () => {
     const link = '</api/openapi.json>; rel="service-desc"';
-    for (const path of [
-      "/",
-      "/nowhere",
-      "/wallet/lookup",
-      "/wallet/lookup?handle=%40",
-      "/wallet/lookup?handle=a_b",
-    ])
+    for (const path of ["/", "/nowhere", "/wallet/lookup", "/wallet/lookup?handle=%40"])
       expect([path, (await world.request(path)).headers.get("link")]).toEqual([path, link]);
-    for (const path of ["/livez", "/wallet/lookup?handle=creator", "/graphql"])
-      expect([path, (await world.request(path)).headers.get("link")]).toEqual([path, null]);
   });
 
   it("has exactly the codes of the error table, with their statuses", () => {
@@ -212,7 +195,6 @@ describe("/openapi.json", () => {
 
   it.each([
     ["localhost:4000", "http://localhost:4000/api"],
-    ["LOCALHOST", "http://LOCALHOST/api"],
     ["192.0.2.7:4000", "http://192.0.2.7:4000/api"],
     ["[2001:db8::1]:4000", "http://[2001:db8::1]:4000/api"],
     ["tributary.example", "/api"],
@@ -226,59 +208,6 @@ describe("/openapi.json", () => {
       const { servers } = await readBy(host, published);
       expect([host, servers]).toEqual([host, [{ url: "https://tributary.example/base" }]]);
     }
-  });
-
-  it("has input schemas that accept what the service accepts", async () => {
-    const [{ schema }] = document.paths["/wallet/lookup"].get.parameters;
-    for (const handle of [
-      "creator",
-      "CREATOR",
-      "",
-      "@creator",
-      "with_underscore",
-      "a".repeat(16),
-      "crèator",
-    ]) {
-      const { body } = await world.lookup(handle);
-      expect([handle, body.error === "INVALID_HANDLE"]).toEqual([
-        handle,
-        problemsOf(handle, schema).length > 0,
-      ]);
-    }
-    const { content } = document.paths["/collect"].post.requestBody;
-    for (const socialId of [
-      ...["1", "", "x", "-1", "0", "00", "007", "0".repeat(20), "1".repeat(20), "1".repeat(21)],
-      ...[1, null, ["1"]],
-    ]) {
-      const body = JSON.stringify({ socialId });
-      const answer = await world.request("/collect", { method: "POST", body });
-      const problems = problemsOf({ socialId }, content["application/json"].schema);
-      expect([body, answer.body.error === "INVALID_SOCIAL_ID"]).toEqual([
-        body,
-        problems.length > 0,
-      ]);
-    }
-  });
-
-  it("has members of the GraphQL types, with the same types and values", () => {
-    const { CollectResult, NothingToCollect, ...others } = document.components.schemas;
-    const collect = { ...CollectResult.properties, ...NothingToCollect.properties };
-    const compared: Record<string, string[]> = {};
-    for (const name of Object.keys(MEMBERS)) {
-      compared[name] = [];
-      const fields = assertObjectType(schema.getType(name)).getFields();
-      for (const [member, value] of Object.entries<any>(others[name]?.properties ?? collect)) {
-        // Of all codes, a result only has NOTHING_TO_COLLECT, which has moved nothing.
-        if (value.const === "NOTHING_TO_COLLECT" || member === "moved") continue;
-        // GraphQL has `vaultLamports` and so on.
-        if (member === "lamports" && name === "Balance") continue;
-        const { type } = fields[member]!;
-        expect([name, member, kindOf(value)]).toEqual([name, member, kindOfField(type)]);
-        if (name === "Coin") expect([member, !value.anyOf]).toEqual([member, isNonNullType(type)]);
-        compared[name].push(member);
-      }
-    }
-    expect(compared).toEqual(MEMBERS);
   });
 });
 

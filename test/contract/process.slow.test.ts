@@ -1,13 +1,9 @@
-import { once } from "node:events";
-import { writeFileSync } from "node:fs";
-import { connect, createServer, type AddressInfo } from "node:net";
-import { join } from "node:path";
+import { connect } from "node:net";
 import { Connection, PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { DerivedCreator } from "../../src/chain/launchpad/vaults.ts";
-import { runMain, startProgram } from "../support/program.ts";
+import { startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
-import { temporaryFolder } from "../support/temporary-folder.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
 const get = async (url: string) => {
@@ -61,42 +57,9 @@ describe("npm start with nothing configured", () => {
     program.child.kill("SIGTERM");
     expect(await program.exitCode()).toBe(0);
   });
-
-  it("runs twice at once: the second sandbox uses free ports", async () => {
-    const programs = [runMain({ PORT: "0" }), runMain({ PORT: "0" })];
-    const urls = await Promise.all(
-      programs.map((program) => program.address(/Gateway +(http\S+)/)),
-    );
-    const answers = await Promise.all(
-      urls.map((url) => get(`${url}/wallet/lookup?handle=creator`)),
-    );
-    expect(answers.map(({ status }) => status)).toEqual([200, 200]);
-  });
-
-  it("reads a .env file, and environment variables override it", async () => {
-    const folder = temporaryFolder();
-    writeFileSync(join(folder, ".env"), "PORT=0\nBASE_PATH=/from-file\nRATE_LIMIT_MAX=none\n");
-    const program = startProgram({ RATE_LIMIT_MAX: "1" }, folder);
-    const url = await program.address(/Gateway +(http\S+)/);
-    expect(url).toMatch(/\/from-file$/);
-  });
 });
 
 describe("SIGTERM", () => {
-  it("does not wait for connections without a request", async () => {
-    const program = startProgram({ PORT: "0" });
-    const url = new URL(await program.address(/Gateway +(http\S+)/));
-    const silent = connect(Number(url.port), url.hostname);
-    const halfHead = connect(Number(url.port), url.hostname, () =>
-      halfHead.write("GET /livez HTTP/1.1\r\nHost:"),
-    );
-    for (const socket of [silent, halfHead]) socket.on("error", () => undefined);
-    await Promise.all([silent, halfHead].map((socket) => once(socket, "connect")));
-    await get(`${url.href}livez`); // leaves a third connection, kept alive
-    program.child.kill("SIGTERM");
-    expect(await program.exitCode()).toBe(0);
-  });
-
   it("finishes a collect whose body is still arriving", async () => {
     const program = startProgram({ PORT: "0" });
     const url = new URL(await program.address(/Gateway +(http\S+)/));
@@ -172,37 +135,5 @@ describe("SIGTERM in the middle of a collect", () => {
     expect(program.output()).toMatch(
       /"signatures":\["\w+"\],.*exiting while these transactions are in flight/,
     );
-  });
-});
-
-describe("the start fails", () => {
-  it("with code 1 and one message that names each problem", async () => {
-    const program = startProgram({
-      SOCIAL_API_URL: "nonsense",
-      PORT: "99999",
-      FEE_PAYER_KEYPAIR: "/nowhere",
-    });
-    expect(await program.exitCode()).toBe(1);
-    const lines = program.output().trim().split("\n");
-    for (const name of [
-      "PORT",
-      "SOCIAL_API_URL",
-      "SOCIAL_API_TOKEN",
-      "SOLANA_RPC_URL",
-      "FEE_PAYER_KEYPAIR",
-      "ESCROW_PROGRAM_ID",
-    ]) {
-      expect(lines.filter((line) => line.startsWith(`  - ${name}: `))).toHaveLength(1);
-    }
-  });
-
-  it("at a port in use", async () => {
-    const holder = createServer().listen(0, "127.0.0.1");
-    await once(holder, "listening");
-    const { port } = holder.address() as AddressInfo;
-    const program = startProgram({ PORT: String(port) });
-    expect(await program.exitCode()).toBe(1);
-    expect(program.output()).toContain("Set PORT to a free port");
-    holder.close();
   });
 });

@@ -1,41 +1,20 @@
-import { expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { atOnce } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { newMint } from "../support/new-mint.ts";
+import { hold, isLook, isMethod } from "../support/sandbox.ts";
 
-let replicas: Replicas;
-let sandbox: TestSandbox;
+const SOL = 1_000_000_000n;
 
-const nextCall = (method: string) =>
-  expect.poll(() => sandbox.rpc.calls.filter(isMethod(method)).length).toBeGreaterThan(0);
-/** The transactions sent to the chain since its calls were cleared, with repeats. */
-const sent = () =>
-  sandbox.rpc.calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]);
+const it = withReplicas();
 
-describeWithRedis("two replicas", () => {
-  withReplicas((started) => {
-    replicas = started;
-    sandbox = started.sandbox;
-  });
-
-  it("share looked-up accounts, so that each is requested once", async () => {
-    await replicas.at(0).lookup("creator");
-    await replicas.at(0).lookup("nobody");
-    sandbox.social.calls.length = 0;
-    expect((await replicas.at(1).lookup("CREATOR")).body.handle).toBe("creator");
-    expect((await replicas.at(1).lookup("nobody")).status).toBe(404);
-    expect(sandbox.social.calls).toEqual([]);
-    await atOnce(20, (i) => replicas.at(i).lookup("artist200"));
-    expect(sandbox.social.calls.length).toBeLessThanOrEqual(2);
-  });
-
+describe("two replicas", () => {
   it("send one transaction for 20 concurrent collects of one account, and give each its result", async () => {
     const { id, handle } = sandbox.account("creator");
     sandbox.rpc.calls.length = 0;
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
     const collects = atOnce(20, (i) => replicas.at(i).collect(id));
-    await nextCall("simulateTransaction");
+    await expect.poll(() => sandbox.rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
     await replicas.takeUp();
     release();
     const bodies = (await collects).map(({ body }) => body);
@@ -48,7 +27,8 @@ describeWithRedis("two replicas", () => {
     for (const body of successes)
       expect(body).toMatchObject({ collected: "3.1000", newBalance: "8.3000" });
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
-    expect(new Set(sent()).size).toBe(1);
+    const sends = sandbox.rpc.calls.filter(isMethod("sendTransaction"));
+    expect(new Set(sends.map(({ params }) => params[0])).size).toBe(1);
 
     expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
@@ -67,5 +47,51 @@ describeWithRedis("two replicas", () => {
       });
     }
     expect(sandbox.landedCollectsOf(handle)).toHaveLength(before + 4);
+  });
+
+  it("collect the coins of a caller who followed the transaction of the other replica", async () => {
+    const { id, coins } = sandbox.account("launcher");
+    const mints = coins.map(({ mint }) => mint);
+    const release = hold(sandbox.rpc, isLook);
+    const first = replicas.at(0).collect(id);
+    await expect.poll(() => sandbox.landedCollectsOf("launcher").length).toBe(1);
+    const second = replicas.at(1).collect(id, {}, mints);
+    await replicas.takeUp();
+    release();
+    expect((await first).body).toMatchObject({ success: true, collected: "1.2500" });
+    expect((await second).body).toMatchObject({
+      ...{ success: true, collected: "8.5000", remaining: "0.0000" },
+    });
+    expect(sandbox.landedCollectsOf("launcher")).toHaveLength(2);
+  });
+
+  it("show what either learns of a shared coin: that its fees are below the minimum, and that they no longer are", async () => {
+    const { account, chain, coins } = sandbox;
+    const { id, address, creatorVault } = account("artist001");
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
+    chain.setBalance(address, SOL);
+    const [mint, stranger] = [newMint(), newMint()];
+    // Of 1 SOL the stranger's share is less than an account's rent.
+    const shareholders = [
+      { address, bps: 9_999 },
+      { address: stranger, bps: 1 },
+    ];
+    coins.launch({ mint, creator: stranger, kind: "shared", shareholders, fees: SOL });
+    const collectAt = async (i: number) => (await replicas.at(i).collect(id, {}, [mint])).body;
+    /** The reason in a lookup, and what its vault counts. */
+    const shownAt = async (i: number) => {
+      const path = `/wallet/lookup?handle=artist001&mint=${mint}`;
+      const { body } = await replicas.at(i).request(path);
+      return [body.coins[0].reason, body.balance.vault];
+    };
+    await collectAt(0);
+    for (const i of [0, 1])
+      await expect.poll(() => shownAt(i)).toEqual(["BELOW_SHARING_MINIMUM", "0.0000"]);
+    // Someone pays the rent of the stranger's address.
+    chain.setBalance(stranger, SOL);
+    const succeeds = async () => (await collectAt(1)).success;
+    await expect.poll(succeeds, { interval: 1_000 }).toBe(true);
+    coins.addFees(mint, SOL);
+    for (const i of [1, 0]) await expect.poll(() => shownAt(i)).toEqual([null, "0.9999"]);
   });
 });

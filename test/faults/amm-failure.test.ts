@@ -1,7 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
-import { readConfig } from "../../src/config.ts";
-import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -52,13 +50,5 @@ describe("a failure of the AMM's part", () => {
     expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
     expect((await world.collect(id)).body).toMatchObject({ success: true, collected: "0.0001" });
-  });
-
-  it("is not assumed when the fee payer cannot pay", async () => {
-    const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
-    world.sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 0n);
-    const { body } = await world.collect(world.account("graduate").id);
-    expect(body.error).toBe("INSUFFICIENT_FUNDS");
-    expect(world.sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(1);
   });
 });

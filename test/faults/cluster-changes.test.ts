@@ -1,6 +1,5 @@
-import { includeUnpaid, setRent } from "../support/chain-levers.ts";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
-import { rpcError } from "../support/rpc-answers.ts";
+import { includeUnpaid } from "../support/chain-levers.ts";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 
@@ -43,25 +42,10 @@ describe("while the cluster stands still", () => {
   });
 });
 
-it("after a standstill, when the states of all endpoints look old, balances are shown and collects succeed", async () => {
-  const { chain } = world.sandbox;
-  const now = Date.now.bind(Date);
-  await balanceOf();
-  const goOn = world.sandbox.standStill();
-  vi.spyOn(Date, "now").mockImplementation(() => now() + 60_000);
-  onTestFinished(() => void vi.restoreAllMocks());
-  goOn();
-  chain.advanceSlots(1);
-  expect(Date.now() / 1_000 - chain.blockTime()).toBeGreaterThan(15);
-  expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
-  expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-  expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
-});
-
 describe("on a cluster that follows the consensus before Alpenglow", () => {
   beforeEach(async () => {
     await world.close();
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { consensus: "tower" });
+    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { blocksToFinality: 32 });
   });
 
   it("a collect is a success once its transaction is final, and only once", async () => {
@@ -71,28 +55,6 @@ describe("on a cluster that follows the consensus before Alpenglow", () => {
     expect(chain.landed(first.txSignature)!.slot).toBeLessThanOrEqual(chain.slot("finalized"));
     expect(await collect()).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
     expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
-  });
-});
-
-describe("a node that no longer knows the commitment `confirmed`", () => {
-  const namesConfirmed = (call: object) => JSON.stringify(call).includes('"confirmed"');
-  const HISTORY = `{ wallet(handle: "creator") { history(first: 5) { nodes { kind } } } }`;
-
-  it("serves lookups, collects, histories and the start", async () => {
-    const { rpc, secondRpc } = world.sandbox;
-    for (const { faults } of [rpc, secondRpc])
-      faults.add({ when: namesConfirmed, then: rpcError({ code: -32602 }) });
-    await world.gateway.start();
-    const coins = world.account("launcher").coins.map(({ mint }) => `&mint=${mint}`);
-    expect((await world.lookup("creator")).status).toBe(200);
-    expect((await world.request(`/wallet/lookup?handle=launcher${coins.join("")}`)).status).toBe(
-      200,
-    );
-    expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-    expect((await world.graphql(HISTORY)).body).toEqual({
-      data: { wallet: { history: { nodes: [{ kind: "COLLECTED" }] } } },
-    });
-    for (const { calls } of [rpc, secondRpc]) expect(calls.filter(namesConfirmed)).toEqual([]);
   });
 });
 
@@ -117,34 +79,3 @@ describe.each([true, false])(
     });
   },
 );
-
-it.each([2_575, 1_322])(
-  "when rent falls to %i lamports per byte, what it no longer binds can be collected",
-  async (rent) => {
-    const { chain } = world.sandbox;
-    const { creatorVault, address } = world.account("creator");
-    expect(await collect()).toMatchObject({ success: true });
-    const [freed, pda] = [chain.rentExemptMinimum(0), chain.balance(address)];
-    setRent(chain, rent);
-    const released = freed - chain.rentExemptMinimum(0);
-    const { body } = await world.graphql(
-      `{ wallet(handle: "creator") { balance { vaultLamports } } }`,
-    );
-    expect(body.data.wallet.balance.vaultLamports).toBe(String(released));
-    expect(await collect()).toMatchObject({ success: true });
-    expect(chain.balance(creatorVault)).toBe(chain.rentExemptMinimum(0));
-    expect(chain.balance(address)).toBe(pda + released);
-  },
-);
-
-it("a cluster that allows 96 accounts in a transaction, as one that allows 64, collects a crowd once each", async () => {
-  const { chain, accounts } = world.sandbox;
-  chain.maxAccounts = 96;
-  const crowd = accounts.filter(({ handle }) => handle.startsWith("artist")).slice(0, 60);
-  const answers = await Promise.all(crowd.map(({ handle }) => collect(handle)));
-  expect(
-    answers.filter(({ success, error }) => !success && error !== "NOTHING_TO_COLLECT"),
-  ).toEqual([]);
-  const sizes = world.sandbox.landedCollects().map(({ message }) => message.staticAccounts.length);
-  expect(Math.max(...sizes)).toBeLessThanOrEqual(64);
-});

@@ -1,17 +1,16 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import type { JsonRpcCall } from "../../src/sandbox/rpc/json-rpc.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 
-let world: World;
+const it = withNewWorld();
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld();
+beforeEach(() => {
   ({ chain } = world.sandbox);
 });
-afterEach(() => world.close());
 
 const account = () => world.account("creator");
 const setVault = (fees: bigint) => {

@@ -1,19 +1,10 @@
-import { expect, it } from "vitest";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { describe, expect } from "vitest";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 
-describeWithRedis("when Redis is emptied while two replicas collect", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  let sandbox: TestSandbox;
-  withReplicas((started, server) => {
-    replicas = started;
-    sandbox = started.sandbox;
-    redis = server;
-  });
+const it = withReplicas();
 
+describe("when Redis is emptied while two replicas collect", () => {
   const isSimulation = isMethod("simulateTransaction");
   const simulations = () => sandbox.rpc.calls.filter(isSimulation).length;
 
@@ -34,7 +25,7 @@ describeWithRedis("when Redis is emptied while two replicas collect", () => {
     const collectOther = replicas.at(0).collect(other.id);
     await expect.poll(simulations).toBe(2);
 
-    await redis.command("FLUSHALL");
+    await replicas.redis.command("FLUSHALL");
     const releaseSecond = hold(sandbox.rpc, isSimulation);
     const collectAgain = replicas.at(1).collect(one.id);
     await expect.poll(simulations).toBe(3);

@@ -1,11 +1,5 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeEach(async () => {
-  world = await startWorld();
-});
-afterEach(() => world.close());
+import { expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
 it("the rent of the escrow program's data is neither in the balance nor in the new balance", async () => {
   const { chain, env } = world.sandbox;

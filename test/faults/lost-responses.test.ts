@@ -1,9 +1,9 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
 const FIRST = { collected: "3.1000", newBalance: "8.3000" };
 
@@ -14,11 +14,7 @@ const RECENT = expect.toSatisfy((at: string) => {
 });
 
 describe("a caller who lost the response of a collect and asks again", () => {
-  let world: World;
-  beforeEach(async () => {
-    world = await startWorld();
-  });
-  afterEach(() => world.close());
+  const it = withNewWorld();
 
   it("hears that nothing is left, and what the last collect moved", async () => {
     const { id } = world.account("creator");
@@ -92,22 +88,6 @@ describe("a caller who lost the response of a collect and asks again", () => {
       },
     });
   });
-
-  it("gets the balance right after that collect, even if its owner has withdrawn since", async () => {
-    const { id, address } = world.account("creator");
-    await world.collect(id);
-    world.sandbox.chain.setBalance(address, 1_000_000_000n);
-    expect((await world.collect(id)).body.lastCollect).toMatchObject(FIRST);
-  });
-
-  it("hears of no collect of another account, and of none that others did on the chain", async () => {
-    await world.collect(world.account("creator").id);
-    const { id, creatorVault } = world.account("artist001");
-    world.sandbox.chain.setBalance(creatorVault, world.sandbox.chain.rentExemptMinimum(0));
-    const { body } = await world.collect(id);
-    expect(body.error).toBe("NOTHING_TO_COLLECT");
-    expect(body).not.toHaveProperty("lastCollect");
-  });
 });
 
 describeWithRedis("a caller who asks again at another replica", () => {
@@ -165,18 +145,5 @@ describeWithRedis("a caller who asks again at another replica", () => {
     );
     await server.command("HSET", keyOf("artist002"), "collects", "[{}, 7, null]");
     expect(await collect()).toMatchObject({ success: true });
-  });
-
-  it("hears nothing of it once an hour is over, or if the entry is unreadable", async () => {
-    const { id } = replicas.sandbox.account("artist001");
-    await replicas.at(0).collect(id);
-    await expect
-      .poll(async () => (await replicas.at(1).collect(id)).body)
-      .toMatchObject({ lastCollect: { txSignature: expect.any(String) } });
-    for (const field of ["collect", "collects"])
-      await server.command("HSET", keyOf("artist001"), field, "{");
-    expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");
-    await server.command("DEL", keyOf("artist001"));
-    expect((await replicas.at(1).collect(id)).body).not.toHaveProperty("lastCollect");
   });
 });

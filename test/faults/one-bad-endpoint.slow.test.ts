@@ -1,11 +1,9 @@
-import { recordCalls } from "../support/record-calls.ts";
+import { withRpcFaults } from "../support/faults.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
-import { createAccountMethods } from "../../src/sandbox/rpc/account-methods.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
-import { createNetworkMethods } from "../../src/sandbox/rpc/network-methods.ts";
+import { createMethods } from "../../src/sandbox/rpc/methods.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
-import { createTransactionMethods } from "../../src/sandbox/rpc/transaction-methods.ts";
 import { createSandboxCollector, type ChainRpc } from "../support/collector-on-sandbox.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -73,13 +71,9 @@ let endpoints: ChainRpc[];
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   const { chain } = sandbox;
-  truth = {
-    ...createAccountMethods(chain),
-    ...createTransactionMethods(chain),
-    ...createNetworkMethods(chain),
-  };
+  truth = createMethods(chain);
   const servers = await Promise.all(FAULTS.map(() => createChainRpc({ chain, port: 0 })));
-  endpoints = servers.map(recordCalls);
+  endpoints = servers.map(withRpcFaults);
 });
 afterAll(async () => {
   await Promise.all(endpoints.map((endpoint) => endpoint.close()));

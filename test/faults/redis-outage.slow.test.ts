@@ -1,29 +1,13 @@
-import { beforeEach, describe, expect, it } from "vitest";
-import { atOnce, type Answer } from "../support/client.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
-import { withReplicas, type Replicas } from "../support/replicas.ts";
-import { hold, isMethod, type TestSandbox, isLook } from "../support/sandbox.ts";
+import { beforeEach, describe, expect } from "vitest";
+import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { hold, isMethod, isLook } from "../support/sandbox.ts";
 
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
 const REDIS_ANSWER_TIMEOUT_MS = 2_000;
 
-const passed = (answers: readonly Answer[]) =>
-  answers.filter(({ status }) => status === 200).length;
+const it = withReplicas({ redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS });
 
-describeWithRedis("a Redis outage", () => {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  let sandbox: TestSandbox;
-  withReplicas(
-    (started, server) => {
-      replicas = started;
-      sandbox = started.sandbox;
-      redis = server;
-    },
-    { redisAnswerTimeoutMs: REDIS_ANSWER_TIMEOUT_MS },
-  );
-
+describe("a Redis outage", () => {
   let accounts = 0;
   /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
   function newAccount() {
@@ -39,76 +23,14 @@ describeWithRedis("a Redis outage", () => {
     sandbox.chain.setBalance(vault, sandbox.chain.balance(vault) + lamports);
   };
 
-  it("under load fails no request, and causes no second transaction for an account", async () => {
-    let isLoading = true;
-    const lookups: Answer[] = [];
-    const collects: Answer[] = [];
-    const collected: string[] = [];
-    const { chain } = sandbox;
-    const withFees = sandbox.accounts
-      .slice(0, 150)
-      .filter(({ creatorVault }) => chain.balance(creatorVault) > 100_000_000n);
-    const load = async (replica: number) => {
-      for (let i = 0; isLoading; i++) {
-        const handle = `artist${String((i % 150) + 1).padStart(3, "0")}`;
-        lookups.push(await replicas.at(replica).lookup(handle));
-        if (i % 5 === 0 && collected.length < withFees.length) {
-          const { id, handle } = withFees[collected.length]!;
-          collected.push(handle);
-          collects.push(...(await atOnce(2, () => replicas.at(replica).collect(id))));
-        }
-      }
-    };
-    const loads = [0, 1, 0, 1].map(load);
-    const moreLookups = () => {
-      const count = lookups.length;
-      return expect.poll(() => lookups.length).toBeGreaterThan(count + 40);
-    };
-
-    await moreLookups();
-    redis.freeze();
-    await replicas.redisIsAway();
-    await moreLookups();
-    redis.thaw();
-    await replicas.redisIsBack();
-    await moreLookups();
-    await redis.stop();
-    await replicas.redisIsAway();
-    await moreLookups();
-    await redis.start();
-    await replicas.redisIsBack();
-    await moreLookups();
-    isLoading = false;
-    await Promise.all(loads);
-
-    expect(lookups.filter(({ status }) => status !== 200)).toEqual([]);
-    expect(collects.filter(({ status }) => status !== 200).map(({ body }) => body)).toEqual([]);
-    for (const handle of collected)
-      expect([handle, sandbox.landedCollectsOf(handle).length]).toEqual([handle, 1]);
-    for (const i of [0, 1]) {
-      expect(replicas.output(i).match(/Redis is unavailable/g)).toHaveLength(2);
-      expect(replicas.output(i).match(/Redis is available/g)).toHaveLength(3);
-    }
-  });
-
   describe("makes each replica independent:", () => {
     beforeEach(async () => {
-      await redis.stop();
+      await replicas.redis.stop();
       await replicas.redisIsAway();
       return async () => {
-        await redis.start();
+        await replicas.redis.start();
         await replicas.redisIsBack();
       };
-    });
-
-    it("each serializes its own collects of an account", async () => {
-      const { id, handle } = newAccount();
-      const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
-      const collects = atOnce(10, () => replicas.at(0).collect(id));
-      await replicas.takeUp();
-      release();
-      expect(passed(await collects)).toBe(10);
-      expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
     });
 
     it("concurrent collects of one account at both move its fees once, and waste one fee", async () => {
@@ -138,22 +60,22 @@ describeWithRedis("a Redis outage", () => {
       });
       const collect = replicas.at(0).collect(account.id);
       await expect.poll(() => sandbox.landedCollectsOf(account.handle)).toHaveLength(1);
-      expect(await redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`)).toHaveLength(
-        1,
-      );
+      expect(
+        await replicas.redis.command("KEYS", `tributary:v3:claim:*:${account.address}}`),
+      ).toHaveLength(1);
       return { ...account, collect, lift };
     }
 
     it("that prevents its release does not make a replica report the collect twice", async () => {
       const { id, creatorVault, collect, lift } = await startCollect();
-      await redis.command("CONFIG", "SET", "maxmemory", 1);
+      await replicas.redis.command("CONFIG", "SET", "maxmemory", 1);
       lift();
       expect((await collect).body).toMatchObject({ success: true, collected: "3.1000" });
       for (const replica of [1, 0, 1]) {
         addFees(creatorVault, 500_000_000n);
         expect((await replicas.at(replica).collect(id)).body.collected).toBe("0.5000");
       }
-      await redis.command("CONFIG", "SET", "maxmemory", 0);
+      await replicas.redis.command("CONFIG", "SET", "maxmemory", 0);
       await replicas.redisIsBack();
       expect((await replicas.at(1).collect(id)).body.error).toBe("NOTHING_TO_COLLECT");
     });

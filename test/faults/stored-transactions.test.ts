@@ -1,14 +1,8 @@
-import { getBase58Decoder } from "@solana/kit";
-import { Keypair, PublicKey, Transaction } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { createClaims } from "../../src/chain/collect/claims.ts";
-import { collectCreatorFee } from "../../src/chain/launchpad/instructions.ts";
-import { toTransactionInstruction } from "../support/launchpad-instructions.ts";
+import { afterEach, beforeEach, expect, it } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
-import { takeClaim } from "../support/take-claim.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -151,60 +145,6 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     // The first replica returns: it reports the truth, and leaves the next lock alone.
     faults.clear();
     expect(await first).toMatchObject({ kind: "expired", signature });
-  });
-
-  describe("and that can no longer land, while one endpoint is silent,", () => {
-    /**
-     * Leaves such a transaction, and returns its signature. The other replica has both endpoints.
-     */
-    async function leaveExpired() {
-      living = createSandboxCollector(sandbox, {
-        redis,
-        rpcs: [sandbox.rpc, sandbox.secondRpc],
-      });
-      sandbox.secondRpc.faults.add({ when: isMethod("sendTransaction"), then: REFUSED });
-      void dying.collect("creator").catch(() => undefined);
-      await expect.poll(() => dying.openSignatures()).toHaveLength(1);
-      const [signature] = dying.openSignatures();
-      sandbox.secondRpc.faults.clear();
-      sandbox.secondRpc.faults.add({ then: REFUSED });
-      sandbox.chain.advanceSlots(300);
-      return signature;
-    }
-
-    it("does not fail a caller who never requested it: a new one is signed", async () => {
-      const signature = await leaveExpired();
-      const outcome = await living.collect("creator");
-      expect(outcome).toMatchObject(ALL_FEES);
-      expect(outcome).not.toMatchObject({ signature });
-    });
-
-    it("is nothing to a caller for whom no fees wait", async () => {
-      await leaveExpired();
-      const { creatorVault } = sandbox.account("creator");
-      sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-      expect(await living.collect("creator")).toEqual({ kind: "nothing" });
-    });
-  });
-
-  it("and that is a legacy one, of another release, is sent to its end", async () => {
-    const { chain, feePayer, env } = sandbox;
-    const account = sandbox.account("creator");
-    const { blockhash, lastValidBlockHeight } = chain.latestBlockhash("finalized");
-    const legacy = new Transaction({
-      feePayer: new PublicKey(feePayer),
-      ...{ blockhash, lastValidBlockHeight },
-    }).add(toTransactionInstruction(collectCreatorFee(account)));
-    const secret = JSON.parse(env.FEE_PAYER_KEYPAIR) as number[];
-    legacy.sign(Keypair.fromSecretKey(Uint8Array.from(secret)));
-    const base64 = legacy.serialize().toString("base64");
-    const signature = getBase58Decoder().decode(legacy.signature!);
-    const claim = await takeClaim(createClaims({ feePayer, redis }), account.address);
-    await claim.store({ base64, signature, lastValidBlockHeight });
-
-    expect(await living.collect("creator")).toMatchObject({ kind: "collected", signature });
-    expect(chain.landed(signature)!.message.version).toBe("legacy");
-    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
   it("is left in its lock and named when its status cannot be read", async () => {

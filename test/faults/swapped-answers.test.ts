@@ -23,16 +23,13 @@ describe("behind a proxy that swaps two answers", () => {
     return body.data.wallet.balance.total;
   };
 
-  it.each([
-    ["REST, then GraphQL", overRest, overGraphql],
-    ["GraphQL, then REST", overGraphql, overRest],
-  ])("each caller gets the balance of its own account: %s", async (_, first, second) => {
+  it("each caller gets the balance of its own account", async () => {
     const totals = [await overRest("creator"), await overRest("artist001")];
     expect(totals[0]).not.toBe(totals[1]);
     proxy.swapOnce();
-    const early = first("creator");
+    const early = overRest("creator");
     await expect.poll(proxy.isHolding).toBe(true);
-    const late = second("artist001");
+    const late = overGraphql("artist001");
     expect(await Promise.all([early, late])).toEqual(totals);
     expect(proxy.isHolding()).toBe(false);
   });

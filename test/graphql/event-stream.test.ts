@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, expect, it, onTestFinished, vi } from "vitest";
+import { expect, onTestFinished, vi } from "vitest";
 import { eventually } from "../support/eventually.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
 import { createGraphQLEndpoint } from "../../src/graphql/graphql-endpoint.ts";
 import type { UseCases } from "../../src/resolvers/use-cases.ts";
 import { schema } from "../../src/schema/schema.ts";
 
 const QUERY = `subscription { walletById(socialId: "17") { socialId } }`;
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
 
 /** Opens a stream of these results, without a connection that would read it. */
 async function open(results: AsyncIterable<unknown>, retryMs?: number) {

@@ -1,7 +1,6 @@
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -50,20 +49,4 @@ it("a block's open streams hold at most an eighth of the memory for documents", 
     again.close();
     expect(again.status).toBe(200);
   });
-});
-
-it("a block's waiting requests do, too", async () => {
-  const release = hold(world.sandbox.rpc, isMethod("getMultipleAccounts"));
-  const statuses: number[] = [];
-  const answers = [1, 2, 3].map(async (i) => {
-    const body = largeBody('query Run { walletById(socialId: "7") { balance { total } } }', i);
-    const { status } = await world.post("/graphql", body, { "x-forwarded-for": `203.0.113.${i}` });
-    statuses.push(status);
-  });
-  await eventually(() => {
-    expect(statuses).toEqual([429]);
-  });
-  release();
-  await Promise.all(answers);
-  expect(statuses).toEqual([429, 200, 200]);
 });

@@ -1,4 +1,3 @@
-import { getIntrospectionQuery } from "graphql";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { sendRaw } from "../support/raw-request.ts";
 import { startWorld, type World } from "../support/world.ts";
@@ -55,16 +54,6 @@ describe("a client that expects another transport is told that subscriptions are
   );
 });
 
-it("introspection passes with 15 levels of `ofType`", async () => {
-  const ofType = "ofType { kind name ".repeat(15) + "}".repeat(15);
-  const query = getIntrospectionQuery().replace(
-    /fragment TypeRef on __Type \{[\s\S]*$/,
-    `fragment TypeRef on __Type { kind name ${ofType} }`,
-  );
-  const { status, body } = await post({ query });
-  expect([status, body.errors]).toEqual([200, undefined]);
-});
-
 describe("conflicting fields are found", () => {
   it.each([1, 50, 150, 1_160])("beside %i free `__typename`s", async (count) => {
     const free = times(count, "... { __typename }");
@@ -89,16 +78,4 @@ describe("a subscription whose field is skipped", () => {
     expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
     expect(world.logLines.filter((line) => JSON.parse(line).level >= 40)).toEqual([]);
   });
-});
-
-it("a second spread of a fragment with a null condition adds nothing, as in graphql-js", async () => {
-  const query = `query ($if: Boolean = true) { ...F ...F @include(if: $if) }
-    fragment F on Query { walletById(socialId: "7") { id } }`;
-  const { body } = await post({ query, variables: { if: null } });
-  expect(body).toEqual(ANSWER);
-  const { body: first } = await post({
-    query: query.replace("...F ...F", "...F"),
-    variables: { if: null },
-  });
-  expect([first.data, first.errors.length]).toEqual([null, 1]);
 });

@@ -3,7 +3,10 @@ import { expect, it } from "vitest";
 import { createBytesInFlight } from "../../src/http/bytes-in-flight.ts";
 
 const start = () => {
-  const { add } = createBytesInFlight({ maxBytes: 100, maxBytesPerAddress: 40 });
+  const { add } = createBytesInFlight({
+    ...{ maxBytes: 100, maxBytesPerAddress: 40 },
+    readTimeout: 60_000,
+  });
   const cut: string[] = [];
   return {
     cut,

@@ -4,6 +4,7 @@ import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
 import { listen, type Responder } from "../../src/http/server.ts";
 import { sendRaw } from "../support/raw-request.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 let world: World;
@@ -38,15 +39,6 @@ it("a response that cannot be sent is logged, and its caller is disconnected", a
   ]);
 });
 
-it("an error that the handler throws is logged, and its caller is disconnected and sees no stack", async () => {
-  world.logLines.length = 0;
-  const { received } = await answerOf(() => {
-    throw new Error("a bug");
-  });
-  expect(received).toBe("");
-  expect(errorLines()).toEqual(["a response could not be sent: a bug"]);
-});
-
 /** Node's server at this URL. */
 async function serverAt(url: string): Promise<Server> {
   const servers = new Set<Server>();
@@ -74,4 +66,16 @@ it("errors of the servers are logged, and do not end the process", async () => {
     "the HTTP server failed: first",
     "the HTTP server failed: second",
   ]);
+});
+
+it("a request ends as ABORTED when its caller disconnects, although the chain has not answered", async () => {
+  const release = hold(world.sandbox.rpc, isMethod("getMultipleAccounts"));
+  const leaving = new AbortController();
+  const { signal } = leaving;
+  const left = fetch(`${world.url}/wallet/lookup?handle=creator`, { signal });
+  await expect.poll(() => world.chainCalls()).toContain("getMultipleAccounts");
+  leaving.abort();
+  await expect(left).rejects.toThrow();
+  await expect.poll(() => world.logLines.join()).toContain('"ABORTED"');
+  release();
 });

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
+import { withWorld, world } from "../support/fixtures.ts";
 import { sendRaw } from "../support/raw-request.ts";
-import { startWorld, type World } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000" });
 
 const get = (target: string) =>
   sendRaw(world.url, `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n`);

@@ -1,54 +1,44 @@
-import { chmodSync, mkdirSync, writeFileSync } from "node:fs";
+import { chmodSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { Keypair } from "@solana/web3.js";
-import { expect, it, onTestFinished } from "vitest";
+import { afterEach, expect, it, vi } from "vitest";
 import { loadEnvFile } from "../../src/commands/env-file.ts";
-import { startProgram } from "../support/program.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-it("an empty variable is an absent one beside .env", async () => {
-  const folder = temporaryFolder();
-  writeFileSync(join(folder, ".env"), "LOG_LEVEL=nonsense\n");
-  const program = startProgram({ LOG_LEVEL: "" }, folder);
-  expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain('got "nonsense"');
+afterEach(() => {
+  vi.unstubAllEnvs();
+});
+
+function load(text: string, mode = 0o600) {
+  const file = join(temporaryFolder(), ".env");
+  writeFileSync(file, text);
+  chmodSync(file, mode);
+  return { file, warnings: loadEnvFile(file) };
+}
+
+it("a variable of .env counts if the process has none, or an empty one; a byte-order mark is no part of its name", () => {
+  vi.stubEnv("LOG_LEVEL", "");
+  vi.stubEnv("PORT", "1");
+  vi.stubEnv("BASE_PATH", undefined);
+  load("\uFEFFLOG_LEVEL=debug\nPORT=2\nBASE_PATH=/base\n");
+  const { LOG_LEVEL, PORT, BASE_PATH } = process.env;
+  expect([LOG_LEVEL, PORT, BASE_PATH]).toEqual(["debug", "1", "/base"]);
 });
 
 it("a .env with the fee payer's key that every user can read is a warning", () => {
-  const file = join(temporaryFolder(), ".env");
-  onTestFinished(() => {
-    delete process.env.FEE_PAYER_KEYPAIR;
-  });
-  const warningsOf = (key: string, mode: number) => {
-    writeFileSync(file, `FEE_PAYER_KEYPAIR=${key}\n`);
-    chmodSync(file, mode);
-    return loadEnvFile(file);
-  };
+  vi.stubEnv("FEE_PAYER_KEYPAIR", "");
   const key = JSON.stringify([...Keypair.generate().secretKey]);
-  expect(warningsOf(key, 0o644)).toEqual([
+  const { file, warnings } = load(`FEE_PAYER_KEYPAIR=${key}\n`, 0o644);
+  expect(warnings).toEqual([
     `${file} has the fee payer's key, and every user of this machine can read it: run chmod 600 ${file}`,
   ]);
-  expect(warningsOf(key, 0o600)).toEqual([]);
+  expect(load(`FEE_PAYER_KEYPAIR=${key}\n`).warnings).toEqual([]);
   // The path of a key, not a key.
-  expect(warningsOf(file, 0o644)).toEqual([]);
+  expect(load(`FEE_PAYER_KEYPAIR=${file}\n`, 0o644).warnings).toEqual([]);
 });
 
-it("a folder named .env ends the start with one line", async () => {
+it("a folder named .env ends the start, and a missing file does not", () => {
   const folder = temporaryFolder();
-  mkdirSync(join(folder, ".env"));
-  const program = startProgram({}, folder);
-  expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toBe(
-    "Tributary cannot start:\n  - .env cannot be read (EISDIR): expected a file of NAME=value lines\n",
-  );
-});
-
-it("a byte-order mark is no part of a name", async () => {
-  const folder = temporaryFolder();
-  writeFileSync(join(folder, ".env"), "\uFEFFNODE_ENV=nonsense\n");
-  const program = startProgram({}, folder);
-  expect(await program.exitCode()).toBe(1);
-  expect(program.output()).toContain(
-    '- NODE_ENV: expected development, test or production, got "nonsense"',
-  );
+  expect(() => loadEnvFile(folder)).toThrow(`${folder} cannot be read (EISDIR): expected a file`);
+  expect(loadEnvFile(join(folder, ".env"))).toEqual([]);
 });

@@ -6,7 +6,6 @@ import { createInterface } from "node:readline";
 import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
 import { createClient } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
-import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { MAIN, NO_CODE_FROM_STRINGS } from "../support/program.ts";
 import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -53,9 +52,7 @@ it.each([
   onTestFinished(() => void child.kill("SIGKILL"));
   const ended = once(child, "exit");
   const client = createClient(`http://127.0.0.1:${port}`);
-  await eventually(async () => {
-    expect((await client.request("/readyz")).status).toBe(200);
-  });
+  await expect.poll(async () => (await client.request("/readyz")).status).toBe(200);
   expect((await client.lookup("creator")).status).toBe(200);
   child.kill("SIGTERM");
   expect(await ended).toEqual([0, null]);

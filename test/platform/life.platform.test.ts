@@ -1,9 +1,9 @@
-import { Keypair, PublicKey } from "@solana/web3.js";
+import { Keypair } from "@solana/web3.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
 import { decodeFeeAccount, type Stage } from "../../src/chain/launchpad/fee-accounts.ts";
 import { toLamports } from "../../src/chain/primitives/lamports.ts";
 import { decodeSharingConfig } from "../../src/chain/launchpad/sharing-config.ts";
-import { depositTokens, WRAPPED_SOL } from "../../src/sandbox/chain/token-accounts.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import {
   creatorVaultOf,
@@ -45,12 +45,7 @@ beforeAll(async () => {
   const { chain } = world.sandbox;
   configurePlatform(chain);
   chain.setBalance(TRADER, 10_000n * SOL);
-  for (const owner of [trader.publicKey, new PublicKey(PLATFORM)])
-    sendSigned(
-      chain,
-      [trader],
-      ...depositTokens(trader.publicKey, WRAPPED_SOL, owner, 1_000n * SOL),
-    );
+  for (const owner of [TRADER, PLATFORM]) setWrappedSol(chain, owner, 1_000n * SOL);
 });
 afterAll(() => world.close());
 

@@ -1,16 +1,10 @@
 import { execFile } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { addressChecks, expectToCheck, type AddressCheck } from "../support/address-checks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 const checks = addressChecks();
 

@@ -1,16 +1,10 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { addressChecks, expectToCheck } from "../support/address-checks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 /** The others are tested by `derivation.long.test.ts`. */
 const checks = addressChecks().filter(({ language }) => language === "js");

@@ -1,10 +1,7 @@
-import { execFile, spawn, spawnSync } from "node:child_process";
+import { execFile, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { startJsonServer, type JsonAnswer } from "../support/doubles/json-server.ts";
-import { newMint } from "../support/new-mint.ts";
-import { isLook } from "../support/sandbox.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -29,9 +26,6 @@ const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 /** Without curl, tests of the shell script are skipped, except in CI. */
 const commands = COMMANDS.filter(
   (command) => command !== "examples/flow.sh" || hasCurl || process.env.CI,
-);
-const restCommands = commands.filter((command) =>
-  /flow\.sh|examples\/flow\.ts|openapi-fetch/.test(command),
 );
 
 /** Runs a command line with this process's Node first in PATH. */
@@ -129,25 +123,6 @@ describe("the examples", () => {
     expect(limited.chainCalls()).toHaveLength(5);
   });
 
-  it("examples/indexer.ts: counts a collect that failed although its transaction landed", async () => {
-    const world = await startWorld({ RATE_LIMIT_MAX: "1000000", COLLECT_TIMEOUT_MS: "3000" });
-    onTestFinished(() => world.close());
-    const { faults } = world.sandbox.rpc;
-    faults.add({ when: isLook, then: "reset" });
-    const file = join(temporaryFolder(), "handles");
-    writeFileSync(file, "artist001\nartist002\nartist003");
-    const args = ["examples/indexer.ts", world.url, file];
-    const child = spawn(process.execPath, args, { cwd: ROOT });
-    onTestFinished(() => void child.kill());
-    let output = "";
-    child.stdout.on("data", (text) => (output += String(text)));
-    await expect.poll(() => output).toContain("Collected so far: 0 SOL");
-    const sol = movedSol(world);
-    expect(sol).toBeGreaterThan(0);
-    faults.clear();
-    await expect.poll(() => output).toContain(`Collected so far: ${sol} SOL\n`);
-  });
-
   it.each(commands)("%s: collects the fees in a transaction on the chain", async (command) => {
     const handle = `artist01${COMMANDS.indexOf(command) + 1}`;
     const { vault, total } = (await world.lookup(handle)).body.balance;
@@ -160,96 +135,4 @@ describe("the examples", () => {
     const transaction = await transactionOf(world, output.match(SIGNATURES)?.[0]);
     expect(transaction.meta.err).toBeNull();
   });
-
-  it.each(commands.filter((command) => command.includes("examples/flow.")))(
-    "%s: collects the fees that wait on coins, and says what remains",
-    async (command) => {
-      const { coins } = world.sandbox;
-      const handle = command.endsWith("sh") ? "artist151" : "artist152";
-      const { address } = world.account(handle);
-      const before = Number((await world.lookup(handle)).body.balance.vault);
-      const mints = Array.from({ length: 10 }, newMint);
-      // Not all of them fit into a transaction.
-      for (const mint of mints) {
-        coins.launch({ mint, creator: address, fees: 1_000_000_000n });
-        coins.migrate(mint, { fees: 1_000_000_000n });
-      }
-      const { exitCode, output } = await run(world, command, handle, ...mints);
-      expect(output).toContain(`In the vault: ${(before + 20).toFixed(4)} SOL`);
-      expect(output).toContain(`Collected: ${(before + 18).toFixed(4)} SOL`);
-      expect(output).toContain("Still waiting on the coins: 2.0000 SOL");
-      expect(exitCode).toBe(0);
-      expect((await run(world, command, handle, "nonsense")).output).toContain("INVALID_MINT");
-    },
-  );
-
-  it.each(["watch-apollo-client", "watch-urql"])(
-    "clients/%s.ts: shows each change of a balance, and an error",
-    async (name) => {
-      const file = `examples/clients/${name}.ts`;
-      const handle = name === "watch-urql" ? "artist041" : "artist042";
-      const child = spawn(process.execPath, [file, world.url, handle], { cwd: ROOT });
-      onTestFinished(() => void child.kill());
-      let output = "";
-      child.stdout.on("data", (text) => (output += String(text)));
-      const { chain } = world.sandbox;
-      const setVault = (sol: bigint) => {
-        const lamports = chain.rentExemptMinimum(0) + sol * 1_000_000_000n;
-        chain.setBalance(world.account(handle).creatorVault, lamports);
-      };
-      const { vault } = (await world.lookup(handle)).body.balance;
-      await expect.poll(() => output, { timeout: 60_000 }).toContain(`In the vault: ${vault} SOL`);
-      for (const sol of [77n, 78n]) {
-        setVault(sol);
-        await expect
-          .poll(() => output, { timeout: 60_000 })
-          .toContain(`In the vault: ${sol}.0000 SOL`);
-      }
-      const unknown = await shell(`node ${file} ${world.url} nobodyatall`);
-      expect(unknown.output).toContain("nobodyatall: ");
-      expect(unknown.output).toContain("does not exist");
-      expect(unknown.exitCode).toBe(1);
-    },
-  );
-});
-
-describe("a response that only other implementations of the contract give", () => {
-  /** Starts a service with one wallet, and this response to a collect. */
-  async function start(answer: JsonAnswer) {
-    const balance = { vault: "1.0000", vaultLamports: "1000000000" };
-    const wallet = { id: "7", handle: "someone", socialId: "7", address: "SomeAddress", balance };
-    const service = await startJsonServer(({ url, body }) => {
-      if (url.pathname === "/wallet/lookup") return { body: wallet };
-      if (body.includes("LookUp")) return { body: { data: { creator: wallet, tracked: [] } } };
-      if (!body.includes("query Wallet")) return answer;
-      const typed = {
-        ...wallet,
-        __typename: "Wallet",
-        balance: { ...balance, __typename: "Balance" },
-      };
-      return { body: { data: { wallet: typed } } };
-    });
-    onTestFinished(async () => {
-      await service.close();
-    });
-    return service;
-  }
-
-  it.each(restCommands)("%s: handles an empty vault without `collected`", async (command) => {
-    const body = { success: false, error: "NOTHING_TO_COLLECT", message: "There is nothing." };
-    const { exitCode, output } = await run(await start({ status: 400, body }), command, "someone");
-    expect(output).toMatch(/^Nothing to collect.*: There is nothing\.$/m);
-    expect(exitCode).toBe(0);
-  });
-
-  it.each(commands)(
-    "%s: reports an unknown outcome when a proxy fails a collect",
-    async (command) => {
-      const proxy = await start({ status: 502, body: { message: "Bad Gateway" } });
-      const { exitCode, output } = await run(proxy, command, "someone");
-      expect(output).toContain("It is not known whether the fees were moved");
-      expect(output).toMatch(/502|Bad Gateway/);
-      expect(exitCode).toBe(1);
-    },
-  );
 });

@@ -1,16 +1,16 @@
 import { execFile, spawnSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 import { promisify } from "node:util";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
 const readme = readFileSync(new URL("../../README.md", import.meta.url), "utf8");
 /** The commands in order, each with the answer that follows it. */
 const COMMANDS = [...readme.matchAll(/^```sh\n([^]+?)\n```(?:\n\n```json\n([^]+?)```)?/gm)].map(
   ([, command, answer]) => ({ command: command!, answer }),
 );
-const INSTALL_AND_START = "npm ci && npm start";
-const curls = COMMANDS.filter(({ command }) => command !== INSTALL_AND_START);
+// `.ci/quick-start` runs the others.
+const curls = COMMANDS.filter(({ command }) => command.startsWith("curl "));
 
 const hasCurl = spawnSync("curl", ["--version"]).status === 0;
 
@@ -26,29 +26,8 @@ function toShape(text: string, command: string): unknown {
   });
 }
 
-it("`.ci/quick-start` runs README.md's other commands", () => {
-  expect(COMMANDS.map(({ command }) => command)).toContain(INSTALL_AND_START);
-  for (const { command } of curls) expect(command).toMatch(/^curl [^|;&]*http:\/\/localhost:4000/);
-  const script = readFileSync(new URL("../../.ci/quick-start", import.meta.url), "utf8");
-  expect(script).toMatch(/^\$npm ci$/m);
-  expect(script).toMatch(/^PORT=0 \$npm start /m);
-});
-
-it("every code block of README.md is a command, or the answer to one", () => {
-  const answers = COMMANDS.filter(({ answer }) => answer !== undefined);
-  const blocks = [...readme.matchAll(/^```(\w+)$/gm)].map(([, language]) => language);
-  const languages = ["mermaid", ...COMMANDS.map(() => "sh"), ...answers.map(() => "json")];
-  expect(blocks.toSorted()).toEqual(languages.toSorted());
-});
-
 /** Without curl, they are skipped, except in CI. */
 describe.skipIf(!hasCurl && !process.env.CI)("README.md's commands, on a new sandbox", () => {
-  let world: World;
-  beforeAll(async () => {
-    world = await startWorld();
-  });
-  afterAll(() => world.close());
-
   // In order: a command may need what the ones before have done.
   it("print the answers that README.md shows, and the others succeed", async () => {
     expect(curls.filter(({ answer }) => answer !== undefined).length).toBeGreaterThan(3);

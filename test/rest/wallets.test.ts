@@ -1,16 +1,9 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { afterEach, describe, expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
 afterEach(() => {
-  world.sandbox.social.faults.clear();
-  world.sandbox.rpc.faults.clear();
   world.forgetCalls();
 });
-afterAll(() => world.close());
 
 const lookedUp = async (handle: string) => (await world.lookup(handle)).body;
 
@@ -37,22 +30,6 @@ describe("GET /wallets", () => {
     const query = "constructor=x&handle=creator&__proto__=x&toString=x";
     const { status, body } = await world.request(`/wallets?${query}`);
     expect([status, body]).toEqual([200, { wallets: [creator] }]);
-  });
-
-  it("has the exact amounts, as a lookup does", async () => {
-    const { balance } = await lookedUp("creator");
-    expect(balance).toEqual({
-      vault: "3.1000",
-      pda: "5.2000",
-      total: "8.3000",
-      withdrawable: "8.1340",
-      lamports: {
-        vault: "3100000000",
-        pda: "5200000000",
-        total: "8300000000",
-        withdrawable: "8134000000",
-      },
-    });
   });
 
   it("has an error for each account that fails, and the others", async () => {

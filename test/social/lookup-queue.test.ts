@@ -1,9 +1,11 @@
 import { setImmediate } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { nameOf, toHandleKey, type SocialAccount } from "../../src/social/account.ts";
-import { createLookupQueue, type Queuer } from "../../src/social/lookup-queue.ts";
+import { createAccountLookup } from "../../src/social/account-lookup.ts";
+import { nameOf, type SocialAccount } from "../../src/social/account.ts";
+import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
-import { addMs, monotonicNow, NEVER } from "../../src/time/monotonic.ts";
+import { createReadBudget } from "../../src/social/read-budget.ts";
+import { SocialError } from "../../src/social/social-error.ts";
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["setTimeout", "clearTimeout", "performance"] });
@@ -12,7 +14,7 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** Lets calls end, and then the queue send at the end of the turn. */
+/** Lets calls end or requests queue, and then the queue send at the end of the turn. */
 async function turn(): Promise<void> {
   await setImmediate();
   await setImmediate();
@@ -22,68 +24,45 @@ const names = (count: number, prefix = "n") =>
 const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile: NO_PROFILE });
 
 /** A queue whose calls stay in flight until the test ends them. */
-function createHeldQueue(options: Partial<Parameters<typeof createLookupQueue>[0]> = {}) {
-  const calls: { names: readonly string[]; end: () => void; fail: (error: Error) => void }[] = [];
-  const queue = createLookupQueue({
-    ask: (keys) =>
-      new Promise((resolve, reject) => {
-        calls.push({
-          names: keys.map(nameOf),
-          end: () => {
-            resolve(new Map(keys.map((key) => [key, accountOf(nameOf(key))])));
-          },
-          fail: reject,
-        });
-      }),
-    turn: () => undefined,
+function createHeldQueue(
+  options: Partial<Parameters<typeof createAccountLookup>[0]> & {
+    turn?: () => Promise<unknown>;
+  } = {},
+) {
+  const socialApiUrl = new URL("http://network");
+  const calls: { names: readonly string[]; end: () => void }[] = [];
+  const find = (keys: readonly string[]) =>
+    new Promise<SocialAnswers>((resolve) => {
+      calls.push({
+        names: keys.map(nameOf),
+        end: () => {
+          resolve(new Map(keys.map((key) => [key, accountOf(nameOf(key))])));
+        },
+      });
+    });
+  const lookup = createAccountLookup({
+    client: { turn: options.turn ?? (() => undefined), find },
+    budget: createReadBudget({ socialReadsPerHour: 0, socialApiUrl }),
     socialConcurrency: 3,
     socialQueueMax: Infinity,
-    refuse: () => new Error("refused"),
+    socialTimeoutMs: 1_000_000,
+    socialCacheSeconds: 0,
+    socialApiUrl,
     ...options,
   });
-  /** Resolves to the handle of the answer, or to the message of the error. */
+  /** Resolves to the handle of the answer, or to what is wrong. */
   async function load(
     name: string,
-    { addressBlock = "", ...queuer }: Partial<Queuer> & { addressBlock?: string } = {},
+    { addressBlock = "", signal = new AbortController().signal } = {},
   ): Promise<string> {
-    const everyone = { signal: new AbortController().signal, sendBefore: NEVER };
-    const owner = { blocks: [addressBlock], ...everyone, ...queuer };
-    const [answer] = (await queue.load([toHandleKey(name)], owner)) as [SocialAccount | Error];
-    return answer instanceof Error ? answer.message : answer.handle;
+    const [answer] = await lookup.findByHandles([name], { addressBlock, signal });
+    if (answer instanceof SocialError) return answer.failure.kind;
+    return answer instanceof Error ? answer.message : answer!.handle;
   }
-  const isPending = (name: string) => queue.isPending(toHandleKey(name));
-  return { load, calls, isPending, sizes: () => calls.map((call) => call.names.length) };
+  return { load, calls, sizes: () => calls.map((call) => call.names.length) };
 }
 
 describe("the queue of lookups", () => {
-  it("gathers names that arrive during a call for 150 ms, or until it ends, to save calls", async () => {
-    const { load, calls, sizes } = createHeldQueue();
-    void load("first");
-    await turn();
-    for (const name of names(4)) void load(name);
-    await turn();
-    await vi.advanceTimersByTimeAsync(149);
-    expect(sizes()).toEqual([1]);
-    await vi.advanceTimersByTimeAsync(1);
-    expect(sizes()).toEqual([1, 4]);
-    for (const name of names(4, "later")) void load(name);
-    for (const call of calls) call.end();
-    await turn();
-    expect(sizes()).toEqual([1, 4, 4]);
-  });
-
-  it("sends a full call without waiting, with at most socialConcurrency calls in flight", async () => {
-    const { load, calls, sizes } = createHeldQueue();
-    void load("first");
-    await turn();
-    for (const name of names(450)) void load(name);
-    await turn();
-    expect(sizes()).toEqual([1, 100, 100]);
-    calls[0]!.end();
-    await turn();
-    expect(sizes()).toEqual([1, 100, 100, 100]);
-  });
-
   it("asks once for a name that waits or is in flight", async () => {
     const { load, calls } = createHeldQueue();
     const both = [load("a"), load("a")];
@@ -97,20 +76,22 @@ describe("the queue of lookups", () => {
   });
 
   it("asks again for a name when all callers of the call in flight have left, and keeps the calls apart", async () => {
-    const { load, calls, isPending } = createHeldQueue();
+    const { load, calls } = createHeldQueue();
     const leaving = leavingCaller();
     const gone = load("a", { signal: leaving.signal });
     await turn();
     leaving.abort();
     expect(await gone).toBe("left");
     const late = load("a");
+    await turn();
     calls[0]!.end();
     await turn();
-    expect(isPending("a")).toBe(true);
+    const joining = load("a");
+    await turn();
     await vi.advanceTimersByTimeAsync(150);
     expect(calls).toHaveLength(2);
     calls[1]!.end();
-    expect(await late).toBe("a");
+    expect(await Promise.all([late, joining])).toEqual(["a", "a"]);
   });
 
   describe("when more names wait than fit", () => {
@@ -149,7 +130,7 @@ describe("the queue of lookups", () => {
       expect(await few).toEqual(names(4, "b"));
       const answers = await many;
       expect(answers.slice(0, 6)).toEqual(names(6, "a"));
-      expect(new Set(answers.slice(6))).toEqual(new Set(["refused"]));
+      expect(new Set(answers.slice(6))).toEqual(new Set(["queue-full"]));
     });
 
     it("serves a name as early as any of its blocks would get it", async () => {
@@ -206,32 +187,6 @@ describe("the queue of lookups", () => {
       void load("next");
       await turn();
       expect([sizes(), turns.length]).toEqual([[1], 1]);
-    });
-
-    it("refuses names whose time is up instead of sending them", async () => {
-      const { load, calls, turns } = createPacedQueue();
-      const late = load("late", { sendBefore: addMs(monotonicNow(), 100) });
-      void load("in time", { sendBefore: addMs(monotonicNow(), 300) });
-      const both = [100, 300].map((ms) => load("both", { sendBefore: addMs(monotonicNow(), ms) }));
-      await turn();
-      await vi.advanceTimersByTimeAsync(200);
-      turns[0]!();
-      expect(await late).toBe("refused");
-      expect(calls[0]!.names).toEqual(["in time", "both"]);
-      calls[0]!.end();
-      expect(await Promise.all(both)).toEqual(["both", "both"]);
-    });
-
-    it("refuses a name when its caller leaves because its time is up, before its turn", async () => {
-      const { load } = createPacedQueue();
-      const { signal, abort } = leavingCaller();
-      const both = [50, 200].map((ms) =>
-        load(`sent before ${ms}`, { signal, sendBefore: addMs(monotonicNow(), ms) }),
-      );
-      await turn();
-      await vi.advanceTimersByTimeAsync(100);
-      abort();
-      expect(await Promise.all(both)).toEqual(["refused", "left"]);
     });
   });
 });

@@ -1,5 +1,3 @@
-import { once } from "node:events";
-import { connect as connectTo, createServer, type AddressInfo, type Socket } from "node:net";
 import { Registry } from "@prometheus-io/client";
 import {
   afterAll,
@@ -81,13 +79,6 @@ describeWithRedis("a Redis Cluster", () => {
     await isBack(redis);
   });
 
-  it("runs each script on the node of its keys", async () => {
-    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
-    for (const master of cluster.masters)
-      expect(await master.command("KEYS", "tributary:spread:*")).not.toEqual([]);
-    expect(await isUp()).toBe(1);
-  });
-
   it("fails only the script whose keys are on different nodes", async () => {
     const incrementBoth = script({
       keys: ["a", "b"],
@@ -130,46 +121,14 @@ describeWithRedis("a Redis Cluster", () => {
     expect(await Promise.all(KEYS.map(increment))).toHaveLength(KEYS.length);
   });
 
-  it.each([0, 1, 2])("is found through the URL of node %i alone", async (i) => {
+  it("is found through the URL of one node", async () => {
     redis.close();
-    connect(cluster.urls.slice(i, i + 1), 600_000);
+    connect(cluster.urls.slice(1, 2), 600_000);
     await isBack(redis);
     expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
     for (const master of cluster.masters)
       expect(await master.command("KEYS", "tributary:spread:*")).not.toEqual([]);
     expect(logLines.join()).not.toContain('"level":50');
-  });
-
-  it("is found when what was one server answers MOVED", async () => {
-    redis.close();
-    const server = await startRedis();
-    onTestFinished(server.stop);
-    // A proxy that leads its connections to the server, and later to a node of the cluster.
-    let target: { readonly port: number } = server;
-    const nodes = new Map<Socket, Socket>();
-    const lead = (caller: Socket) => {
-      const node = connectTo(target.port, "127.0.0.1").on("error", () => undefined);
-      nodes.get(caller)?.destroy();
-      nodes.set(caller, node);
-      node.on("data", (chunk) => caller.write(chunk));
-    };
-    const proxy = createServer((caller) => {
-      caller.on("error", () => undefined);
-      caller.on("data", (chunk) => nodes.get(caller)!.write(chunk));
-      lead(caller);
-    }).listen(0, "127.0.0.1");
-    await once(proxy, "listening");
-    onTestFinished(() => void proxy.close());
-    connect([new URL(`redis://127.0.0.1:${(proxy.address() as AddressInfo).port}`)], 600_000);
-    await isBack(redis);
-    expect(await Promise.all(KEYS.map(increment))).toEqual(KEYS.map(() => 1));
-    target = cluster.masters[0]!;
-    for (const caller of nodes.keys()) lead(caller);
-    await Promise.all(KEYS.map(increment));
-    expect(logLines.join()).toContain("MOVED");
-    await isBack(redis);
-    expect(await Promise.all(KEYS.map(increment))).not.toContain(undefined);
-    expect(await cluster.masters[2]!.command("KEYS", "tributary:spread:*")).not.toEqual([]);
   });
 
   describe("whose user has only its keys and channels", () => {
@@ -204,21 +163,6 @@ describeWithRedis("a Redis Cluster", () => {
       });
       expect(await isUp()).toBe(0);
     });
-  });
-
-  it("is never logged with its password", async () => {
-    const urls = cluster.urls.map(
-      ({ href }) => new URL(href.replace("//", "//user:pass-that-is-secret@")),
-    );
-    // Repeats until the refusal arrives within the second that the start waits for Redis.
-    await expect
-      .poll(async () => {
-        redis.close();
-        await connect(urls, 600_000).ready;
-        return logLines.join();
-      })
-      .toContain("WRONGPASS");
-    expect(logLines.join()).not.toContain("pass-that-is-secret");
   });
 
   it("delivers messages whichever node they are published on, also after the subscriber's node was killed", async () => {

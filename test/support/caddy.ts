@@ -7,7 +7,7 @@ import { eventually } from "./eventually.ts";
 import { freePort } from "./free-port.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 
-export const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
+const CADDYFILE = fileURLToPath(new URL("../../Caddyfile", import.meta.url));
 
 const isInstalled = spawnSync("caddy", ["version"]).status === 0;
 export const describeWithCaddy = describe.skipIf(!isInstalled && !process.env.CI);

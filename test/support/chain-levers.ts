@@ -1,6 +1,6 @@
 import { Rent } from "litesvm";
 import { isFeePayerShort } from "../../src/chain/errors/transaction-error.ts";
-import type { Chain } from "../../src/sandbox/chain/chain.ts";
+import type { Chain, SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
 
 /**
  * How much of its lag the chain's time makes up in a slot: it is at most two block times ahead of
@@ -36,6 +36,15 @@ export function createStandstill() {
   };
 }
 
+/** From now on, calls `listener` with each transaction right after it lands. */
+export function onLanded(chain: Chain, listener: (transaction: SandboxTransaction) => void): void {
+  const { land } = chain;
+  chain.land = (transaction) => {
+    land(transaction);
+    listener(chain.landed(transaction.signature)!);
+  };
+}
+
 /** Sets the rent in lamports per byte. Mainnet lowers it from time to time. */
 export function setRent(chain: Chain, lamportsPerByte: number): void {
   chain.svm.setRent(new Rent(BigInt(lamportsPerByte), 1.0, 50));
@@ -51,7 +60,8 @@ export function includeUnpaid(chain: Chain, { withBalances }: { withBalances: bo
     const balances = withBalances ? transaction.message.staticAccounts.map(chain.balance) : [];
     const err = send(transaction);
     if (err !== null && !chain.landed(transaction.signature) && isFeePayerShort(err))
-      chain.land(transaction, {
+      chain.land({
+        ...transaction,
         ...{ err, feeLamports: 0n, logs: [], unitsConsumed: 0, innerInstructions: [] },
         ...{ preBalances: balances, postBalances: balances },
       });

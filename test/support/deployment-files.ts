@@ -9,12 +9,12 @@ import type { TestSandbox } from "./sandbox.ts";
 import { temporaryFolder } from "./temporary-folder.ts";
 import { AMPLE_DEADLINES } from "./world.ts";
 
-export const ROOT = fileURLToPath(new URL("../../", import.meta.url));
+const ROOT = fileURLToPath(new URL("../../", import.meta.url));
 export const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 export const parseFile = (path: string) => parse(read(path), { merge: true });
 
 /** The code blocks of a section of docs/operating.md. */
-export function blocksUnder(heading: string): string[] {
+function blocksUnder(heading: string): string[] {
   const sections = read("docs/operating.md").split(/^#{2,3} (?=\w.*\n\n)/m);
   const section = sections.find((text) => text.startsWith(`${heading}\n`))!;
   return [...section.matchAll(/^```sh\n(.*?)^```$/gms)].map(([, block]) => block!);

@@ -10,12 +10,14 @@ import { reuseRedis, type RedisServer } from "./redis-server.ts";
 
 const isInstalled = spawnSync("redis-server", ["--version"]).status === 0;
 const title = isInstalled ? "" : " (redis-server is not installed: apt-get install redis-server)";
+/** Whether tests with Redis run. */
+export const hasRedis = isInstalled || !!process.env.CI;
 
 /**
  * Tests that need a real Redis. Without redis-server they are skipped with a note, and fail in CI.
  */
 export const describeWithRedis = (name: string, tests: () => void) =>
-  describe.skipIf(!isInstalled && !process.env.CI)(name + title, tests);
+  describe.skipIf(!hasRedis)(name + title, tests);
 
 /** For tests that wait for a frozen Redis. Long enough for a slow machine. */
 export const FROZEN = { answerTimeoutMs: 2_000 };

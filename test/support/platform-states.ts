@@ -192,7 +192,7 @@ function runModel({ steps, state }: PlatformCase): PlatformState | undefined {
 }
 
 /** Runs cases on a sandbox's programs, all with the same addresses. */
-function createBench({ chain, coins }: Sandbox) {
+function createBench({ chain, coins }: Pick<Sandbox, "chain" | "coins">) {
   const payer = Keypair.generate();
   const payerAddress = payer.publicKey.toBase58();
   const signingKey = createPrivateKey({
@@ -372,7 +372,11 @@ function createBench({ chain, coins }: Sandbox) {
 }
 
 /** Holds the model against a sandbox's programs on random states, at a rent in lamports per byte. */
-export function compareWithModel(sandbox: Sandbox, rate: number, count: number): void {
+export function compareWithModel(
+  sandbox: Pick<Sandbox, "chain" | "coins">,
+  rate: number,
+  count: number,
+): void {
   const rent = rate;
   setRent(sandbox.chain, rate);
   const run = createBench(sandbox);

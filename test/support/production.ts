@@ -9,7 +9,7 @@ type Env = Record<string, string>;
  * The variables of a production service, behind a proxy on this machine, whose chain and network
  * are the sandbox's.
  */
-const productionEnv = (sandbox: TestSandbox, env: Env): Env => ({
+export const productionEnv = (sandbox: TestSandbox, env: Env): Env => ({
   ...sandbox.env,
   ...AMPLE_DEADLINES,
   NODE_ENV: "production",

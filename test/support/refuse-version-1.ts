@@ -1,6 +1,5 @@
 import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, invalidParams } from "../../src/sandbox/rpc/json-rpc.ts";
-import type { JsonRpcCall } from "../../src/sandbox/rpc/json-rpc.ts";
 
 const VERSION_1_PREFIX = 0x81;
 
@@ -10,7 +9,13 @@ function refuse(): never {
 
 /** Makes an endpoint refuse transactions of version 1, as a node that cannot decode them does. */
 export const REFUSES_VERSION_1 = {
-  when: ({ method, params: [transaction] }: JsonRpcCall): boolean =>
+  when: ({
+    method,
+    params: [transaction],
+  }: {
+    method: string;
+    params: readonly unknown[];
+  }): boolean =>
     (method === "simulateTransaction" || method === "sendTransaction") &&
     typeof transaction === "string" &&
     Buffer.from(transaction, "base64")[0] === VERSION_1_PREFIX,

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, expect } from "vitest";
+import { expect } from "vitest";
 import { createClient } from "./client.ts";
 import { eventually } from "./eventually.ts";
+import { productionEnv } from "./production.ts";
 import { spawnNode } from "./program.ts";
-import { startRedis, type RedisServer } from "./redis-server.ts";
 import { runReplica } from "./replica.ts";
 import { startTestSandbox } from "./sandbox.ts";
-import { AMPLE_DEADLINES } from "./world.ts";
 
 const REPLICA = new URL("replica.ts", import.meta.url).pathname;
 
@@ -13,28 +12,9 @@ type Env = Record<string, string>;
 
 export type Replicas = Awaited<ReturnType<typeof startReplicas>>;
 
-interface ReplicaOptions {
-  readonly env?: Env;
+export interface ReplicaOptions {
   readonly redisAnswerTimeoutMs?: number;
   readonly asProcesses?: boolean;
-}
-
-/** Gives the tests of a block two replicas and their Redis, started once. */
-export function withReplicas(
-  use: (replicas: Replicas, redis: RedisServer) => void,
-  options?: ReplicaOptions,
-): void {
-  let redis: RedisServer;
-  let replicas: Replicas;
-  beforeAll(async () => {
-    redis = await startRedis();
-    replicas = await startReplicas(redis.url, options);
-    use(replicas, redis);
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await redis.stop();
-  });
 }
 
 /**
@@ -43,24 +23,13 @@ export function withReplicas(
  */
 export async function startReplicas(
   redisUrl: string,
-  { env = {}, redisAnswerTimeoutMs = 600_000, asProcesses = false }: ReplicaOptions = {},
+  { redisAnswerTimeoutMs = 600_000, asProcesses = false }: ReplicaOptions = {},
 ) {
   const sandbox = await startTestSandbox();
   const run = asProcesses ? startProcess : runInThisProcess;
   const start = async () => {
-    const replica = await run(
-      {
-        ...sandbox.env,
-        ...AMPLE_DEADLINES,
-        NODE_ENV: "production",
-        PORT: "0",
-        TRUST_PROXY: "127.0.0.1",
-        REDIS_URL: redisUrl,
-        RPC_CALLS_PER_SECOND: "1000000",
-        ...env,
-      },
-      redisAnswerTimeoutMs,
-    );
+    const env = productionEnv(sandbox, { REDIS_URL: redisUrl });
+    const replica = await run(env, redisAnswerTimeoutMs);
     return { ...replica, client: createClient(replica.url) };
   };
   const replicas = await Promise.all([start(), start()]);

@@ -1,13 +1,12 @@
 import { createStandstill } from "./chain-levers.ts";
 import { Keypair } from "@solana/web3.js";
+import type { Address } from "@solana/kit";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
-import type { Consensus } from "../../src/sandbox/chain/slots.ts";
-import type { LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
-import { recordCalls } from "./record-calls.ts";
+import { withFaults, withRpcFaults, type FaultyServer } from "./faults.ts";
 import { newMint } from "./new-mint.ts";
 
 /** Time from a transaction to the end of its slot. */
@@ -43,9 +42,14 @@ export type TestSandbox = Awaited<ReturnType<typeof startTestSandbox>>;
  * of all accounts takes half a second.
  */
 export async function startTestSandbox({
+  launchpadFile,
   feesOnCoins = false,
   ...options
-}: { launchpadFile?: string; feesOnCoins?: boolean; consensus?: Consensus } = {}) {
+}: {
+  launchpadFile?: string;
+  feesOnCoins?: boolean;
+  blocksToFinality?: number | undefined;
+} = {}) {
   const standstill = createStandstill();
   const sandbox = await startSandbox({
     ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
@@ -54,11 +58,17 @@ export async function startTestSandbox({
     ...options,
   });
   const { chain, env } = sandbox;
+  if (launchpadFile) chain.svm.addProgramFromFile(LAUNCHPAD_PROGRAM_ID as Address, launchpadFile);
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
-  const rpc = recordCalls(sandbox.rpc);
-  const social = recordCalls(sandbox.social);
-  const secondRpc = recordCalls(await createChainRpc({ chain, port: 0 }));
+  const rpc = withRpcFaults(sandbox.rpc);
+  const { add } = sandbox.social;
+  const social = withFaults(sandbox.social, ({ url }) => ({
+    path: url.pathname,
+    /** The requested handles or ids. */
+    names: (url.searchParams.get("usernames") ?? url.searchParams.get("ids"))?.split(",") ?? [],
+  }));
+  const secondRpc = withRpcFaults(await createChainRpc({ chain, port: 0 }));
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("finalized")) chain.advanceSlots(1);
@@ -83,7 +93,7 @@ export async function startTestSandbox({
   return {
     ...sandbox,
     rpc,
-    social: { ...sandbox.social, ...social },
+    social: { ...social, add },
     /** Another JSON-RPC endpoint of the same chain. */
     secondRpc,
     account,
@@ -159,7 +169,7 @@ export const isOwnCall = (call: { method: string; params: readonly unknown[] }) 
 
 /** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(
-  server: LoopbackServer<Call>,
+  server: FaultyServer<Call>,
   when: (call: Call) => boolean = () => true,
 ): () => void {
   const { promise, resolve } = Promise.withResolvers<undefined>();
@@ -172,7 +182,7 @@ export function hold<Call>(
 
 /** Runs `act` when the next matching call arrives, before it is answered. */
 export function onNext<Call>(
-  server: LoopbackServer<Call>,
+  server: FaultyServer<Call>,
   when: (call: Call) => boolean,
   act: () => void,
 ): void {

@@ -1,5 +1,4 @@
 import { vi } from "vitest";
-import type { Consensus } from "../../src/sandbox/chain/slots.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createGateway } from "../../src/gateway.ts";
 import { CONNECTION_LIMITS, listen, type Responder } from "../../src/http/server.ts";
@@ -30,11 +29,11 @@ export async function startWorld(
   variables: Env | ((sandbox: TestSandbox) => Promise<Env>) = {},
   {
     waits,
-    consensus = "alpenglow",
+    blocksToFinality,
     ...limits
-  }: Partial<typeof CONNECTION_LIMITS> & { waits?: Overrides; consensus?: Consensus } = {},
+  }: Partial<typeof CONNECTION_LIMITS> & { waits?: Overrides; blocksToFinality?: number } = {},
 ) {
-  const sandbox = await startTestSandbox({ consensus });
+  const sandbox = await startTestSandbox({ blocksToFinality });
   const { secondRpc } = sandbox;
   let env = typeof variables === "function" ? await variables(sandbox) : variables;
   if (env.SOLANA_RPC_URL === BOTH_ENDPOINTS)
@@ -80,6 +79,9 @@ export async function startWorld(
     forgetCalls() {
       sandbox.rpc.calls.length = 0;
       sandbox.social.calls.length = 0;
+    },
+    clearFaults() {
+      for (const { faults } of [sandbox.rpc, secondRpc, sandbox.social]) faults.clear();
     },
     /**
      * Collects an account `count` times at once: nothing is signed before the gateway has received

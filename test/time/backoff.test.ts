@@ -1,11 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import {
-  afterFailure,
-  type Backoff,
-  backoffLeftMs,
-  isBackingOff,
-  nextWaitMs,
-} from "../../src/time/backoff.ts";
+import { afterFailure, type Backoff, backoffLeftMs, isBackingOff } from "../../src/time/backoff.ts";
 import { addMs, monotonicNow } from "../../src/time/monotonic.ts";
 
 const LIMITS = { firstMs: 500, longestMs: 3_000 };
@@ -41,11 +35,6 @@ describe("a failure", () => {
   });
 });
 
-it("a success ends the backoff, so that the next failure starts with the first wait", () => {
-  expect([isBackingOff(undefined), backoffLeftMs(undefined)]).toEqual([false, 0]);
-  expect(afterFailure(undefined, LIMITS).waitMs).toBe(500);
-});
-
 it("a backoff counts down, and is over at its end", () => {
   const backoff = afterFailure(undefined, LIMITS);
   const left = [];
@@ -59,10 +48,4 @@ it("a backoff counts down, and is over at its end", () => {
     [100, true],
     [0, false],
   ]);
-});
-
-it("the waits of failures in a row double up to the longest", () => {
-  let waitMs: number | undefined;
-  const waits = Array.from({ length: 5 }, () => (waitMs = nextWaitMs(waitMs, LIMITS)));
-  expect(waits).toEqual([500, 1_000, 2_000, 3_000, 3_000]);
 });

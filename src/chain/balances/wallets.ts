@@ -2,13 +2,13 @@ import { hash } from "node:crypto";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import { partsOf, type Batches, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { createBatcher, type Ask, type Entry, type KeyOwner } from "../../upstream/batcher.ts";
+import { createBatcher, type Entry, type KeyOwner } from "../../upstream/batcher.ts";
 import type { Amounts, Floors } from "./floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
 import { COIN_BYTES } from "../launchpad/fee-accounts.ts";
 import type { Rent } from "../primitives/rent.ts";
-import { MAX_KEYS_PER_CALL, type Accounts, type Found } from "../rpc/read-accounts.ts";
+import { MAX_KEYS_PER_CALL, type Accounts } from "../rpc/read-accounts.ts";
 import type { Account } from "../rpc/rpc-results.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { toVaults, type Vaults } from "../launchpad/choose-sweeps.ts";
@@ -68,50 +68,52 @@ export function createReadWallets(needs: {
   chainCallPlan: ChainCallPlan;
 }): ReadWallets {
   const { rpc, floors, chainCallPlan } = needs;
-  function decode({ coins }: WalletWithCoins, { accounts, rent, slot }: Found): WalletState {
-    const [creatorVault, ammVault, address] = accounts;
-    return {
-      address,
-      vaults: toVaults(creatorVault, ammVault, rent),
-      coins: coins.map((coin, i) => decodeCoin(coin, accountsOfCoin(accounts, i), rent)),
-      rent,
-      slot,
-    };
-  }
 
-  const ask: Ask<WalletWithCoins, WalletState> = (wallets, answer) =>
-    rpc.readAccounts({
-      groups: wallets.map(toKeys),
-      bytes: wallets.some(({ coins }) => coins.length > 0) ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
-      // Consider the coins' last collects too: a collect for one shareholder changes the amounts
-      // of all shareholders.
-      minSlotOf(i) {
-        const { account, coins } = wallets[i]!;
-        const addresses = [account.address, ...coins.map(({ curve }) => curve)];
-        return Math.max(...addresses.map(floors.landedSlotOf));
-      },
-      take(i, group) {
-        const wallet = wallets[i]!;
-        if (!floors.take(group.slot, toAmounts(wallet, group.accounts))) return false;
-        answer(i, decode(wallet, group));
-        return true;
-      },
-    });
   const createReads = (batches?: Batches) =>
     createBatcher<WalletWithCoins, WalletState>({
-      ask,
+      ask(batch, answer) {
+        const wallets = batch.map(({ key }) => key);
+        const withCoins = wallets.some(({ coins }) => coins.length > 0);
+        const read = () =>
+          rpc.readAccounts({
+            groups: wallets.map(toKeys),
+            bytes: withCoins ? COIN_BYTES : TOKEN_BYTES_TO_AMOUNT,
+            // Consider the coins' last collects too: a collect for one shareholder changes the
+            // amounts of all shareholders.
+            minSlotOf(i) {
+              const { account, coins } = wallets[i]!;
+              const addresses = [account.address, ...coins.map(({ curve }) => curve)];
+              return Math.max(...addresses.map(floors.landedSlotOf));
+            },
+            take(i, { accounts, rent, slot }) {
+              const wallet = wallets[i]!;
+              if (!floors.take(slot, toAmounts(wallet, accounts))) return false;
+              const [creatorVault, ammVault, address] = accounts;
+              answer(i, {
+                address,
+                vaults: toVaults(creatorVault, ammVault, rent),
+                coins: wallet.coins.map((coin, j) =>
+                  decodeCoin(coin, accountsOfCoin(accounts, j), rent),
+                ),
+                rent,
+                slot,
+              });
+              return true;
+            },
+          });
+        return batches?.run(partsOf(batch, blocksOf, sizeOfEntry), read) ?? read();
+      },
       idOf: identityOf,
       maxKeys: MAX_KEYS_PER_CALL,
       sizeOf: accountsOf,
       maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
       policy: batches && {
-        turn: (waiting) => batches.turn(() => waiting().flatMap(blocksOf)),
+        turn: (waiting) => batches.turn(() => [...waiting()].flatMap(blocksOf)),
         inOrder: (waiting) => batches.inOrder(waiting, blocksOf, sizeOfEntry),
         refusalOf: (entry) => batches.refusalOf(blocksOf(entry)),
         maxWaiting: () => MAX_KEYS_PER_CALL * batches.maxWaiting(),
         refuse: batches.refusalOfMany,
-        run: (batch, make) => batches.run(partsOf(batch, blocksOf, sizeOfEntry), make),
       },
     });
   const lookups = createReads(chainCallPlan.batchesOf("lookups"));

@@ -66,12 +66,13 @@ export function createHistory(needs: {
   async function readEffect(
     account: AccountAddresses,
     { signature, err }: ListedTransaction,
+    { signal }: Caller,
   ): Promise<Effect> {
     if (err !== null) return NO_EFFECT;
     const key = `${signature} ${account.address}`;
     const cachedEffect = cache.get(key);
     if (cachedEffect) return cachedEffect;
-    const transaction = await rpc.readLanded(signature, [], READ_MS);
+    const transaction = await rpc.readLanded(signature, [], READ_MS, signal);
     const effect = effectOf(transaction, signature, account);
     cache.set(key, effect);
     return effect;
@@ -131,7 +132,7 @@ export function createHistory(needs: {
           const effects = await Promise.all(
             list
               .slice(lookedAtCount, Math.min(lookedAtCount + READ_AT_ONCE, end))
-              .map((listing) => readEffect(account, listing)),
+              .map((listing) => readEffect(account, listing, reader)),
           );
           for (const { transfer, coins } of effects) {
             if (shown.length === first) break;
@@ -164,7 +165,7 @@ export function createHistory(needs: {
         const bySignature = new Map(lists.flat().map((each) => [each.signature, each]));
         const newestFirst = [...bySignature.values()].sort((a, b) => b.slot - a.slot);
         const effects = await Promise.all(
-          newestFirst.map((listing) => readEffect(account, listing)),
+          newestFirst.map((listing) => readEffect(account, listing, reader)),
         );
         const mints = await readMints(effects.map(({ coins }) => coins));
         return [...new Set(mints.flat())].slice(0, MAX_COINS_SEEN);

@@ -72,7 +72,7 @@ export function isOnCurve(bytes: Buffer): boolean {
  * Computes the symbol with the steps of Euclid's algorithm, and tracks the sign. As P is prime, `a`
  * is never 0 before `n` is 1.
  */
-export function isSquare(value: bigint): boolean {
+function isSquare(value: bigint): boolean {
   let [a, n] = [value, P];
   let isNegative = false;
   while (n !== 1n) {

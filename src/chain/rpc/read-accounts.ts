@@ -10,7 +10,7 @@ import type { Account } from "./rpc-results.ts";
 export type Accounts = readonly (Account | undefined)[];
 
 /** A group's accounts, the slot in which they were read, and the rent rate of that slot. */
-export interface Found {
+interface Found {
   readonly accounts: Accounts;
   readonly slot: number;
   readonly rent: Rent;

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import type { Logger } from "../../observability/log.ts";
-import { toError } from "../../observability/thrown.ts";
-import { addMs, monotonicNow } from "../../time/monotonic.ts";
+import { addMs, monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 import type { CallUpstream } from "../../upstream/http.ts";
 import { createBlocks } from "./blocks.ts";
 import { withDeadline } from "../../upstream/deadline.ts";
@@ -69,21 +68,26 @@ export function createRpc(
     readTransaction,
 
     /**
-     * Reads a landed transaction. Retries for `timeoutMs`, because a node may return a transaction
-     * only some time after it is final.
+     * Reads a landed transaction. Retries for `timeoutMs` after the first read, because a node may
+     * return a transaction only some time after it is final. With a caller's `signal`, an error
+     * ends it.
      */
     async readLanded(
       signature: string,
       accountKeys: readonly string[],
       timeoutMs: number,
+      signal?: AbortSignal,
     ): Promise<LandedTransaction> {
-      const giveUpAt = addMs(monotonicNow(), timeoutMs);
+      let giveUpAt: MonotonicTime | undefined;
       for (;;) {
-        const landed = await readTransaction(signature, accountKeys).catch(toError);
-        if (landed && !(landed instanceof Error)) return landed;
+        const landed = await readTransaction(signature, accountKeys).catch((error: unknown) => {
+          if (signal) throw error;
+        });
+        if (landed) return landed;
+        giveUpAt ??= addMs(monotonicNow(), timeoutMs);
         if (monotonicNow() > giveUpAt)
-          throw landed ?? new RpcError("unreadable", "getTransaction", "every endpoint");
-        await sleep(rereadMs);
+          throw new RpcError("unreadable", "getTransaction", "every endpoint");
+        await sleep(rereadMs, undefined, { signal });
       }
     },
 

@@ -99,8 +99,13 @@ export function createSigningRules(needs: {
 
 /** Decodes a message of version 1, with a library other than the encoder's. */
 function read(bytes: Uint8Array): MessageV1 {
-  const message = VersionedMessage.deserialize(bytes);
-  if (message.version !== 1) throw new Error("refused to sign: the message is not of version 1");
+  let message: VersionedMessage | undefined;
+  try {
+    message = VersionedMessage.deserialize(bytes);
+  } catch {
+    // Refused below.
+  }
+  if (message?.version !== 1) throw new Error("refused to sign: the message is not of version 1");
   return message;
 }
 

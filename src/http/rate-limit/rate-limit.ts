@@ -92,7 +92,7 @@ export function createRateLimit(
       // eslint-disable-next-line @typescript-eslint/no-unsafe-class-instance-assignment -- no class
       store,
     });
-    const message = await decide(REQUEST, { max: 1, window: `${windowSeconds}s` });
+    const message = await decide(REQUEST, { max: 1 });
     const { requests, waitMs } = reservation!;
     const seconds = toRetryAfterSeconds(waitMs);
     // The limit may have been lowered: there are then more requests than it admits.

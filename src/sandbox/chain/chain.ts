@@ -1,13 +1,20 @@
 import { lamports as toLamports } from "@solana/kit";
 import type { Address, EncodedAccount } from "@solana/kit";
+import {
+  ComputeBudgetProgram,
+  Keypair,
+  PublicKey,
+  SystemProgram,
+  Transaction,
+} from "@solana/web3.js";
+import type { MessageCompiledInstruction, TransactionInstruction } from "@solana/web3.js";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
-import { createFaucet } from "./faucet.ts";
 import { createSlots } from "./slots.ts";
 import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
-import { isSigned } from "./wire-transaction.ts";
+import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
 export interface ChainAccount {
@@ -17,22 +24,25 @@ export interface ChainAccount {
   readonly executable: boolean;
 }
 
-/** A cross-program invocation. The indexes refer to the accounts of the transaction's message. */
-export interface InnerInstruction {
-  readonly programIdIndex: number;
-  readonly accounts: readonly number[];
-  readonly data: Uint8Array;
-  readonly stackHeight: number;
+/** What the programs did in a transaction. */
+interface Execution {
+  readonly err: TransactionError | null;
+  readonly logs: readonly string[];
+  readonly unitsConsumed: number;
+}
+
+interface Simulation extends Execution {
+  /** The accounts after the transaction, by address; empty after an error. */
+  readonly accounts: ReadonlyMap<string, ChainAccount>;
 }
 
 /**
  * A transaction in a block. It paid its fee even if it failed.
  */
-export interface SandboxTransaction extends WireTransaction {
+export interface SandboxTransaction extends WireTransaction, Execution {
   readonly slot: number;
   /** Seconds since 1970. */
   readonly blockTime: number;
-  readonly err: TransactionError | null;
   readonly feeLamports: bigint;
   /**
    * Lamports before and after, in the order of the message's accounts; empty if the block omits
@@ -40,22 +50,11 @@ export interface SandboxTransaction extends WireTransaction {
    */
   readonly preBalances: readonly bigint[];
   readonly postBalances: readonly bigint[];
-  readonly logs: readonly string[];
-  readonly unitsConsumed: number;
-  /** One list per instruction of the message. */
-  readonly innerInstructions: readonly (readonly InnerInstruction[])[];
-}
-
-type Execution = Omit<SandboxTransaction, keyof WireTransaction | "slot" | "blockTime">;
-
-interface Simulation {
-  readonly err: TransactionError | null;
-  readonly logs: readonly string[];
-  readonly unitsConsumed: number;
-  /** The accounts after the transaction, by address; empty after an error. */
-  readonly accounts: ReadonlyMap<string, ChainAccount>;
-  /** One list per instruction of the message. */
-  readonly innerInstructions: SandboxTransaction["innerInstructions"];
+  /**
+   * The cross-program invocations, one list per instruction of the message. The indexes refer to
+   * the accounts of the message.
+   */
+  readonly innerInstructions: readonly (readonly MessageCompiledInstruction[])[];
 }
 
 export type Chain = ReturnType<typeof createChain>;
@@ -71,8 +70,10 @@ const MAX_ACCOUNTS = 64;
 /** Small enough that every balance is exact as a JSON number. */
 const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
 
-/** More than any benchmark sends. A transaction takes a few kilobytes. */
-const KEPT_TRANSACTIONS = 20_000;
+/**
+ * More than any of the faucet's transactions needs. The limit is free: the faucet sets no price.
+ */
+const FAUCET_UNIT_LIMIT = 200_000;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
@@ -81,8 +82,7 @@ const address = (text: string) => text as Address;
 
 /**
  * A chain with a single node. A transaction executes at once, in the current block, and is
- * `finalized` with the next block; with the consensus `tower`, it is then `confirmed`, and
- * `finalized` 31 blocks later. Accounts have no history: reads return the current state at every
+ * `finalized` with a later block. Accounts have no history: reads return the current state at every
  * commitment.
  *
  * Starts with `programs` deployed, each loaded from a file, as well as the token programs
@@ -95,26 +95,22 @@ export function createChain(
     programs: readonly { id: string; file: string }[];
   },
 ) {
-  // This module checks signatures, blockhashes and duplicates, because LiteSVM knows only the
-  // latest blockhash.
-  const svm = new LiteSVM()
-    .withSigverify(false)
-    .withBlockhashCheck(false)
-    .withTransactionHistory(0n);
+  // This module checks blockhashes and duplicates, because LiteSVM knows only the latest blockhash.
+  const svm = new LiteSVM().withBlockhashCheck(false).withTransactionHistory(0n);
   svm.setRent(new Rent(BigInt(RENT), 1.0, 50));
   svm.withNativeMints();
   for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
 
   const slots = createSlots(svm, options);
   const ledger = new Map<string, SandboxTransaction>();
-  const listeners: ((transaction: SandboxTransaction) => void)[] = [];
-  let priorityFee = 0;
 
   const timer =
-    options.slotMs > 0 ? setInterval(slots.passSlot, options.slotMs).unref() : undefined;
+    options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
 
-  const faucet = createFaucet({ latestBlockhash: slots.latestBlockhash, send });
-  setBalance(faucet.address, FAUCET_LAMPORTS);
+  /** Pays for the sandbox's own transactions. */
+  const faucet = Keypair.generate();
+  let faucetCount = 0;
+  setBalance(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
 
   function balance(of: string): bigint {
     return svm.getBalance(address(of)) ?? 0n;
@@ -144,36 +140,21 @@ export function createChain(
    * Executes a transaction without changing any state. Checks neither its signatures nor its
    * blockhash.
    */
-  function simulate(transaction: WireTransaction): Simulation {
-    if (transaction.message.staticAccounts.length > chain.maxAccounts) {
-      const err = "TooManyAccountLocks";
-      return { err, logs: [], unitsConsumed: 0, accounts: new Map(), innerInstructions: [] };
-    }
-    const result = svm.simulateTransaction(transaction.decoded);
-    const isFailed = result instanceof FailedTransactionMetadata;
-    const meta = result.meta();
-    const accounts = isFailed ? [] : result.postAccounts();
+  function simulate({ message, decoded }: WireTransaction): Simulation {
+    if (message.staticAccounts.length > chain.maxAccounts)
+      return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
+    const result = svm.withSigverify(false).simulateTransaction(decoded);
+    const accounts = result instanceof FailedTransactionMetadata ? [] : result.postAccounts();
     return {
-      err: isFailed ? toTransactionError(result.err()) : null,
-      logs: meta.logs(),
-      unitsConsumed: Number(meta.computeUnitsConsumed()),
+      ...toExecution(result, result.meta()),
       accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
-      innerInstructions: innerInstructionsOf(meta),
     };
   }
 
   /** Adds a transaction to the current block. */
-  function land(transaction: WireTransaction, execution: Execution): void {
-    const landedTransaction = {
-      ...transaction,
-      slot: slots.slot("processed"),
-      blockTime: slots.blockTime(),
-      ...execution,
-    };
-    ledger.set(transaction.signature, landedTransaction);
-    const [oldest] = ledger.keys();
-    if (ledger.size > KEPT_TRANSACTIONS && oldest !== undefined) ledger.delete(oldest);
-    for (const listener of listeners) listener(landedTransaction);
+  function land(transaction: Omit<SandboxTransaction, "slot" | "blockTime">): void {
+    const [slot, blockTime] = [slots.slot("processed"), slots.blockTime()];
+    ledger.set(transaction.signature, { ...transaction, slot, blockTime });
   }
 
   /**
@@ -181,37 +162,71 @@ export function createChain(
    * fee.
    */
   function send(transaction: WireTransaction): TransactionError | null {
-    if (!isSigned(transaction)) return "SignatureFailure";
-    if (!slots.isBlockhashValid(transaction.message.lifetimeToken)) return "BlockhashNotFound";
-    if (ledger.has(transaction.signature)) return "AlreadyProcessed";
+    const { decoded, signature, message } = transaction;
+    if (Object.values(decoded.signatures).includes(null)) return "SignatureFailure";
+    if (!slots.isBlockhashValid(message.lifetimeToken)) return "BlockhashNotFound";
+    if (ledger.has(signature)) return "AlreadyProcessed";
 
-    const accounts = transaction.message.staticAccounts;
+    const accounts = message.staticAccounts;
     if (accounts.length > chain.maxAccounts) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
-    const result = svm.sendTransaction(transaction.decoded);
-    const isFailed = result instanceof FailedTransactionMetadata;
-    const err = isFailed ? toTransactionError(result.err()) : null;
-    const meta = isFailed ? result.meta() : result;
+    const result = svm.withSigverify(true).sendTransaction(decoded);
+    const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
+    const execution = toExecution(result, meta);
     // LiteSVM sets the signature only if the transaction paid its fee.
-    if (meta.signature().every((byte) => byte === 0)) return err;
+    if (meta.signature().every((byte) => byte === 0)) return execution.err;
     const postBalances = accounts.map(balance);
-    land(transaction, {
-      err,
+    chain.land({
+      ...transaction,
+      ...execution,
       // A transaction only moves lamports between its accounts, so the difference is the fee.
       feeLamports: sum(preBalances) - sum(postBalances),
       preBalances,
       postBalances,
-      logs: meta.logs(),
-      unitsConsumed: Number(meta.computeUnitsConsumed()),
       innerInstructions: innerInstructionsOf(meta),
     });
-    return err;
+    return execution.err;
+  }
+
+  /**
+   * Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws
+   * if it fails.
+   */
+  function sendFromFaucet(
+    instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[],
+  ): string {
+    const transaction = new Transaction({
+      feePayer: faucet.publicKey,
+      ...slots.latestBlockhash("processed"),
+    }).add(
+      // Vary the limit: otherwise two equal transfers in one slot would be the same transaction.
+      ComputeBudgetProgram.setComputeUnitLimit({
+        units: FAUCET_UNIT_LIMIT + (faucetCount++ % 1_000_000),
+      }),
+      ...instructionsFor(faucet.publicKey),
+    );
+    transaction.sign(faucet);
+    const wire = decodeTransaction(transaction.serialize());
+    const err = send(wire);
+    if (err) throw new Error(`The faucet's transaction failed: ${JSON.stringify(err)}`);
+    return wire.signature;
+  }
+
+  /** Transfers lamports from the faucet to an address; returns the signature. */
+  function transfer(to: string, lamports: bigint): string {
+    const toPubkey = new PublicKey(to);
+    return sendFromFaucet((fromPubkey) => [
+      SystemProgram.transfer({ fromPubkey, toPubkey, lamports }),
+    ]);
   }
 
   const chain = {
-    consensus: options.consensus,
     /** The machine that runs the programs. */
     svm,
+    genesis: {
+      hash: slots.latestBlockhash("finalized").blockhash,
+      slot: slots.slot("finalized"),
+    },
     /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
     maxAccounts: MAX_ACCOUNTS,
     slot: slots.slot,
@@ -221,9 +236,9 @@ export function createChain(
     advanceSlots: slots.advanceSlots,
     blockTime: slots.blockTime,
     /** The faucet's address, in base58. */
-    faucet: faucet.address,
-    sendFromFaucet: faucet.sendFromFaucet,
-    transfer: faucet.transfer,
+    faucet: faucet.publicKey.toBase58(),
+    sendFromFaucet,
+    transfer,
     /** Null if the account does not exist. An account without lamports does not exist. */
     account(of: string): ChainAccount | null {
       const account = svm.getAccount(address(of));
@@ -238,20 +253,8 @@ export function createChain(
     land,
     /** The transaction with that signature (base58), if it landed. */
     landed: (signature: string) => ledger.get(signature),
-    /** The last {@link KEPT_TRANSACTIONS} landed transactions, oldest first. */
+    /** All landed transactions, oldest first. */
     ledger: () => [...ledger.values()],
-    /** From now on, calls `listener` with each transaction right after it lands. */
-    onLanded(listener: (transaction: SandboxTransaction) => void): void {
-      listeners.push(listener);
-    },
-    /**
-     * The price that `getRecentPrioritizationFees` reports, in micro-lamports per compute unit; 0
-     * at first.
-     */
-    setPriorityFee(microLamports: number): void {
-      priorityFee = microLamports;
-    },
-    priorityFee: () => priorityFee,
     /** Stops the slots. */
     close(): void {
       clearInterval(timer);
@@ -265,15 +268,22 @@ function toChainAccount(account: EncodedAccount): ChainAccount {
   return { lamports, owner, data: data as Uint8Array, executable };
 }
 
-function innerInstructionsOf(meta: TransactionMetadata): InnerInstruction[][] {
+function toExecution(result: object, meta: TransactionMetadata): Execution {
+  return {
+    err: result instanceof FailedTransactionMetadata ? toTransactionError(result) : null,
+    logs: meta.logs(),
+    unitsConsumed: Number(meta.computeUnitsConsumed()),
+  };
+}
+
+function innerInstructionsOf(meta: TransactionMetadata): MessageCompiledInstruction[][] {
   return meta.innerInstructions().map((list) =>
     list.map((inner) => {
       const instruction = inner.instruction();
       return {
         programIdIndex: instruction.programIdIndex(),
-        accounts: [...instruction.accounts()],
+        accountKeyIndexes: [...instruction.accounts()],
         data: instruction.data(),
-        stackHeight: inner.stackHeight(),
       };
     }),
   );

@@ -1,15 +1,15 @@
-import { PublicKey } from "@solana/web3.js";
 import type { AccountAddresses } from "../../chain/launchpad/account-addresses.ts";
 import { DerivedCreator } from "../../chain/launchpad/vaults.ts";
-import { TOKEN_ACCOUNT_BYTES } from "../../chain/launchpad/token-accounts.ts";
 import type { Chain } from "./chain.ts";
-import { toTokenAccount, WRAPPED_SOL } from "./token-accounts.ts";
+import { setWrappedSol } from "./accounts.ts";
 
 /** Creates an AMM vault that holds `lamports` of wrapped SOL, without a transaction. */
-export function setAmmVault(chain: Chain, addresses: AccountAddresses, lamports: bigint): void {
-  const reserve = chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
-  const authority = new PublicKey(addresses.ammVaultAuthority);
-  chain.setAccount(addresses.ammVault, toTokenAccount(WRAPPED_SOL, authority, lamports, reserve));
+export function setAmmVault(
+  chain: Chain,
+  { ammVaultAuthority }: AccountAddresses,
+  lamports: bigint,
+): void {
+  setWrappedSol(chain, ammVaultAuthority, lamports);
 }
 
 /**

@@ -3,16 +3,6 @@ import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.
 
 export type Commitment = "processed" | "confirmed" | "finalized";
 
-/** How blocks become final: `alpenglow` on mainnet since October 2026, `tower` before. */
-export type Consensus = "alpenglow" | "tower";
-
-/** How many blocks the latest block at each commitment is behind the latest block of all. */
-const BLOCKS_BEHIND: Readonly<Record<Consensus, Readonly<Record<Commitment, number>>>> = {
-  // A block is final within a slot after it was produced.
-  alpenglow: { processed: 0, confirmed: 1, finalized: 1 },
-  tower: { processed: 0, confirmed: 1, finalized: 32 },
-};
-
 /**
  * A blockhash is valid for this many blocks after its own block, as on mainnet
  * (MAX_PROCESSING_AGE).
@@ -20,14 +10,16 @@ const BLOCKS_BEHIND: Readonly<Record<Consensus, Readonly<Record<Commitment, numb
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
-/** Enough for a finalized block with either consensus. */
-const FIRST_BLOCKS = 33;
 /** Leaders skip some of their slots. */
 const SKIPS_EVERY = 20;
 
 export interface SlotOptions {
-  readonly consensus: Consensus;
-  /** With `alpenglow`: how long after its slot's end a block becomes final. */
+  /**
+   * A block is final once it has this many successors: one with Alpenglow, the consensus of mainnet
+   * since October 2026; 32 before.
+   */
+  readonly blocksToFinality?: number | undefined;
+  /** How long after its slot's end a block is at the earliest confirmed. */
   readonly finalityMs?: number | undefined;
   /** Whether each slot has a block. */
   readonly areAllFilled?: boolean | undefined;
@@ -49,17 +41,21 @@ interface Block {
   readonly madeAt: MonotonicTime;
 }
 
-export type Slots = ReturnType<typeof createSlots>;
-
 /**
  * The chain's clock: slots, most of them with a block. Keeps the blockhashes, because LiteSVM keeps
  * only the latest. Starts at LiteSVM's first slot, and at once makes blocks until one is finalized.
  */
 export function createSlots(
   svm: LiteSVM,
-  { consensus, finalityMs = 0, areAllFilled = false, now = () => Date.now() }: SlotOptions,
+  {
+    blocksToFinality = 1,
+    finalityMs = 0,
+    areAllFilled = false,
+    now = () => Date.now(),
+  }: SlotOptions,
 ) {
-  const behind = BLOCKS_BEHIND[consensus];
+  /** How many blocks the latest block at each commitment is behind the latest block of all. */
+  const behind = { processed: 0, confirmed: 1, finalized: blocksToFinality };
   let slot = Number(svm.getClock().slot);
   const blocks: Block[] = [];
 
@@ -76,18 +72,15 @@ export function createSlots(
     if (blocks.length > KEPT_BLOCKS) blocks.shift();
   }
 
-  /** Returns whether the slot has a block. */
-  function passSlot(): boolean {
-    slot += 1;
-    const isSkipped = !areAllFilled && slot % SKIPS_EVERY === 0;
-    if (!isSkipped) makeBlock();
-    return !isSkipped;
-  }
-
   function advanceSlots(count: number): void {
-    for (let blockCount = 0; blockCount < count;) if (passSlot()) blockCount++;
+    for (let i = 0; i < count; i++) {
+      slot += 1;
+      if (!areAllFilled && slot % SKIPS_EVERY === 0) slot += 1;
+      makeBlock();
+    }
   }
-  advanceSlots(FIRST_BLOCKS);
+  // One more than needed, because the latest slot's end may not be final yet.
+  advanceSlots(2 + blocksToFinality);
 
   function latest(commitment: Commitment) {
     // A block's slot ends when the next block begins.
@@ -109,7 +102,6 @@ export function createSlots(
     },
     /** The time of the latest block, in seconds since 1970. */
     blockTime: () => latest("processed").time,
-    passSlot,
     /**
      * Advances at once by `count` slots with a block, and by the skipped slots between them. The
      * latest blockhash expires after more than 150.

@@ -1,6 +1,5 @@
 import { z } from "zod";
 import { parseJson } from "../../contract/parse-json.ts";
-import { toError } from "../../observability/thrown.ts";
 
 /** An error for the caller, with the `code` and `data` that a real node sends. */
 export class JsonRpcError extends Error {
@@ -23,27 +22,25 @@ export function invalidParams(message: string): JsonRpcError {
 type Method = (params: unknown) => unknown;
 export type Methods = Readonly<Record<string, Method>>;
 
-/** A method that validates its parameters with `schema` and throws -32602 if they don't match. */
-export function method<Params>(
-  schema: z.ZodType<Params>,
-  run: (params: Params) => unknown,
+/** A method that validates its parameters and throws -32602 if they don't match the schemas. */
+export function method<Schemas extends readonly z.ZodType[]>(
+  schemas: readonly [...Schemas],
+  run: (...params: { [I in keyof Schemas]: z.output<Schemas[I]> }) => unknown,
 ): Method {
+  const schema = z.tuple(schemas as unknown as [z.ZodType]);
   return (input) => {
-    const params = schema.safeParse(input ?? []);
-    if (params.success) return run(params.data);
-    const problems = params.error.issues.map(
-      ({ path, message }) => `${toPathText(path)}: ${message}`,
-    );
-    throw invalidParams(`Invalid params: ${problems.join("; ")}`);
+    const params = schema.safeParse(input);
+    if (!params.success) throw invalidParams(z.prettifyError(params.error));
+    return run(...(params.data as unknown as { [I in keyof Schemas]: z.output<Schemas[I]> }));
   };
 }
 
-function toPathText(path: readonly PropertyKey[]): string {
-  return path.reduce<string>(
-    (text, key) => text + (typeof key === "number" ? `[${key}]` : `.${String(key)}`),
-    "params",
-  );
-}
+const callSchema = z.object({
+  jsonrpc: z.literal("2.0"),
+  id: z.unknown(),
+  method: z.string(),
+  params: z.array(z.unknown()).default([]),
+});
 
 /** The method and the unvalidated parameters of one request. */
 export interface JsonRpcCall {
@@ -51,47 +48,32 @@ export interface JsonRpcCall {
   readonly params: readonly unknown[];
 }
 
-const requestSchema = z.object({
-  jsonrpc: z.literal("2.0"),
-  id: z.union([z.string(), z.number(), z.null()]),
-  method: z.string(),
-  params: z.unknown(),
-});
-
 /**
  * The call in a request body; undefined if the body is not a JSON-RPC request. Batches are not
  * supported.
  */
-export function parseJsonRpcCall(body: string): JsonRpcCall | undefined {
-  const { data } = requestSchema.safeParse(parseJson(body));
-  return data && { method: data.method, params: Array.isArray(data.params) ? data.params : [] };
+export function parseJsonRpcCall(body: string) {
+  return callSchema.safeParse(parseJson(body)).data;
 }
 
 /** Runs the call in `body` and returns the response body. */
 export function answerJsonRpc(body: string, methods: Methods): string {
+  const call = parseJsonRpcCall(body);
   return JSON.stringify(
-    answer(parseJson(body), methods),
-    // Lamports are bigints below 2^53 here. `rentEpoch`, 2^64-1, is rounded, but no client reads
-    // it.
+    { jsonrpc: "2.0", id: call?.id ?? null, ...outcomeOf(call, methods) },
+    // Lamports are bigints below 2^53 here.
     (_, value: unknown) => (typeof value === "bigint" ? Number(value) : value),
   );
 }
 
-function answer(request: unknown, methods: Methods): object {
-  const { data } = requestSchema.safeParse(request);
-  const id = data?.id ?? null;
+function outcomeOf(call: JsonRpcCall | undefined, methods: Methods): object {
   try {
-    if (request === undefined) throw new JsonRpcError(-32700, "Parse error");
-    if (!data) throw new JsonRpcError(-32600, "Invalid request");
-    const run = Object.hasOwn(methods, data.method) ? methods[data.method] : undefined;
+    if (!call) throw new JsonRpcError(-32600, "Invalid request");
+    const run = Object.hasOwn(methods, call.method) ? methods[call.method] : undefined;
     if (!run) throw new JsonRpcError(-32601, "Method not found");
-    return { jsonrpc: "2.0", result: run(data.params) ?? null, id };
+    return { result: run(call.params) ?? null };
   } catch (error) {
-    const {
-      code,
-      message,
-      data: details,
-    } = error instanceof JsonRpcError ? error : new JsonRpcError(-32603, toError(error).message);
-    return { jsonrpc: "2.0", error: { code, message, data: details }, id };
+    const { code = -32603, message, data } = error as Partial<JsonRpcError>;
+    return { error: { code, message, data } };
   }
 }

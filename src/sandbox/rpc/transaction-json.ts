@@ -1,105 +1,46 @@
-import {
-  getBase58Decoder,
-  transactionConfigMaskHasComputeUnitLimit,
-  transactionConfigMaskHasHeapSize,
-  transactionConfigMaskHasLoadedAccountsDataSizeLimit,
-  transactionConfigMaskHasPriorityFee,
-} from "@solana/kit";
-import type { InnerInstruction, SandboxTransaction } from "../chain/chain.ts";
+import { getBase58Decoder } from "@solana/kit";
+import type { MessageCompiledInstruction } from "@solana/web3.js";
+import type { SandboxTransaction } from "../chain/chain.ts";
 
 const base58 = getBase58Decoder();
 
-/** The result of `getTransaction` with encoding `json`, in the shape of a real node's response. */
+/**
+ * The result of `getTransaction` with encoding `json`, in the shape of a real node's response,
+ * without what neither this service nor web3.js needs.
+ */
 export function toTransactionJson(transaction: SandboxTransaction): object {
-  const { slot, blockTime, signatures, message } = transaction;
-  const { numSignerAccounts, numReadonlySignerAccounts, numReadonlyNonSignerAccounts } =
-    message.header;
+  const { slot, blockTime, signatures, message, err, unitsConsumed } = transaction;
+  const { preBalances, postBalances } = transaction;
   return {
     slot,
     blockTime,
+    version: message.version,
     transaction: {
       signatures,
       message: {
         accountKeys: message.staticAccounts,
-        header: {
-          numRequiredSignatures: numSignerAccounts,
-          numReadonlySignedAccounts: numReadonlySignerAccounts,
-          numReadonlyUnsignedAccounts: numReadonlyNonSignerAccounts,
-        },
+        header: message.header,
         recentBlockhash: message.lifetimeToken,
-        ...(message.config && { transactionConfig: toConfigJson(message.config) }),
-        instructions: message.instructions.map((instruction) =>
-          toInstructionJson({
-            programIdIndex: instruction.programAddressIndex,
-            accounts: instruction.accountIndices ?? [],
-            data: Uint8Array.from(instruction.data ?? []),
-            stackHeight: 1,
-          }),
-        ),
+        transactionConfig: message.transactionConfig,
+        instructions: message.instructions.map(toInstructionJson),
       },
     },
-    meta: toMetaJson(transaction),
+    meta: {
+      err,
+      fee: transaction.feeLamports,
+      preBalances,
+      postBalances,
+      // Without the instructions of the message that invoked none.
+      innerInstructions: transaction.innerInstructions.flatMap((list, index) =>
+        list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
+      ),
+      logMessages: transaction.logs,
+      computeUnitsConsumed: unitsConsumed,
+    },
   };
 }
 
-/**
- * Converts a message's config. The members are in the order of the values; a value that is not set
- * is null.
- */
-function toConfigJson({
-  configMask,
-  configValues,
-}: NonNullable<SandboxTransaction["message"]["config"]>) {
-  const values = [...configValues];
-  const take = (isSet: boolean) => (isSet ? (values.shift()?.value ?? null) : null);
-  return {
-    priorityFee: take(transactionConfigMaskHasPriorityFee(configMask)),
-    computeUnitLimit: take(transactionConfigMaskHasComputeUnitLimit(configMask)),
-    loadedAccountsDataSizeLimit: take(
-      transactionConfigMaskHasLoadedAccountsDataSizeLimit(configMask),
-    ),
-    heapSize: take(transactionConfigMaskHasHeapSize(configMask)),
-  };
-}
-
-function toMetaJson(transaction: SandboxTransaction): object {
-  return {
-    err: transaction.err,
-    status: toStatusJson(transaction),
-    fee: transaction.feeLamports,
-    ...(transaction.preBalances.length > 0 && {
-      preBalances: transaction.preBalances,
-      postBalances: transaction.postBalances,
-    }),
-    innerInstructions: toInnerInstructionsJson(transaction.innerInstructions),
-    logMessages: transaction.logs,
-    preTokenBalances: [],
-    postTokenBalances: [],
-    rewards: [],
-    loadedAddresses: { writable: [], readonly: [] },
-    computeUnitsConsumed: transaction.unitsConsumed,
-  };
-}
-
-/** Leaves out the instructions of a message that invoked none. */
-export function toInnerInstructionsJson(
-  lists: SandboxTransaction["innerInstructions"],
-): { index: number; instructions: object[] }[] {
-  return lists.flatMap((list, index) =>
-    list.length > 0 ? [{ index, instructions: list.map(toInstructionJson) }] : [],
-  );
-}
-
-function toInstructionJson({
-  programIdIndex,
-  accounts,
-  data,
-  stackHeight,
-}: InnerInstruction): object {
-  return { programIdIndex, accounts, data: base58.decode(data), stackHeight };
-}
-
-/** The deprecated field `status`, which real nodes still send beside `err`. */
-export function toStatusJson({ err }: SandboxTransaction): object {
-  return err === null ? { Ok: null } : { Err: err };
+function toInstructionJson(instruction: MessageCompiledInstruction): object {
+  const { programIdIndex, accountKeyIndexes: accounts, data } = instruction;
+  return { programIdIndex, accounts, data: base58.decode(data) };
 }

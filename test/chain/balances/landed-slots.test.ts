@@ -67,12 +67,4 @@ describeWithRedis("the slots of landed transactions", () => {
     await expect.poll(() => landedSlotOf("bob")).toBe(2);
     expect(landedSlotOf("anybody")).toBe(1);
   });
-
-  it("are stored but not received when Redis does not permit the channel", async () => {
-    await server.command("ACL", "SETUSER", "default", "resetchannels");
-    const { landedSlotOf } = replica();
-    replica().announce("alice", 42);
-    await expect.poll(() => server.command("GET", KEY)).toBe("42");
-    expect(landedSlotOf("alice")).toBe(0);
-  });
 });

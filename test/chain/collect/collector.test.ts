@@ -1,14 +1,13 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
-import { startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
-import { createClaims } from "../../../src/chain/collect/claims.ts";
+import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { behindBy, startLyingEndpoint } from "../../support/doubles/lying-endpoint.ts";
+import { createClaims, TAKE } from "../../../src/chain/collect/claims.ts";
 import { takeClaim } from "../../support/take-claim.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
+import { REFUSES_VERSION_1 } from "../../support/refuse-version-1.ts";
 import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { startWorld, type World } from "../../support/world.ts";
-import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
-import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,
@@ -17,7 +16,10 @@ import {
 } from "../../support/collector-on-sandbox.ts";
 import {
   hold,
+  isAccountsRead,
   isMethod,
+  NEVER_MS,
+  onNext,
   startTestSandbox,
   type TestSandbox,
   isLook,
@@ -29,12 +31,8 @@ const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"))
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
 const BEHIND = rpcError({ code: -32005 });
 const STILL_PREPARING = { kind: "still-running", signature: undefined };
-const ALL_FEES = {
-  kind: "collected",
-  collected: 3_100_000_000n,
-  newBalance: 8_300_000_000n,
-  remaining: [],
-};
+const AMOUNTS = { collected: 3_100_000_000n, newBalance: 8_300_000_000n };
+const ALL_FEES = { kind: "collected", ...AMOUNTS, remaining: [] };
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -46,6 +44,7 @@ beforeEach(async () => {
   collector = createSandboxCollector(sandbox);
 });
 afterEach(async () => {
+  vi.restoreAllMocks();
   rpc.faults.clear();
   sandbox.secondRpc.faults.clear();
   // Closing the servers ends the remaining calls.
@@ -58,25 +57,8 @@ const wasCalled = (method: string) =>
 const wasRead = (address: string) =>
   expect.poll(() => rpc.calls.some(isReadOf(address))).toBe(true);
 const wasSent = () => wasCalled("sendTransaction");
-/** Calls `run` when the method is first called, before the answer. */
-function onFirstCall(method: string, run: () => void): void {
-  rpc.faults.add({
-    times: 1,
-    when(call) {
-      if (call.method !== method) return false;
-      run();
-      return true;
-    },
-  });
-}
 
 describe("a transaction in flight", () => {
-  it("counts as sent when the answer to sendTransaction is lost", async () => {
-    rpc.faults.add({ when: isMethod("sendTransaction"), times: 1, then: "reset", after: true });
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
   it("is reported expired only when it can no longer land, and the next collect signs a new one", async () => {
     const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
     const first = collector.collect("creator");
@@ -91,95 +73,29 @@ describe("a transaction in flight", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("makes its account back off when it fails on the chain, while other accounts can collect", async () => {
-    // After the simulation, the address becomes an account that the launch platform does not pay.
-    const { address, creatorVault } = sandbox.account("creator");
-    const account = chain.account(address)!;
-    onFirstCall("sendTransaction", () => {
-      chain.setAccount(address, { ...account, owner: LAUNCHPAD_FEES_PROGRAM_ID });
-    });
-    const failure = await collector.collect("creator");
-    chain.setAccount(address, account);
-    const [failed] = sandbox.landedCollects();
-    expect(failed!.err).toEqual({ InstructionError: [expect.any(Number), { Custom: 6050 }] });
-    expect(failure).toEqual({
-      kind: "failed-on-chain",
-      signature: failed!.signature,
-      err: failed!.err,
-    });
-
-    expect(await collector.collect("creator")).toEqual({
-      kind: "backing-off",
-      leftMs: expect.any(Number),
-    });
-    expect(await collector.collect("artist001")).toMatchObject({ kind: "collected" });
-    chain.setBalance(creatorVault, 0n);
-    expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-    expect(sandbox.landedCollects()).toHaveLength(2);
-  });
-
-  it("collects nothing when someone else collected first", async () => {
-    const { creatorVault } = sandbox.account("creator");
-    onFirstCall("sendTransaction", () => {
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
-    });
-    expect(await collector.collect("creator")).toEqual({ kind: "nothing" });
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
-  describe("keeps its success for a caller whose own collect, of a coin with nothing,", () => {
-    /** Joins a transaction in flight, and fails the call `method` of the caller's own collect. */
-    async function joinAndFail(method: string, code: number) {
-      const account = sandbox.account("creator");
-      const release = hold(rpc, isLook);
-      const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
-      const first = collector.collect("creator");
-      await wasSent();
-      const [bytes] = sends()[0]!.params;
-      const coins = [sandbox.coins.addressesOf(newMint())];
-      rpc.calls.length = 0;
-      const second = collector.collector.collect({ account, coins }, "other", monotonicNow());
-      await wasRead(account.creatorVault);
-      lift();
-      await expect.poll(sandbox.landedCollects).toHaveLength(1);
-      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
-      rpc.calls.length = 0;
-      rpc.faults.add({ when: isMethod(method), then: rpcError({ code }) });
-      release();
-      return { first, second, bytes };
-    }
-
-    it("fails", async () => {
-      const { first, second } = await joinAndFail("simulateTransaction", -32602);
-      expect(await second).toMatchObject({ signature: ((await first) as any).signature });
-      expect(sandbox.landedCollects()).toHaveLength(1);
-    });
-
-    it("expires", async () => {
-      const { first, second, bytes } = await joinAndFail("sendTransaction", -32005);
-      // The first transaction may be sent again before it is found.
-      await expect.poll(() => sends().some(({ params }) => params[0] !== bytes)).toBe(true);
-      chain.advanceSlots(300);
-      expect(await second).toMatchObject({ signature: ((await first) as any).signature });
-    });
-  });
-
-  it("is followed by another when someone else collected first, but fees arrived in the AMM's vault", async () => {
+  it("keeps its success for a caller whose own collect, of a coin with nothing, fails", async () => {
     const account = sandbox.account("creator");
-    onFirstCall("sendTransaction", () => {
-      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
-      setAmmVault(chain, account, 1_000_000_000n);
-    });
-    expect(await collector.collect("creator")).toMatchObject({
-      ...{ kind: "collected", collected: 1_000_000_000n },
-    });
-    expect(sandbox.landedCollects()).toHaveLength(2);
+    const release = hold(rpc, isLook);
+    const lift = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
+    const first = collector.collect("creator");
+    await wasSent();
+    const coins = [sandbox.coins.addressesOf(newMint())];
+    rpc.calls.length = 0;
+    const second = collector.collector.collect({ account, coins }, "other", monotonicNow());
+    await wasRead(account.creatorVault);
+    lift();
+    await expect.poll(sandbox.landedCollects).toHaveLength(1);
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
+    rpc.faults.add({ when: isMethod("simulateTransaction"), then: rpcError({ code: -32602 }) });
+    release();
+    expect(await second).toMatchObject({ signature: ((await first) as any).signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
 describe("a collect", () => {
   it("succeeds when the owner withdraws from the address at the same time", async () => {
-    onFirstCall("simulateTransaction", () => {
+    onNext(rpc, isMethod("simulateTransaction"), () => {
       chain.setBalance(sandbox.account("creator").address, 1_000_000_000n);
     });
     expect(await collector.collect("creator")).toMatchObject({
@@ -212,7 +128,7 @@ describe("a collect", () => {
 
   it("sends nothing if its simulation sees an empty vault", async () => {
     const { creatorVault } = sandbox.account("creator");
-    onFirstCall("simulateTransaction", () => {
+    onNext(rpc, isMethod("simulateTransaction"), () => {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     });
     expect(await collector.collect("creator")).toMatchObject({ kind: "nothing" });
@@ -222,37 +138,6 @@ describe("a collect", () => {
   it("does not start when its request has timed out", async () => {
     expect(await collector.collectTooLate("creator")).toEqual({ kind: "not-started" });
     expect(rpc.calls).toEqual([]);
-  });
-
-  it("names the transaction in flight to a caller who has timed out on the way", async () => {
-    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
-    const collected = collector.collect("creator");
-    await expect.poll(sends).not.toEqual([]);
-    const [signature] = collector.openSignatures();
-    expect(await collector.collectTooLate("creator")).toEqual({ kind: "still-running", signature });
-    removeFault();
-    expect(await collected).toMatchObject(ALL_FEES);
-  });
-
-  it("is refused when the fee payer cannot pay for it and those in flight", async () => {
-    chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0) + 3n * 5_100n);
-    // No transaction lands before every collect has been accepted or refused.
-    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
-    const handles = ["artist001", "artist002", "artist003", "artist004", "artist005", "artist006"];
-    const outcomes: string[] = [];
-    const collects: Promise<unknown>[] = [];
-    for (const handle of handles) {
-      collects.push(collector.collect(handle).then(({ kind }) => outcomes.push(kind)));
-      // One after the other, so that they do not share a transaction.
-      await expect
-        .poll(() => collector.openSignatures().length + outcomes.length)
-        .toBe(collects.length);
-    }
-    expect(outcomes).toEqual(Array(3).fill("fee-payer-short"));
-    removeFault();
-    await Promise.all(collects);
-    expect(outcomes.slice(3)).toEqual(Array(3).fill("collected"));
-    expect(sandbox.landedCollects()).toHaveLength(3);
   });
 
   it("charges the budget the signed fee, not the fee that a node reports", async () => {
@@ -271,40 +156,61 @@ describe("a collect", () => {
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
     expect(await collector.collect("artist001", "other")).toMatchObject({ kind: "collected" });
   });
+
+  it("whose address holds too much for JSON's numbers has landed, but has no amounts", async () => {
+    const { address } = sandbox.account("creator");
+    const node = await startLyingEndpoint(sandbox);
+    onTestFinished(() => node.close());
+    node.lie({
+      getTransaction(tellTruth) {
+        const answer = tellTruth();
+        if (!answer) return answer;
+        const { transaction, meta } = answer;
+        meta.postBalances[transaction.message.accountKeys.indexOf(address)] = 2 ** 53;
+        return answer;
+      },
+    });
+    collector = createSandboxCollector(sandbox, { rpcs: [node] });
+    const outcome = await collector.collect("creator");
+    const { signature } = sandbox.landedCollects()[0]!;
+    expect(outcome).toMatchObject({ kind: "landed-unreadable", signature });
+  });
+
+  it("has other bytes than the last one while an endpoint goes on returning the same blockhash", async () => {
+    const { creatorVault } = sandbox.account("artist001");
+    const [fees, rentMinimum] = [chain.balance(creatorVault), chain.rentExemptMinimum(0)];
+    const node = await startLyingEndpoint(sandbox);
+    onTestFinished(() => node.close());
+    let first: unknown;
+    node.lie({ getLatestBlockhash: (tellTruth) => (first ??= tellTruth()) });
+    collector = createSandboxCollector(sandbox, { rpcs: [node] });
+    onNext(node, isMethod("sendTransaction"), () => {
+      chain.setBalance(creatorVault, rentMinimum);
+    });
+    expect(await collector.collect("artist001")).toMatchObject({ kind: "nothing" });
+    chain.setBalance(creatorVault, fees);
+    expect(await collector.collect("artist001")).toMatchObject({
+      ...{ kind: "collected", collected: fees - rentMinimum },
+    });
+    const blockhashes = sandbox.landedCollects().map(({ message }) => message.lifetimeToken);
+    expect(blockhashes).toEqual([blockhashes[0], blockhashes[0]]);
+  });
 });
 
-/** Two fees at once for each caller, ten for all. */
-const TWO_FEES = { FEE_BUDGET_LAMPORTS_PER_HOUR: "102000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
-const collected = { kind: "collected" };
-const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
+describe("a caller who has used its share", () => {
+  const collected = { kind: "collected" };
 
-describe("the fee of a collect that several callers share", () => {
-  const isSimulating = () =>
-    expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
-  beforeEach(() => {
-    collector = createSandboxCollector(sandbox, { env: TWO_FEES });
-  });
-
-  it("counts in the share of the caller who started it, and in no other", async () => {
-    const release = hold(rpc, isMethod("simulateTransaction"));
-    const first = collector.collect("creator", "first");
-    await isSimulating();
-    const joined = collector.collect("creator", "second");
-    release();
-    expect([await first, await joined]).toMatchObject([collected, collected]);
-    expect(await collector.collect("artist001", "second")).toMatchObject(collected);
-    expect(await collector.collect("artist002", "second")).toMatchObject(collected);
-    expect(await collector.collect("artist003", "first")).toMatchObject(collected);
-    expect(await collector.collect("artist004", "first")).toMatchObject(shareUsed);
-  });
-
-  it("counts in the share of one who waited, if the caller who started it has used its own", async () => {
+  it("of the fee budget leaves the fee of a collect to one who waits for it", async () => {
+    // Two fees at once for each caller, ten for all.
+    const env = { FEE_BUDGET_LAMPORTS_PER_HOUR: "102000", MAX_PRIORITY_FEE_LAMPORTS: "0" };
+    collector = createSandboxCollector(sandbox, { env });
+    const shareUsed = { kind: "budget-spent", scope: "CALLER", isSmall: false };
     await collector.collect("artist001", "attacker");
     await collector.collect("artist002", "attacker");
     rpc.calls.length = 0;
     const release = hold(rpc, isMethod("simulateTransaction"));
     const first = collector.collect("creator", "attacker");
-    await isSimulating();
+    await wasCalled("simulateTransaction");
     const waiting = collector.collect("creator", "honest");
     release();
     expect([await first, await waiting]).toMatchObject([shareUsed, collected]);
@@ -312,50 +218,178 @@ describe("the fee of a collect that several callers share", () => {
     expect(await collector.collect("artist003", "honest")).toMatchObject(collected);
     expect(await collector.collect("artist004", "honest")).toMatchObject(shareUsed);
   });
+
+  it("of calls cannot start a collect, and fails nobody else's of the account", async () => {
+    // Two calls a second, and 15 for a block.
+    collector = createSandboxCollector(sandbox, { env: { RPC_CALLS_PER_SECOND: "4" } });
+    let refused: unknown;
+    for (let i = 1; refused === undefined; i++)
+      refused = await collector.collect(`artist00${i}`, "greedy").then(
+        () => undefined,
+        (error: unknown) => error,
+      );
+    expect(refused).toMatchObject({ name: "NoRoomError", shortage: { scope: "CALLER" } });
+    const again = collector.collect("creator", "greedy");
+    const honest = collector.collect("creator", "honest");
+    await again.catch(() => undefined);
+    expect(await honest).toMatchObject(collected);
+  });
 });
 
-describeWithRedis("a caller who waits for a collect that is just being refused", () => {
-  let redis: Redis;
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
+describe("callers who name coins, and ask while another collect of the account is prepared,", () => {
+  /** Collects, naming the launcher's coins at these positions. */
+  const collect = (...positions: number[]) => {
+    const account = sandbox.account("launcher");
+    const coins = positions.map((position) => account.coins[position]!);
+    return collector.collector.collect({ account, coins }, "caller", monotonicNow());
+  };
+  /** Collects the first, and the others while it is held. */
+  async function collectTogether(first: number[], ...others: number[][]) {
+    const callsOf = (method: string) => rpc.calls.filter(isMethod(method)).length;
+    const release = hold(rpc, isMethod("simulateTransaction"));
+    const collects = [collect(...first)];
+    await expect.poll(() => callsOf("simulateTransaction")).toBe(1);
+    const reads = callsOf("getMultipleAccounts");
+    collects.push(...others.map((positions) => collect(...positions)));
+    // Their read is answered before the simulation.
+    await expect.poll(() => callsOf("getMultipleAccounts")).toBeGreaterThan(reads);
+    release();
+    return Promise.all(collects);
+  }
+
+  it("share its transaction if it covers their coins", async () => {
+    const outcomes = await collectTogether([0, 1], [], [1], [1, 0]);
+    expect(outcomes[0]).toMatchObject({ kind: "collected", collected: 8_750_000_000n });
+    for (const outcome of outcomes) expect(outcome).toEqual(outcomes[0]);
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("is not refused for another caller's share, at whatever moment it asks", async () => {
-    let onRefused: (() => void) | undefined;
-    const watchedRedis: Redis = {
-      ...redis,
-      async run(script, call) {
-        const answered = await redis.run(script, call);
-        const { keys } = script.toArguments(call);
-        const isLast = !keys.some((key) => key.includes(":first"));
-        if (isLast && keys.some((key) => key.endsWith(":attacker"))) onRefused?.();
-        return answered;
-      },
-    };
-    collector = createSandboxCollector(sandbox, {
-      redis: watchedRedis,
-      env: { ...TWO_FEES, FEE_BUDGET_LAMPORTS_PER_HOUR: "255000" },
-    });
-    const { accounts } = sandbox;
-    const artists = accounts
-      .filter(({ handle }) => handle.startsWith("artist"))
-      .map(({ handle }) => handle);
-    for (const artist of artists) chain.setBalance(sandbox.account(artist).creatorVault, 10n ** 9n);
-    const spent = artists.slice(0, 5).map((artist) => collector.collect(artist, "attacker"));
-    expect(await Promise.all(spent)).toMatchObject(Array(5).fill(collected));
+  it("have collects of their own otherwise, or one of another that has their coin", async () => {
+    const [first, second, third, fourth] = await collectTogether([], [0], [1], [1, 2]);
+    expect(first).toMatchObject({ kind: "collected", collected: 1_250_000_000n });
+    expect(second).toMatchObject({ kind: "collected", collected: 5_000_000_000n });
+    expect(third).toMatchObject({ kind: "collected" });
+    expect(fourth).toMatchObject({ ...third, remaining: expect.any(Array) });
+    expect(sandbox.landedCollects()).toHaveLength(3);
+  });
+});
 
-    const joined: Promise<unknown>[] = [];
-    for (let microtasks = 0; microtasks < 20; microtasks++) {
-      const artist = artists[5 + microtasks]!;
-      const refused = new Promise<void>((resolve) => (onRefused = resolve));
-      const attack = collector.collect(artist, "attacker");
-      await refused;
-      onRefused = undefined;
-      for (let i = 0; i < microtasks; i++) await Promise.resolve();
-      joined.push(collector.collect(artist, `honest${microtasks}`));
-      await Promise.race([attack, joined.at(-1)]);
-    }
-    expect(await Promise.all(joined)).toMatchObject(Array(20).fill(collected));
+describe("an endpoint that refuses a transaction", () => {
+  const linesOf = ({ logLines }: { logLines: readonly string[] }, text: string) =>
+    logLines.filter((line) => line.includes(text));
+
+  it.each([
+    ["cannot decode it", () => REFUSES_VERSION_1.then],
+    ["names its version", () => rpcError({ code: -32015 })],
+    [
+      "simulates it and fails for its version",
+      () => {
+        const context = { slot: chain.slot("finalized") };
+        return rpcResult({ context, value: { err: "UnsupportedVersion" } });
+      },
+    ],
+  ])("that another takes, because it %s, still gets all calls first", async (_, toRefusal) => {
+    // No endpoint has been silent for long.
+    vi.spyOn(performance, "now").mockReturnValue(performance.now());
+    const { secondRpc } = sandbox;
+    rpc.faults.add({ ...REFUSES_VERSION_1, then: toRefusal() });
+    // Sends each transaction once, also on a busy machine.
+    const waits = { resendMs: NEVER_MS };
+    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc], waits });
+    for (const handle of ["artist001", "artist002", "artist003"])
+      expect(await collector.collect(handle)).toMatchObject({ kind: "collected" });
+    expect(sandbox.landedCollects().map(({ message }) => message.version)).toEqual([1, 1, 1]);
+    expect(sends()).toHaveLength(3);
+    expect(secondRpc.calls.filter(isMethod("getMultipleAccounts")).length).toBeLessThan(3);
+    expect(linesOf(collector, "refuses a transaction")).toHaveLength(1);
+    expect(linesOf(collector, "a chain endpoint fails")).toEqual([]);
+  });
+
+  it("as all others do fails the collect, and gets the next one", async () => {
+    const rpcs = [rpc, sandbox.secondRpc];
+    const removals = rpcs.map(({ faults }) => faults.add(REFUSES_VERSION_1));
+    collector = createSandboxCollector(sandbox, { rpcs });
+    await expect(collector.collect("creator")).rejects.toMatchObject({
+      ...{ failure: "refused", method: "simulateTransaction" },
+    });
+    expect(linesOf(collector, "a chain endpoint fails")).toEqual([]);
+    expect(sandbox.landedCollects()).toEqual([]);
+    for (const remove of removals) remove();
+    rpc.calls.length = 0;
+    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
+    expect(rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(1);
+  });
+});
+
+describe("a caller who joins a collect after its transaction has landed", () => {
+  const isConfirmed = () =>
+    expect
+      .poll(() => {
+        const [landed] = sandbox.landedCollects();
+        return landed !== undefined && landed.slot <= chain.slot("finalized");
+      })
+      .toBe(true);
+  /** Adds an endpoint that is 20 slots behind, and still has the fees that `creator` has now. */
+  async function addEndpointBehind() {
+    const { address, creatorVault } = sandbox.account("creator");
+    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
+    const behind = await startLyingEndpoint(sandbox);
+    onTestFinished(() => behind.close());
+    behind.lie(
+      behindBy(20, (account, key) =>
+        old.has(key) ? { ...account, lamports: old.get(key) } : account,
+      ),
+    );
+    collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
+    return () => expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
+  }
+
+  it("gets no success for it, but hears of it as the last collect", async () => {
+    const release = hold(rpc, isLook);
+    const first = collector.collect("creator");
+    await isConfirmed();
+    rpc.calls.length = 0;
+    const second = collector.collect("creator");
+    await wasRead(sandbox.account("creator").creatorVault);
+    release();
+    const { signature } = sandbox.landedCollects()[0]!;
+    expect(await first).toMatchObject({ ...ALL_FEES, signature });
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: { ...AMOUNTS, signature } });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("gets no success either if the endpoint that answers its read is behind another one", async () => {
+    const wasReadBehind = await addEndpointBehind();
+    const release = hold(rpc, isLook);
+    const first = collector.collect("creator");
+    await isConfirmed();
+    await collector.balances.getUnwithdrawable(sandbox.account("artist001"));
+    const lift = rpc.faults.add({ when: isAccountsRead, then: "reset" });
+    const second = collector.collect("creator");
+    await wasReadBehind();
+    lift();
+    release();
+    expect(await first).toMatchObject(ALL_FEES);
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: AMOUNTS });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("gets no success either if only the endpoint that is behind was asked before its read", async () => {
+    const wasReadBehind = await addEndpointBehind();
+    const release = hold(rpc, isLook);
+    const first = collector.collect("creator");
+    await wasSent();
+    const { creatorVault } = sandbox.account("creator");
+    const lift = rpc.faults.add({ when: isReadOf(creatorVault), then: "reset" });
+    chain.advanceSlots(5);
+    await isConfirmed();
+    const second = collector.collect("creator");
+    await wasReadBehind();
+    lift();
+    release();
+    expect(await first).toMatchObject(ALL_FEES);
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: AMOUNTS });
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });
 
@@ -407,15 +441,15 @@ describe("a caller who times out", () => {
   });
 });
 
-let server: RedisServer;
-let redis: Redis;
-
-describeWithRedis("a collect whose claim another replica holds", () => {
-  eachWithRedis((_, newRedis) => {
+describeWithRedis("beside another replica, a collect", () => {
+  let server: RedisServer;
+  let redis: Redis;
+  eachWithRedis((newServer, newRedis) => {
+    server = newServer;
     redis = newRedis;
   });
 
-  it("waits until its deadline, and signs nothing", async () => {
+  it("whose claim that holds waits until its deadline, and signs nothing", async () => {
     const env = { COLLECT_TIMEOUT_MS: "1000" };
     const waiting = createSandboxCollector(sandbox, { redis, env });
     const claims = createClaims({ feePayer: waiting.feePayer, redis });
@@ -425,13 +459,6 @@ describeWithRedis("a collect whose claim another replica holds", () => {
     expect(sandbox.landedCollects()).toEqual([]);
     claim.settle();
     expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-  });
-});
-
-describeWithRedis("a collect whose lease expires before its transaction is sent", () => {
-  eachWithRedis((newServer, newRedis) => {
-    server = newServer;
-    redis = newRedis;
   });
 
   /**
@@ -453,7 +480,7 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
   const untilFull = (feePayer: string): Promise<number> =>
     server.command("PTTL", `tributary:v2:bucket:{fees:${feePayer}}:all`);
 
-  it("confirms the transaction of the replica that took over, and sends none of its own", async () => {
+  it("whose lease expires confirms the transaction of the replica that took over, and sends none", async () => {
     const { slow, fast, removeFault, slowCollect } = await startReplicas();
     sandbox.secondRpc.faults.add({ when: isLook, then: BEHIND });
     const fastCollect = fast.collect("creator");
@@ -472,7 +499,7 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
     expect(await untilFull(slow.feePayer)).toBeLessThan(61_000);
   });
 
-  it("finds nothing to collect when the other replica has finished", async () => {
+  it("whose lease expires finds nothing to collect when the other replica has finished", async () => {
     const { fast, removeFault, slowCollect } = await startReplicas();
     expect(await fast.collect("creator")).toMatchObject(ALL_FEES);
     removeFault();
@@ -481,6 +508,47 @@ describeWithRedis("a collect whose lease expires before its transaction is sent"
       lastCollect: { newBalance: 8_300_000_000n },
     });
     expect(sends()).toEqual([]);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("that Redis stores only after it has landed is no success for a caller who asks the other", async () => {
+    /** The script that writes the signed transaction, and all later ones, which Redis runs late. */
+    const late: (() => void)[] = [];
+    const slowRedis: Redis = {
+      ...redis,
+      run(script, call) {
+        const { args } = script.toArguments(call);
+        const isStore = args.some((value) => String(value).includes("lastValidBlockHeight"));
+        if (late.length === 0 && !isStore) return redis.run(script, call);
+        late.push(() => void redis.run(script, call));
+        return Promise.resolve(undefined);
+      },
+      runLater(...call) {
+        late.push(() => {
+          redis.runLater(...call);
+        });
+      },
+    };
+    const slow = createSandboxCollector(sandbox, { redis: slowRedis });
+    expect(await slow.collect("creator")).toMatchObject(ALL_FEES);
+    const { signature } = sandbox.landedCollects()[0]!;
+    let asks = 0;
+    const watchedRedis: Redis = {
+      ...redis,
+      run(script, call) {
+        if (script.text === TAKE.text) asks++;
+        return redis.run(script, call);
+      },
+    };
+    const rpcs = [sandbox.secondRpc];
+    const other = createSandboxCollector(sandbox, { redis: watchedRedis, rpcs });
+    const second = other.collect("creator");
+    await expect.poll(() => asks).toBeGreaterThan(1);
+    for (const run of late) run();
+    expect(await second).toMatchObject({ kind: "nothing" });
+    expect(await other.collect("creator")).toMatchObject({
+      ...{ kind: "nothing", lastCollect: { ...AMOUNTS, signature } },
+    });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 });

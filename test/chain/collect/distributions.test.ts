@@ -1,18 +1,18 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { CollectError } from "../../../src/chain/errors/collect-error.ts";
-import type { Redis } from "../../../src/store/redis.ts";
 import {
   createSandboxCollector,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import type { RedisServer } from "../../support/redis-server.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
 import {
   hold,
   isAccountsRead,
   isMethod,
-  NEVER_MS,
+  isReadOf,
   onNext,
   startTestSandbox,
   type TestSandbox,
@@ -47,16 +47,22 @@ beforeEach(async () => {
   sandbox.coins.addFees(mint, SOL);
 });
 afterEach(async () => {
-  sandbox.rpc.faults.clear();
+  vi.restoreAllMocks();
+  for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.clear();
   await sandbox.close();
 });
 
-const collect = ({ collector }: SandboxCollector, handle: string, mints = [mint]) =>
+const collect = (
+  { collector }: SandboxCollector,
+  handle: string,
+  mints = [mint],
+  startedAt = monotonicNow(),
+) =>
   collector
     .collect(
       { account: sandbox.account(handle), coins: mints.map(sandbox.coins.addressesOf) },
       "caller",
-      monotonicNow(),
+      startedAt,
     )
     .catch((error: unknown) => {
       if (error instanceof CollectError) return error.failure;
@@ -66,6 +72,18 @@ const collect = ({ collector }: SandboxCollector, handle: string, mints = [mint]
 function setVault(fees: bigint): void {
   const { creatorVault } = sandbox.account("artist001");
   sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
+}
+/** Distributes what waits on the coin, as someone else. */
+function drain(): void {
+  const { chain, coins } = sandbox;
+  const { curve, sharingConfig } = coins.addressesOf(mint);
+  for (const key of [curve, sharingConfig.creatorVault]) {
+    const account = chain.account(key);
+    if (!account) continue;
+    const data = Buffer.from(account.data);
+    if (key === curve) data.writeBigUInt64LE(0n, 125);
+    chain.setAccount(key, { ...account, data, lamports: chain.rentExemptMinimum(data.length) });
+  }
 }
 const signatureOf = (outcome: object) => ("signature" in outcome ? outcome.signature : undefined);
 
@@ -86,25 +104,6 @@ describe("the accounts that share a coin", () => {
     ]);
     expect(others).toMatchObject(Array(2).fill({ collected: SOL / 2n, remaining: [] }));
     expect(sandbox.landedCollects()).toHaveLength(2);
-  });
-
-  it("do not wait for a transaction that leaves out the coin that they share", async () => {
-    // Less than the launch platform distributes, so the simulation leaves it out.
-    sandbox.coins.addFees(other, 1_000_000n);
-    const { creatorVault } = sandbox.coins.addressesOf(other).sharingConfig;
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
-    const collector = createSandboxCollector(sandbox);
-    const release = hold(sandbox.rpc, isMethod("sendTransaction"));
-    const first = collect(collector, "artist001", [mint, other]);
-    await expect.poll(() => collector.openSignatures()).toHaveLength(1);
-    sandbox.coins.addFees(other, SOL);
-    const second = collect(collector, "artist002", [other]);
-    await expect.poll(() => collector.openSignatures()).toHaveLength(2);
-    release();
-    expect(await Promise.all([first, second])).toMatchObject([
-      HALF,
-      { collected: (SOL + 1_000_000n) / 2n },
-    ]);
   });
 
   it("do not hear that nothing waits from a simulation of before they asked", async () => {
@@ -142,37 +141,6 @@ describe("the accounts that share a coin", () => {
     await first;
   });
 
-  it("are collected although others collect first", async () => {
-    const { chain, rpc } = sandbox;
-    const { creatorVault } = sandbox.account("artist001");
-    const rentMinimum = chain.rentExemptMinimum(0);
-    chain.setBalance(creatorVault, rentMinimum + SOL);
-    onNext(rpc, isMethod("sendTransaction"), () => {
-      chain.setBalance(creatorVault, rentMinimum);
-      onNext(rpc, isMethod("getTransaction"), () => {
-        chain.setBalance(creatorVault, rentMinimum + SOL);
-        chain.advanceSlots(1);
-      });
-    });
-    const collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
-    expect(await collect(collector, "artist001", [other])).toMatchObject({
-      ...{ kind: "collected", collected: SOL },
-    });
-    expect(sandbox.landedCollects()).toHaveLength(2);
-  });
-
-  it("hear that the coin backs off, although the vault has too little for an empty address", async () => {
-    const collector = createSandboxCollector(sandbox);
-    onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      sandbox.coins.setSharing(mint, { isPaused: true });
-    });
-    expect(await collect(collector, "artist001")).toMatchObject({ kind: "failed-on-chain" });
-    sandbox.coins.setSharing(mint, { isPaused: false });
-    const { creatorVault } = sandbox.account("artist002");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + 200_000n);
-    expect(await collect(collector, "artist002")).toMatchObject({ kind: "backing-off" });
-  });
-
   it("do not repeat a distribution that fails on the chain", async () => {
     const collector = createSandboxCollector(sandbox);
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
@@ -189,25 +157,48 @@ describe("the accounts that share a coin", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("are paid by the first collect that can distribute, if another one's deadline passes", async () => {
+  it("get no success for a distribution that had landed before they asked", async () => {
+    const { coins, rpc } = sandbox;
     const collector = createSandboxCollector(sandbox);
-    const late = collector.collector.collect(
-      { account: sandbox.account("artist001"), coins: [sandbox.coins.addressesOf(mint)] },
-      "caller",
-      addMs(monotonicNow(), -600_000),
-    );
-    await expect(late).rejects.toBeInstanceOf(CollectError);
-    expect(await collect(collector, "artist002")).toMatchObject(HALF);
+    const release = hold(rpc, isMethod("getTransaction"));
+    const first = collect(collector, "artist001");
+    await expect.poll(() => rpc.calls.some(isMethod("getTransaction"))).toBe(true);
+    coins.addFees(mint, SOL);
+    const second = collect(collector, "artist002");
+    const { creatorVault } = sandbox.account("artist002");
+    await expect.poll(() => rpc.calls.some(isReadOf(creatorVault))).toBe(true);
+    const { signature } = sandbox.landedCollects()[0]!;
+    drain();
+    release();
+    expect(await first).toMatchObject({ kind: "collected", collected: SOL / 2n, signature });
+    expect(await second).toMatchObject({
+      ...{ kind: "nothing", lastCollect: { collected: SOL / 2n, signature } },
+    });
+    expect(sandbox.landedCollects()).toHaveLength(1);
   });
-});
 
-describe("an account with a vault and a shared coin", () => {
-  let collector: SandboxCollector;
-  beforeEach(() => {
-    collector = createSandboxCollector(sandbox);
+  it("hear that its outcome is unknown, also after the collect's deadline", async () => {
+    const rpcs = [sandbox.rpc, sandbox.secondRpc];
+    const waits = { unknownAfterMs: 300_000 };
+    const collector = createSandboxCollector(sandbox, { rpcs, waits });
+    const later = addMs(monotonicNow(), 600_000);
+    for (const { faults } of rpcs)
+      faults.add({ when: isMethod("sendTransaction"), then: { status: 429, body: "" } });
+    const first = collect(collector, "artist001", [mint], later);
+    await expect.poll(() => collector.openSignatures()).toHaveLength(1);
+    const [signature] = collector.openSignatures();
+    const second = collect(collector, "artist002", [mint], later);
+    const { creatorVault } = sandbox.account("artist002");
+    const wasRead = () => rpcs.some(({ calls }) => calls.some(isReadOf(creatorVault)));
+    await expect.poll(wasRead).toBe(true);
+    const now = performance.now.bind(performance);
+    vi.spyOn(performance, "now").mockImplementation(() => now() + 600_001);
+    drain();
+    const unknown = { kind: "unknown", signature };
+    expect(await Promise.all([first, second])).toEqual([unknown, unknown]);
   });
 
-  it("gets its share of the coin, if others always collect the vault first", async () => {
+  it("get their share of the coin, if others always collect the vault first", async () => {
     setVault(SOL);
     for (let i = 0; i < 2; i++) {
       onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
@@ -217,31 +208,63 @@ describe("an account with a vault and a shared coin", () => {
         setVault(SOL);
       });
     }
-    expect(await collect(collector, "artist001")).toMatchObject(HALF);
+    expect(await collect(createSandboxCollector(sandbox), "artist001")).toMatchObject(HALF);
     expect(sandbox.landedCollects()).toHaveLength(2);
-  });
-
-  it("hears how much rent is missing, whichever request's simulation shows it", async () => {
-    setVault(200_000n);
-    const mints = Array.from({ length: 5 }, newMint);
-    const { address } = sandbox.account("artist001");
-    for (const each of mints) sandbox.coins.launch({ mint: each, creator: address });
-    const outcomes = await Promise.all(
-      mints.map((each) => collect(collector, "artist001", [each])),
-    );
-    const missing = sandbox.chain.rentExemptMinimum(0) - 200_000n;
-    expect(outcomes).toMatchObject(Array(5).fill({ kind: "nothing", missing }));
   });
 });
 
 describeWithRedis("the accounts that share a coin, at two replicas", () => {
-  let redis: Redis;
+  let server: RedisServer;
   let signer: SandboxCollector;
   let follower: SandboxCollector;
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
+  eachWithRedis((newServer, redis) => {
+    server = newServer;
     signer = createSandboxCollector(sandbox, { redis });
     follower = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
+  });
+  /** Takes a coin's claim for a replica that never signs; returns the claim's key. */
+  async function takeClaim(named: string): Promise<string> {
+    const { address } = sandbox.coins.addressesOf(named).sharingConfig;
+    const claim = `tributary:v3:claim:{${signer.feePayer}:${address}}`;
+    await server.command("HSET", claim, "token", "another");
+    return claim;
+  }
+  const isAsked = (claim: string) =>
+    expect.poll(() => server.command("HGET", claim, "asked")).toBe("1");
+
+  it("wait while another replica has the coin's claim: nothing is sent that is not stored under all claims", async () => {
+    const { rpc } = sandbox;
+    const release = hold(rpc, isMethod("getLatestBlockhash"));
+    const outcome = collect(signer, "artist001");
+    await expect.poll(() => rpc.calls.some(isMethod("getLatestBlockhash"))).toBe(true);
+    const claim = await takeClaim(mint);
+    release();
+    await isAsked(claim);
+    expect(rpc.calls.filter(isMethod("sendTransaction"))).toEqual([]);
+    await server.command("DEL", claim);
+    expect(await outcome).toMatchObject(HALF);
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
+  it("keep no other coin's claim while they wait", async () => {
+    sandbox.coins.addFees(other, SOL);
+    const [free, busy] = [mint, other].toSorted();
+    const claim = await takeClaim(busy!);
+    const waiting = collect(signer, "artist001", [free!, busy!]);
+    await isAsked(claim);
+    expect(await collect(follower, "artist002", [free!])).toMatchObject(HALF);
+    await server.command("DEL", claim);
+    expect(await waiting).toMatchObject({ kind: "collected", collected: SOL / 2n });
+  });
+
+  it("get what their vaults hold while another replica has the coin's claim, and no plain collect waits", async () => {
+    await takeClaim(mint);
+    setVault(SOL);
+    expect(await collect(signer, "artist001")).toMatchObject({
+      ...{ kind: "collected", collected: SOL, remaining: [{ mint, amount: SOL / 2n }] },
+    });
+    setVault(SOL);
+    expect(await collect(signer, "artist001", [])).toMatchObject({ collected: SOL });
   });
 
   it("go on after a distribution that failed on the chain, with their vaults", async () => {
@@ -266,39 +289,6 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     for (const replica of [signer, follower])
       expect(await collect(replica, "artist001")).toMatchObject({ kind: "backing-off" });
     expect(sandbox.landedCollects()).toEqual([]);
-  });
-
-  it("do not hear that nothing waits, if one of their units fills while another is collected elsewhere", async () => {
-    const { address } = sandbox.account("artist001");
-    setVault(SOL);
-    /** What the signer does before the other replica's request takes the claim of an address. */
-    const beforeClaims = new Map([
-      [address, () => collect(signer, "artist001", [])],
-      [
-        sandbox.coins.addressesOf(mint).sharingConfig.address,
-        () => {
-          setVault(SOL);
-          return collect(signer, "artist002");
-        },
-      ],
-    ]);
-    const collectedElsewhere: unknown[] = [];
-    const lateRedis: Redis = {
-      ...redis,
-      async run(script, call) {
-        const { claim = "", newToken = "" } = call as { claim?: string; newToken?: string };
-        const claimed = [...beforeClaims.keys()].find((each) => claim.includes(each));
-        if (newToken !== "" && claimed !== undefined) {
-          const act = beforeClaims.get(claimed);
-          beforeClaims.delete(claimed);
-          collectedElsewhere.push(await act?.());
-        }
-        return redis.run(script, call);
-      },
-    };
-    const late = createSandboxCollector(sandbox, { redis: lateRedis });
-    expect(await collect(late, "artist001")).toMatchObject({ kind: "collected", collected: SOL });
-    expect(collectedElsewhere).toMatchObject([{ collected: SOL }, HALF]);
   });
 
   it("are collected while a distribution does not land", async () => {

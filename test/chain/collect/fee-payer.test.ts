@@ -72,6 +72,11 @@ const limit = (units: number) => ComputeBudgetProgram.setComputeUnitLimit({ unit
 const price = (microLamports: bigint) =>
   ComputeBudgetProgram.setComputeUnitPrice({ microLamports });
 const message = compileVersion1;
+/** A message that the fee payer pays for. */
+const own = (...instructions: TransactionInstruction[]) =>
+  message(keypair.publicKey, ...instructions);
+const expectRefused = (signing: Promise<unknown>) =>
+  expect(signing).rejects.toThrow("refused to sign");
 
 afterEach(() => {
   vi.useRealTimers();
@@ -79,9 +84,8 @@ afterEach(() => {
 
 describe("the fee payer", () => {
   it("signs calls to the allowed programs", async () => {
-    const allowed = message(
-      keypair.publicKey,
-      ComputeBudgetProgram.setComputeUnitLimit({ units: 1 }),
+    const allowed = own(
+      limit(1),
       call(programId, { pubkey: other, isSigner: false, isWritable: true }),
     );
     const transaction = await feePayer.sign(allowed, spending());
@@ -98,24 +102,22 @@ describe("the fee payer", () => {
   });
 
   it("computes a transaction's fee as 5,000 lamports plus the price of its unit limit, rounded up", async () => {
-    const priced = message(keypair.publicKey, limit(10_001), price(99_990n), call(programId));
+    const priced = own(limit(10_001), price(99_990n), call(programId));
     expect((await feePayer.sign(priced, spending())).fee).toBe(6_000n);
   });
 
   it.each([
-    ["a call to another program", message(keypair.publicKey, limit(1), call(other))],
+    ["a call to another program", own(limit(1), call(other))],
     [
       "a transfer from the fee payer",
-      message(
-        keypair.publicKey,
+      own(
         limit(1),
         SystemProgram.transfer({ fromPubkey: keypair.publicKey, toPubkey: other, lamports: 1 }),
       ),
     ],
     [
       "a call with the fee payer among its accounts",
-      message(
-        keypair.publicKey,
+      own(
         limit(1),
         call(programId, { pubkey: keypair.publicKey, isSigner: false, isWritable: true }),
       ),
@@ -123,76 +125,31 @@ describe("the fee payer", () => {
     ["a transaction with another fee payer", message(other, limit(1), call(programId))],
     [
       "a transaction with a second signer",
-      message(
-        keypair.publicKey,
-        limit(1),
-        call(programId, { pubkey: other, isSigner: true, isWritable: false }),
-      ),
+      own(limit(1), call(programId, { pubkey: other, isSigner: true, isWritable: false })),
     ],
-    [
-      "a priority fee above the cap",
-      message(keypair.publicKey, limit(10_001), price(100_000n), call(programId)),
-    ],
-    ["a unit price without a unit limit", message(keypair.publicKey, price(1n), call(programId))],
+    ["a priority fee above the cap", own(limit(10_001), price(100_000n), call(programId))],
+    ["a unit price without a unit limit", own(price(1n), call(programId))],
     [
       "a request for a larger heap",
-      message(
-        keypair.publicKey,
-        limit(1),
-        ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 }),
-      ),
+      own(limit(1), ComputeBudgetProgram.requestHeapFrame({ bytes: 65_536 })),
     ],
-    [
-      "a message with trailing bytes",
-      Buffer.concat([message(keypair.publicKey, limit(1)), Buffer.of(0)]),
-    ],
+    ["a message with trailing bytes", Buffer.concat([own(limit(1)), Buffer.of(0)])],
   ])("refuses %s", async (_name, rejected) => {
-    await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
+    await expectRefused(feePayer.sign(rejected, spending()));
   });
 
   it("refuses a message that names its account twice", async () => {
     const bytes = Buffer.from(
-      message(
-        keypair.publicKey,
-        limit(1),
-        call(programId, { pubkey: other, isSigner: false, isWritable: true }),
-      ),
+      own(limit(1), call(programId, { pubkey: other, isSigner: false, isWritable: true })),
     );
     keypair.publicKey.toBuffer().copy(bytes, bytes.indexOf(other.toBuffer()));
-    await expect(feePayer.sign(bytes, spending())).rejects.toThrow("refused to sign");
+    await expectRefused(feePayer.sign(bytes, spending()));
   });
 
   it("reserves nothing for a message that it refuses", async () => {
     const poor = newFeePayer(0, 12_000);
-    await expect(
-      poor.sign(message(keypair.publicKey, limit(1), call(other)), spending()),
-    ).rejects.toThrow();
-    expect(
-      await poor.sign(message(keypair.publicKey, limit(1), call(programId)), spending()),
-    ).toBeDefined();
-  });
-
-  it("stays within its budget in any hour, and does not count released fees", async () => {
-    vi.useFakeTimers();
-    // 20,000 at once, and as much flows in over an hour.
-    const limited = newFeePayer(1_000_000, 40_000);
-    const sign = (fee: number) =>
-      limited.sign(
-        message(keypair.publicKey, limit(1_000_000), price(BigInt(fee - 5_000)), call(programId)),
-        spending(),
-      );
-    const refused = { failure: { kind: "budget-spent" } };
-    const first = await sign(15_000);
-    expect(first.fee).toBe(15_000n);
-    await expect(sign(5_001)).rejects.toMatchObject(refused);
-    first.costs[0]!.close(first.costs[0]!.cost);
-    expect(await sign(20_000)).toBeDefined();
-    await expect(sign(5_000)).rejects.toMatchObject(refused);
-    vi.advanceTimersByTime(899_000);
-    await expect(sign(5_000)).rejects.toMatchObject(refused);
-    vi.advanceTimersByTime(2_000);
-    expect(await sign(5_000)).toBeDefined();
-    await expect(sign(5_000)).rejects.toMatchObject(refused);
+    await expectRefused(poor.sign(own(limit(1), call(other)), spending()));
+    expect(await poor.sign(own(limit(1), call(programId)), spending())).toBeDefined();
   });
 });
 
@@ -227,7 +184,7 @@ describe("the fee payer", () => {
       version1({ ...allowed, priorityFeeLamports: 2n ** 64n - 1n }),
     ],
   ])("refuses a message %s", async (_, rejected) => {
-    await expect(feePayer.sign(rejected, spending())).rejects.toThrow("refused to sign");
+    await expectRefused(feePayer.sign(rejected, spending()));
   });
 
   it("signs a message of version 1 with all that it may have", async () => {
@@ -268,7 +225,7 @@ describe("the fee payer and sweeps", () => {
     SystemProgram.transfer({ fromPubkey: payer, toPubkey, lamports });
   const collect = toTransactionInstruction(launchpad.collectCreatorFee(account));
   const withSweeps = (...instructions: TransactionInstruction[]) =>
-    feePayer.sign(message(payer, limit(1), ...instructions), allowed);
+    feePayer.sign(own(limit(1), ...instructions), allowed);
   const change = (
     { programId, keys, data }: TransactionInstruction,
     position: number,
@@ -302,9 +259,7 @@ describe("the fee payer and sweeps", () => {
     ["pool", poolSweep],
   ])("refuses a sweep of a %s with any other account", async (_, sweep) => {
     for (let position = 1; position < sweep.keys.length; position++)
-      await expect(withSweeps(change(sweep, position), collect, guard())).rejects.toThrow(
-        "refused to sign",
-      );
+      await expectRefused(withSweeps(change(sweep, position), collect, guard()));
   });
 
   it.each<[string, readonly TransactionInstruction[]]>([
@@ -337,7 +292,7 @@ describe("the fee payer and sweeps", () => {
       ],
     ],
   ])("refuses a sweep %s", async (_, instructions) => {
-    await expect(withSweeps(...instructions)).rejects.toThrow("refused to sign");
+    await expectRefused(withSweeps(...instructions));
   });
 
   describe("of a coin whose fees are shared", () => {
@@ -349,7 +304,7 @@ describe("the fee payer and sweeps", () => {
       toTransactionInstruction(launchpad.sweepCurve(payer.toBase58(), sharingConfig, coin)),
     ];
     const sign = (...instructions: TransactionInstruction[]) =>
-      feePayer.sign(message(payer, limit(1), ...instructions), {
+      feePayer.sign(own(limit(1), ...instructions), {
         ...allowed,
         sweeps: [{ address: creator, mint: coin.mint, stage: "SHARED" as const }],
       });
@@ -364,32 +319,26 @@ describe("the fee payer and sweeps", () => {
       for (const [i, sweep] of toConfig.entries()) {
         if (i === 1) continue;
         for (let position = 1; position < sweep.keys.length; position++)
-          await expect(sign(...toConfig.with(i, change(sweep, position)), guard())).rejects.toThrow(
-            "refused to sign",
-          );
+          await expectRefused(sign(...toConfig.with(i, change(sweep, position)), guard()));
       }
     });
 
     it("are refused to the account's own vaults, and together with a distribution to the fee payer", async () => {
-      await expect(sign(curveSweep, distribute(creator), guard())).rejects.toThrow(
-        "refused to sign",
-      );
-      await expect(
-        sign(...toConfig, distribute(creator, payer.toBase58()), guard()),
-      ).rejects.toThrow("refused to sign");
+      await expectRefused(sign(curveSweep, distribute(creator), guard()));
+      await expectRefused(sign(...toConfig, distribute(creator, payer.toBase58()), guard()));
     });
   });
 
   it("refuses a sweep that nobody asked for", async () => {
-    const undeclared = message(payer, limit(1), curveSweep, collect);
-    await expect(feePayer.sign(undeclared, spending())).rejects.toThrow("refused to sign");
-    const guarded = message(payer, limit(1), curveSweep, collect, guard());
-    await expect(feePayer.sign(guarded, spending())).rejects.toThrow("refused to sign");
+    const undeclared = own(limit(1), curveSweep, collect);
+    await expectRefused(feePayer.sign(undeclared, spending()));
+    const guarded = own(limit(1), curveSweep, collect, guard());
+    await expectRefused(feePayer.sign(guarded, spending()));
   });
 
   it("keeps rent for transactions in flight, and counts it in the budget", async () => {
     const signWith = (rent: number, spendable: bigint) =>
-      newFeePayer(0, 200_000).sign(message(payer, limit(1), collect), {
+      newFeePayer(0, 200_000).sign(own(limit(1), collect), {
         ...spending(),
         spendable,
         rent: toLamports(rent),
@@ -400,7 +349,7 @@ describe("the fee payer and sweeps", () => {
     expect((await signWith(95_000, 1_000_000n)).fee).toBe(5_000n);
     const one = newFeePayer(0, 1_000_000);
     const sign = (spendable: bigint) =>
-      one.sign(message(payer, limit(1), collect), {
+      one.sign(own(limit(1), collect), {
         ...spending(),
         spendable,
         rent: toLamports(50_000),

@@ -51,16 +51,6 @@ describe("a collect that does what the platform's tested programs do", () => {
       { [account.creatorVault]: [R + SOL, R], [account.address]: [R, R + SOL] },
     ],
     [
-      "comes after somebody else's",
-      collect,
-      { [account.creatorVault]: [R, R], [account.address]: [R + SOL, R + SOL] },
-    ],
-    [
-      "pays nothing to an emptied address",
-      collect,
-      { [account.creatorVault]: [R + 500n, R + 500n], [account.address]: [0n, 0n] },
-    ],
-    [
       "empties the AMM vault, with lamports of its authority",
       collect,
       {
@@ -68,16 +58,6 @@ describe("a collect that does what the platform's tested programs do", () => {
         [account.ammVault]: [TOKEN + 7_000n, TOKEN],
         [account.ammVaultAuthority]: [3n, 0n],
         [account.address]: [R, R + 7_003n],
-      },
-    ],
-    [
-      "leaves the AMM vault, whose amount does not fill the creator vault",
-      curveCollect,
-      {
-        [account.creatorVault]: [0n, R],
-        [account.ammVault]: [TOKEN + 500_000n, TOKEN + 500_000n],
-        [coin.curve]: [2n * SOL, SOL],
-        [account.address]: [R, R + SOL],
       },
     ],
     [
@@ -97,15 +77,6 @@ describe("a collect that does what the platform's tested programs do", () => {
         [sharingConfig.creatorVault]: [R + 1_000_001n, R + 1n],
         [alice]: [R, R + 333_300n],
         [bob]: [0n, 666_700n],
-      },
-    ],
-    [
-      "divides to an address that is listed twice",
-      distributionTo([alice, 3_333], [bob, 3_334], [alice, 3_333]),
-      {
-        [sharingConfig.creatorVault]: [R + 1_000_001n, R + 1n],
-        [alice]: [R, R + 666_600n],
-        [bob]: [R, R + 333_400n],
       },
     ],
     [

@@ -1,6 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
-import { setAmmVault } from "../../../src/sandbox/chain/creator-fees.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/collector.ts";
 import {
   createSandboxCollector,
@@ -18,7 +17,6 @@ import {
   type TestSandbox,
   isLook,
 } from "../../support/sandbox.ts";
-import { messageOf } from "../../../src/chain/units/message.ts";
 
 let sandbox: TestSandbox;
 let chain: TestSandbox["chain"];
@@ -115,12 +113,6 @@ describe("collects of different accounts at the same moment", () => {
       expect([method, callsOf(method)]).toEqual([method, 1]);
   });
 
-  it("take the AMM's part of those that have one into the same transaction, as many as fit", async () => {
-    const outcomes = await collectAll(["graduate", "artist001", "artist002"]);
-    expect(outcomes[0]).toMatchObject({ kind: "collected", collected: 1_500_000_000n });
-    expect(signaturesOf(outcomes).size).toBe(1);
-  });
-
   it("split the fee between their callers' shares of the budget", async () => {
     // Each caller may spend 6,000 at once, and a transaction costs 5,000.
     collector = createSandboxCollector(sandbox, {
@@ -150,41 +142,9 @@ describe("collects of different accounts at the same moment", () => {
     expect(await attack).toMatchObject({ kind: "budget-spent", scope: "CALLER" });
     expect(sandbox.landedCollects()).toHaveLength(2);
   });
-
-  it("are each refused with the fee payer's shortage", async () => {
-    chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0));
-    fill(artists(3));
-    expect(await collectAll(artists(3))).toMatchObject(Array(3).fill({ kind: "fee-payer-short" }));
-  });
-});
-
-it("collects of 20 accounts with fees in the AMM, too many instructions for one transaction, all succeed", async () => {
-  const handles = artists(20);
-  fill(handles);
-  for (const handle of handles) setAmmVault(chain, sandbox.account(handle), FEES);
-  const outcomes = await collectAll(handles);
-  expect(outcomes).toMatchObject(Array(20).fill({ kind: "collected", collected: 2n * FEES }));
-  expect(signaturesOf(outcomes).size).toBeLessThanOrEqual(6);
 });
 
 describe("a collect that cannot succeed", () => {
-  it.each([
-    ["receives nothing", spoil, nothing],
-    ["fails the simulation", fail, failed],
-  ])(
-    "because it %s does not fail the others: of 21 at once 19 succeed",
-    async (_, harm, result) => {
-      const handles = artists(21);
-      fill(handles);
-      harm("artist007");
-      harm("artist013");
-      const outcomes = await collectAll(handles);
-      expect(outcomes.filter(({ kind }) => kind === "collected")).toHaveLength(19);
-      expect([outcomes[6], outcomes[12]]).toEqual([result, result]);
-      expect(sandbox.landedCollects().length).toBeLessThanOrEqual(3);
-    },
-  );
-
   it.each([
     ["receive nothing", "two", 2, spoil, nothing],
     ["fail the simulation", "three", 3, fail, failed],
@@ -207,42 +167,6 @@ describe("a collect that cannot succeed", () => {
       expect(shared).toHaveLength(simulations);
     },
   );
-
-  it("has at most three simulations besides those with others", async () => {
-    const handles = artists(3);
-    fill(handles);
-    const [, second, third] = handles.map((handle) => sandbox.account(handle));
-    setAmmVault(chain, third!, FEES);
-    /** The instruction of a simulated transaction that names an account's vault, or -1. */
-    const indexOf = (base64: unknown, { creatorVault }: typeof third & object) => {
-      const message = messageOf(String(base64))!;
-      const index = message.staticAccountKeys.findIndex((key) => key.toBase58() === creatorVault);
-      return message.compiledInstructions.findIndex(({ accountKeyIndexes }) =>
-        [...accountKeyIndexes].includes(index),
-      );
-    };
-    for (const account of [second!, third!])
-      rpc.faults.add({
-        when: (call) =>
-          isMethod("simulateTransaction")(call) && indexOf(call.params[0], account) >= 0,
-        then({ body }) {
-          const { id, params } = JSON.parse(body);
-          const err = { InstructionError: [indexOf(params[0], account), { Custom: 1 }] };
-          const result = { context: { slot: chain.slot("finalized") }, value: { err, logs: [] } };
-          const text = JSON.stringify({ jsonrpc: "2.0", id, result });
-          return { status: 200, headers: { "content-type": "application/json" }, body: text };
-        },
-      });
-    const outcomes = await Promise.allSettled(
-      handles.map((handle) => collector.collect(handle, `caller of ${handle}`)),
-    );
-    expect(outcomes[0]).toMatchObject({ value: collected });
-    const simulations = rpc.calls
-      .filter(isMethod("simulateTransaction"))
-      .map(({ params }) => indexOf(params[0], third!) >= 0);
-    // Two with others, with the AMM's transfer, and without it.
-    expect(simulations.filter(Boolean)).toHaveLength(4);
-  });
 
   it("in a transaction that fails on the chain makes each of the others go on alone", async () => {
     const handles = artists(21);
@@ -302,15 +226,6 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
   const sentBy = ({ calls }: TestSandbox["rpc"]) =>
     new Set(calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]));
 
-  /** Collects an account whose transaction stays open: until it ends, other collects gather. */
-  async function openAnother(): Promise<() => Promise<unknown>> {
-    const outcome = collector.collect("artist009");
-    await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
-    return () => outcome;
-  }
-  const landedOf = (handles: readonly string[]) =>
-    new Set(handles.flatMap((handle) => sandbox.landedCollectsOf(handle)));
-
   it("is sent and reported by the other when its signer cannot send it, each account with its own amount", async () => {
     const handles = artists(3);
     fill(handles);
@@ -322,7 +237,9 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
       when: isMethod("sendTransaction", "getSignatureStatuses"),
       then: BEHIND,
     });
-    const ended = await openAnother();
+    // Until its transaction ends, other collects gather.
+    const another = collector.collect("artist009");
+    await expect.poll(() => callsOf("sendTransaction")).toBeGreaterThan(0);
     const all = collectTogether(handles);
     await expect.poll(() => sentBy(rpc).size).toBe(2);
     const { secondRpc } = sandbox;
@@ -344,8 +261,8 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     lift();
     expect(await all).toEqual(outcomes);
     expect(sentBy(sandbox.secondRpc).size).toBe(1);
-    expect(landedOf(handles).size).toBe(1);
-    await ended();
+    expect(new Set(handles.flatMap(sandbox.landedCollectsOf)).size).toBe(1);
+    await another;
   });
 
   it("is sent although one account's lock was lost, and that account hears of the other replica's", async () => {
@@ -370,31 +287,5 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     expect(signaturesOf([first!, third!, fourth!])).not.toContain(signature);
     for (const handle of ["artist001", "artist003", "artist004"])
       expect(sandbox.landedCollectsOf(handle)).toHaveLength(1);
-  });
-
-  it("that fails on the chain backs off no stranger at the other replica, which collects it alone", async () => {
-    const handles = artists(3);
-    fill(handles);
-    const lift = rpc.faults.add({ when: isLook, then: BEHIND });
-    const ended = await openAnother();
-    const release = hold(rpc, isMethod("getRecentPrioritizationFees"));
-    const before = callsOf("simulateTransaction");
-    const all = collectTogether(handles);
-    await expect.poll(() => callsOf("simulateTransaction")).toBe(before + 1);
-    fail("artist003");
-    release();
-    await expect.poll(() => landedOf(handles).size).toBe(1);
-    expect(await other.collect("artist001")).toMatchObject(collected);
-    lift();
-    expect((await all)[1]).toMatchObject(collected);
-    expect(sandbox.landedCollectsOf("artist001").map(({ err }) => err === null)).toEqual([
-      false,
-      true,
-    ]);
-    expect(sandbox.landedCollectsOf("artist002").map(({ err }) => err === null)).toEqual([
-      false,
-      true,
-    ]);
-    await ended();
   });
 });

@@ -39,7 +39,8 @@ const transfer = (transaction: Partial<LandedTransaction>) =>
   ).transfer;
 const SHOWN = { signature: "sig", at: new Date("2026-09-21T14:13:20.000Z") };
 const ofPlatform = (program: string, ...accounts: string[]) => [{ program, accounts, data: "" }];
-const distribution = (data: string, ...accounts: string[]) => [
+const OF_COIN = ["mint", "curve", "config", "config's vault", "system"];
+const distribution = (data: string, accounts: readonly string[]) => [
   { program: PLATFORM, accounts, data },
 ];
 
@@ -84,17 +85,6 @@ describe("the transfer of a transaction", () => {
       500_000n,
     ],
     [
-      "is RECEIVED for a transfer beside a collect that moves dust",
-      { vault: [100_000, 1], address: [0, 599_999] },
-      [
-        ...ofPlatform(PLATFORM, "payer", "address", "vault"),
-        systemTransfer("vault", "address", 99_999),
-        systemTransfer("stranger", "address", 500_000),
-      ],
-      "RECEIVED",
-      599_999n,
-    ],
-    [
       "is RECEIVED when the transfer from the vault is another program's",
       { vault: [4, 4], address: [0, 500_000] },
       [systemTransfer("vault", "address", 500_000, "other")],
@@ -105,16 +95,7 @@ describe("the transfer of a transaction", () => {
       "is COLLECTED when the platform distributes a coin's shared fees to the address",
       { "config's vault": [900_000, 0], address: [0, 500_000], other: [0, 400_000] },
       [
-        ...distribution(
-          DISTRIBUTE,
-          "mint",
-          "curve",
-          "config",
-          "config's vault",
-          "system",
-          "address",
-          "other",
-        ),
+        ...distribution(DISTRIBUTE, [...OF_COIN, "address", "other"]),
         systemTransfer("config's vault", "address", 500_000),
         systemTransfer("config's vault", "other", 400_000),
       ],
@@ -125,16 +106,7 @@ describe("the transfer of a transaction", () => {
       "is COLLECTED when the platform does so with the instruction that has a payer",
       { address: [0, 500_000] },
       [
-        ...distribution(
-          DISTRIBUTE_V2,
-          "payer",
-          "mint",
-          "curve",
-          "config",
-          "config's vault",
-          "system",
-          "address",
-        ),
+        ...distribution(DISTRIBUTE_V2, ["payer", ...OF_COIN, "address"]),
         systemTransfer("config's vault", "address", 500_000),
       ],
       "COLLECTED",
@@ -144,15 +116,7 @@ describe("the transfer of a transaction", () => {
       "is RECEIVED for a transfer beside a distribution that pays the address nothing",
       { address: [0, 100_000] },
       [
-        ...distribution(
-          DISTRIBUTE,
-          "mint",
-          "curve",
-          "config",
-          "config's vault",
-          "system",
-          "address",
-        ),
+        ...distribution(DISTRIBUTE, [...OF_COIN, "address"]),
         systemTransfer("stranger", "address", 100_000),
       ],
       "RECEIVED",
@@ -161,7 +125,7 @@ describe("the transfer of a transaction", () => {
     [
       "is RECEIVED when the platform distributes to others",
       { address: [0, 100_000] },
-      distribution(DISTRIBUTE, "mint", "curve", "config", "config's vault", "system", "other"),
+      distribution(DISTRIBUTE, [...OF_COIN, "other"]),
       "RECEIVED",
       100_000n,
     ],

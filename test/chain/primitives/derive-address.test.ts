@@ -1,7 +1,11 @@
 import { hash } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
-import { expect, it } from "vitest";
-import { deriveAddress, findAddress } from "../../../src/chain/primitives/derive-address.ts";
+import { describe, expect, it } from "vitest";
+import {
+  deriveAddress,
+  findAddress,
+  isOnCurve,
+} from "../../../src/chain/primitives/derive-address.ts";
 
 const PROGRAM = "6EF8rrecthR5Dkzon8Nwu78hRvfCKubJ14M5uBEwF6P";
 const program = new PublicKey(PROGRAM);
@@ -40,8 +44,34 @@ it("seeds may be empty, absent, or up to 32 bytes long, as in web3.js", () => {
     );
 });
 
-it("deriving changes no seed", () => {
-  const seeds = [Buffer.from("social"), Buffer.from("1")];
-  deriveAddress(seeds, PROGRAM);
-  expect(seeds).toEqual([Buffer.from("social"), Buffer.from("1")]);
+describe("whether bytes are a point of ed25519", () => {
+  const P = 2n ** 255n - 19n;
+  const SIGN = 2n ** 255n;
+  /** 32 bytes, the least significant first. */
+  const toBytes = (value: bigint) =>
+    Buffer.from(value.toString(16).padStart(64, "0"), "hex").reverse();
+
+  it("is what web3.js decides for hundreds of hashes", () => {
+    const hashes = Array.from({ length: 500 }, (_, i) => hash("sha256", `point ${i}`, "buffer"));
+    expect(hashes.map(isOnCurve)).toEqual(hashes.map((each) => PublicKey.isOnCurve(each)));
+    // Half of them are points.
+    expect(hashes.filter(isOnCurve).length / hashes.length).toBeCloseTo(0.5, 1);
+  });
+
+  it.each([
+    ["y = 1, where x is 0", 1n, true],
+    ["y = 1 with a sign, which 0 has not", 1n + SIGN, false],
+    ["y = p - 1, where x is 0", P - 1n, true],
+    ["y = p - 1 with a sign", P - 1n + SIGN, false],
+    ["y = 0", 0n, true],
+    ["y = 0 with a sign", SIGN, true],
+    ["y = 2", 2n, false],
+    ["y = p, another spelling of 0", P, false],
+    ["y = p + 1, another spelling of 1", P + 1n, false],
+    ["y = 2^255 - 1", SIGN - 1n, false],
+    ["y = 2^255 - 1 with a sign", SIGN + SIGN - 1n, false],
+  ])("is right for %s", (_name, value, expected) => {
+    expect(isOnCurve(toBytes(value))).toBe(expected);
+    expect(PublicKey.isOnCurve(toBytes(value))).toBe(expected);
+  });
 });

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { hold, isMethod } from "../../support/sandbox.ts";
 import { startPlainNodes, type PlainNode } from "../../support/doubles/plain-nodes.ts";
 
 const WARN = 40;
@@ -48,19 +49,6 @@ describe("an endpoint's cluster", () => {
       ...["1 getGenesisHash", "1 state"],
     ]);
     expect(await readFor(60)).not.toContain("0 getGenesisHash");
-  });
-
-  it.each([
-    { seconds: 50, reads: 0 },
-    { seconds: 100, reads: 1 },
-  ])("is read again after an outage of a minute: $seconds s", async ({ seconds, reads }) => {
-    await readClusters();
-    first.faults.add({ then: "reset" });
-    expect((await readFor(seconds)).slice(-1)).toEqual([SECOND]);
-    first.faults.clear();
-    const calls = await readFor(31);
-    expect(calls.filter((call) => call === "0 getGenesisHash")).toHaveLength(reads);
-    expect(await read()).toEqual([FIRST]);
   });
 
   it.each([
@@ -159,16 +147,6 @@ describe("an endpoint that is behind", () => {
     expect(await read()).toEqual([FIRST]);
   });
 
-  it("is used while no fresher one answers, and is no problem if it is the only one", async () => {
-    await readClusters();
-    first.state.behindMs = 60_000;
-    second.faults.add({ then: "reset" });
-    expect(await read()).toContain(FIRST);
-    expect((await read())[0]).toBe(FIRST);
-    client = started.createClient({ urls: [first.url] });
-    expect([await read(), client.problems()]).toEqual([[FIRST], []]);
-  });
-
   it.each([60_000, -60_000])(
     "is none while this machine's clock is wrong: reads make one call, %i ms",
     async (behindMs) => {
@@ -188,5 +166,80 @@ describe("an endpoint that is behind", () => {
     first.state.behindMs = 290_000;
     expect(await read()).toEqual([FIRST, SECOND]);
     expect(await read()).toEqual([SECOND]);
+  });
+});
+
+describe("the latest blockhash", () => {
+  const VALID_BLOCKS = 150;
+  const HASH = "1".repeat(32);
+  const OTHER_HASH = `${"1".repeat(31)}2`;
+  beforeEach(readClusters);
+  const readBlockhash = async () => {
+    const { blockhash } = await client.getLatestBlockhash();
+    return { blockhash, calls: await started.takeCalls() };
+  };
+  const callsOfFirst = async () =>
+    (await readBlockhash()).calls.filter((call) => call.startsWith("0 "));
+
+  it("is compared with the endpoint's height, which is read only when needed", async () => {
+    expect(await callsOfFirst()).toEqual(["0 getLatestBlockhash", "0 getEpochInfo"]);
+    expect(await callsOfFirst()).toEqual(["0 getLatestBlockhash"]);
+    first.state.blockHeight += VALID_BLOCKS;
+    expect(await callsOfFirst()).toEqual(["0 getLatestBlockhash"]);
+    first.state.blockHeight += 1;
+    expect(await callsOfFirst()).toEqual(["0 getLatestBlockhash", "0 getEpochInfo"]);
+  });
+
+  it.each([
+    [2 * VALID_BLOCKS, HASH],
+    [2 * VALID_BLOCKS + 1, OTHER_HASH],
+  ])("is valid for at most 300 blocks: %i", async (blocks, blockhash) => {
+    const { blockHeight } = first.state;
+    second.state.blockhash = OTHER_HASH;
+    first.faults.add({
+      when({ method }) {
+        first.state.blockHeight =
+          blockHeight + (method === "getLatestBlockhash" ? blocks - VALID_BLOCKS : 0);
+        return false;
+      },
+    });
+    expect(await readBlockhash()).toMatchObject({ blockhash });
+  });
+
+  it("is another endpoint's if that does not know it, and is read twice then", async () => {
+    second.state.blockhash = OTHER_HASH;
+    await readBlockhash();
+    second.state.knowsBlockhashes = false;
+    expect(await readBlockhash()).toEqual({
+      blockhash: OTHER_HASH,
+      calls: [
+        ...["0 getLatestBlockhash", "1 isBlockhashValid"],
+        ...["1 getLatestBlockhash", "1 getEpochInfo"],
+      ],
+    });
+  });
+
+  it("is not another endpoint's that is behind, fails or is slow", async () => {
+    second.state.blockhash = OTHER_HASH;
+    second.state.knowsBlockhashes = false;
+    second.state.slot -= 1;
+    expect(await readBlockhash()).toMatchObject({ blockhash: HASH });
+    second.state.slot += 1;
+    second.faults.add({ then: "reset" });
+    expect(await readBlockhash()).toMatchObject({ blockhash: HASH });
+    expect((await readBlockhash()).calls).toEqual(["0 getLatestBlockhash"]);
+
+    second.faults.clear();
+    client = started.createClient({ rpcTimeoutMs: 10_000 });
+    await client.readClusters();
+    const release = hold(second, isMethod("isBlockhashValid"));
+    expect(await client.getLatestBlockhash()).toMatchObject({ blockhash: HASH });
+    release();
+  });
+
+  it("is the only endpoint's, without a comparison", async () => {
+    client = started.createClient({ urls: [first.url] });
+    await readBlockhash();
+    expect(await readBlockhash()).toEqual({ blockhash: HASH, calls: ["0 getLatestBlockhash"] });
   });
 });

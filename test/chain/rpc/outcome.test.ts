@@ -146,14 +146,3 @@ describe.each<[string, Row[]]>([
 it("no endpoint's outcome is unknown 150 s after the send", () => {
   expect([decide([], 149_999), decide([], 150_000)]).toEqual([undefined, OUTCOMES.unknown]);
 });
-
-it("waits as long as tests want", () => {
-  const waits = { aloneMs: 1, absentMs: 2, failedMs: 3, unknownAfterMs: 4 };
-  const of = (reports: string, sentMs = 0) => decide(toSightings(reports), sentMs, waits)?.kind;
-  expect([
-    of("landed, down 1"),
-    of("landed 1, absent 1"),
-    of("absent 2, down 3"),
-    of("null", 4),
-  ]).toEqual(["landed", "unknown", "expired", "unknown"]);
-});

@@ -104,6 +104,9 @@ it.each([
     '{ wallets(handles: ["x", "y"]) { balance { vault } history(first: 31) { nodes { kind } } } }',
     5,
   ],
+  ['{ walletById(socialId: "1") { history { nodes { kind } } } }', 2],
+  ['{ walletById(socialId: "1") { history(first: 30) { nodes { kind } } } }', 2],
+  ['{ walletById(socialId: "1") { history(first: 100) { nodes { kind } } } }', 5],
   [`{ ${"x: wallets(handles: $a) { balance(mints: $m) { vault } } ".repeat(2)} }`, 2],
   [
     `mutation { collect(socialId: "1") { wallet { ...F } } a: collect(socialId: "1") { wallet { ...F } } } `,

@@ -1,14 +1,7 @@
-import { recordCalls } from "../record-calls.ts";
+import { withRpcFaults } from "../faults.ts";
 import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
-import { createAccountMethods } from "../../../src/sandbox/rpc/account-methods.ts";
-import {
-  answerJsonRpc,
-  JsonRpcError,
-  parseJsonRpcCall,
-  type Methods,
-} from "../../../src/sandbox/rpc/json-rpc.ts";
-import { createNetworkMethods } from "../../../src/sandbox/rpc/network-methods.ts";
-import { createTransactionMethods } from "../../../src/sandbox/rpc/transaction-methods.ts";
+import { answerJsonRpc, JsonRpcError } from "../../../src/sandbox/rpc/json-rpc.ts";
+import { createMethods } from "../../../src/sandbox/rpc/methods.ts";
 import { CLOCK_BYTES, CLOCK_SYSVAR } from "../../../src/chain/primitives/clock.ts";
 import { RENT_SYSVAR } from "../../../src/chain/primitives/rent.ts";
 import type { TestSandbox } from "../sandbox.ts";
@@ -23,16 +16,11 @@ export type LyingEndpoint = Awaited<ReturnType<typeof startLyingEndpoint>>;
  * method.
  */
 export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) {
-  const honest: Methods = {
-    ...createAccountMethods(chain),
-    ...createTransactionMethods(chain),
-    ...createNetworkMethods(chain),
-  };
+  const honest = createMethods(chain);
   let methods = honest;
-  const server = recordCalls(
+  const server = withRpcFaults(
     await createLoopbackServer({
       port: 0,
-      describe: ({ body }) => parseJsonRpcCall(body),
       handle: ({ body }) => ({ status: 200, body: answerJsonRpc(body, methods) }),
     }),
   );

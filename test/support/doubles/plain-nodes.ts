@@ -4,9 +4,9 @@ import { CLOCK_SYSVAR } from "../../../src/chain/primitives/clock.ts";
 import { createRpc } from "../../../src/chain/rpc/rpc-client.ts";
 import { createLogger } from "../../../src/observability/log.ts";
 import { createLoopbackServer } from "../../../src/sandbox/loopback-server.ts";
-import { parseJsonRpcCall } from "../../../src/sandbox/rpc/json-rpc.ts";
 import type { Overrides } from "../../../src/services.ts";
 import { createCallUpstream, type CallUpstream } from "../../../src/upstream/http.ts";
+import { withRpcFaults } from "../faults.ts";
 import { rpcAccounts, rpcError, rpcResult } from "../rpc-answers.ts";
 
 const PLAIN_ACCOUNT = { lamports: 1, data: ["", "base64"] };
@@ -51,7 +51,6 @@ async function startPlainNode() {
   };
   const server = await createLoopbackServer({
     port: 0,
-    describe: ({ body }) => parseJsonRpcCall(body),
     handle(request) {
       const { method, params } = JSON.parse(request.body) as { method: string; params: any[] };
       const { minContextSlot = 0 } = (params.at(-1) ?? {}) as { minContextSlot?: number };
@@ -60,7 +59,7 @@ async function startPlainNode() {
       return answers[method]!(params)(request);
     },
   });
-  return { ...server, state };
+  return { ...withRpcFaults(server), state };
 }
 
 /**

@@ -1,0 +1,93 @@
+import { createHash, randomInt } from "node:crypto";
+import { PublicKey } from "@solana/web3.js";
+import { z } from "zod";
+import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
+import { ContractError, quote } from "../contract/contract-error.ts";
+import { respondJson } from "../contract/http-messages.ts";
+import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
+import type { Chain } from "./chain/chain.ts";
+import type { Coins } from "./chain/coins.ts";
+import { addCreatorFees } from "./chain/creator-fees.ts";
+import { STRANGER } from "./chain/sharing.ts";
+import { readJson, refuse, type SandboxScope } from "./request.ts";
+
+/**
+ * In lamports, if the caller names no amount. Even the least lets a sweep pay the rent of any
+ * account that it creates: see `isRentAcceptable`.
+ */
+const LEAST_FEES = 100_000_000;
+const MOST_FEES = 500_000_000;
+/** The most that a caller may name: 100 SOL. The faucet has 5,000,000. */
+const MOST_LAMPORTS = 100_000_000_000n;
+
+/**
+ * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with
+ * shared fees.
+ */
+const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
+
+/** An account's share of a coin that it shares with a stranger, in basis points. */
+const SHARE_BPS = 6_000;
+
+const Body = z.object({
+  socialId: z.unknown().optional(),
+  source: z.enum(SOURCES),
+  lamports: z
+    .union([z.int(), z.string().regex(/^\d{1,15}$/)])
+    .transform(BigInt)
+    .pipe(z.bigint().min(1n).max(MOST_LAMPORTS))
+    .optional(),
+});
+
+const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${SOURCES.join(", ")}. \`lamports\`, which is optional, is a whole number from 1 to ${MOST_LAMPORTS}.`;
+
+/**
+ * `POST /sandbox/fees`: simulates trading that earns an account of the sandbox these lamports, or
+ * 0.1 to 0.5 SOL. Each account has one coin per source, launched before its first trade; of shared
+ * fees it gets only its share. Only a gateway with a sandbox has this route.
+ */
+export function createFeesHandler({
+  chain,
+  coins,
+  accounts,
+}: {
+  chain: Chain;
+  coins: Coins;
+  accounts: readonly { readonly id: string; readonly address: string }[];
+}) {
+  return async (_request: Request, scope: Pick<SandboxScope, "readBody">) => {
+    const { data } = Body.safeParse(await readJson(scope));
+    if (!data) return refuse(400, EXPECTED);
+    const { socialId, source, lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1)) } = data;
+    const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
+    if (id === undefined) throw invalidSocialId(socialId);
+    const creator = accounts.find((account) => account.id === id)?.address;
+    if (creator === undefined) {
+      throw new ContractError("INVALID_SOCIAL_ID", {
+        message: `The sandbox has no account with the id ${quote(id)}.`,
+      });
+    }
+    const mint = source === "VAULT" ? null : mintFor(id, source);
+    if (mint === null) addCreatorFees(chain, creator, lamports);
+    else {
+      if (coins.creatorOf(mint) === undefined) {
+        const shareholders = [
+          { address: creator, bps: SHARE_BPS },
+          { address: STRANGER, bps: ALL_BPS - SHARE_BPS },
+        ];
+        const kind = source === "SHARED" ? "shared" : undefined;
+        coins.launch({ mint, creator, kind, shareholders });
+        if (source === "POOL") coins.migrate(mint);
+      }
+      coins.addFees(mint, lamports);
+    }
+    return respondJson(200, { lamports: String(lamports), mint });
+  };
+}
+
+/** Derives a coin's mint. The coin of `band` in seed.json has the mint derived for `SHARED`. */
+function mintFor(socialId: string, source: string): string {
+  return new PublicKey(
+    createHash("sha256").update(`${source} coin of ${socialId}`).digest(),
+  ).toBase58();
+}

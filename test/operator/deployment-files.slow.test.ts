@@ -1,0 +1,113 @@
+import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { parse } from "yaml";
+import manifest from "../../package.json" with { type: "json" };
+import { readConfig, VARIABLE_NAMES } from "../../src/config.ts";
+import {
+  compose,
+  gatewaysOf,
+  here,
+  manifestOf,
+  parseFile,
+  pod,
+  podEnv,
+  read,
+  secret,
+  startService,
+} from "../support/deployment-files.ts";
+import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { startRedis } from "../support/redis-server.ts";
+import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+});
+afterAll(() => sandbox.close());
+
+const [container] = pod.spec.containers;
+const unit = read("deploy/tributary.service");
+const inUnit = (key: string) => new RegExp(`^${key}=(.*)$`, "m").exec(unit)?.[1];
+const sandboxCompose = parseFile("compose.sandbox.yaml");
+
+/** A service's variables, with Docker Compose's defaults and the operator's password. */
+const composeEnv = ({ environment }: any): Record<string, string> =>
+  JSON.parse(
+    JSON.stringify(environment)
+      .replace(/\$\{REDIS_PASSWORD(?::\?[^}]*)?\}/g, "the-password")
+      .replace(/\$\{[A-Z_]+:-([^}]*)\}/g, "$1"),
+  );
+
+it("the variables of all deployments exist, and are valid", () => {
+  const { FEE_PAYER_KEYPAIR, ESCROW_PROGRAM_ID } = sandbox.env;
+  const inCompose = gatewaysOf(compose).map(composeEnv);
+  expect(inCompose).toHaveLength(2);
+  for (const env of inCompose)
+    expect(readConfig({ ...sandbox.env, ...env, FEE_PAYER_KEYPAIR })).toMatchObject({
+      ...{ host: "0.0.0.0", port: 4000, adminPort: 4001 },
+      handleAllowUnderscore: podEnv.HANDLE_ALLOW_UNDERSCORE === "true",
+    });
+  const inPod = { ...podEnv, SOCIAL_API_TOKEN: "x", FEE_PAYER_KEYPAIR, ESCROW_PROGRAM_ID };
+  const inSandbox = gatewaysOf(sandboxCompose).map(composeEnv);
+  for (const env of [inPod, ...inSandbox]) expect(readConfig(env).nodeEnv).toBe("production");
+  for (const env of [podEnv, ...inCompose, ...inSandbox])
+    expect(VARIABLE_NAMES).toEqual(expect.arrayContaining(Object.keys(env)));
+});
+
+it("pods have every secret from the secret, and the key from a file of it", () => {
+  for (const { name, value, valueFrom } of container.env) {
+    if (["SOCIAL_API_TOKEN", "SOLANA_RPC_URL", "REDIS_URL"].includes(name))
+      expect(value).toBeUndefined();
+    if (valueFrom) expect(Object.keys(secret)).toContain(valueFrom.secretKeyRef.key);
+  }
+  const [mount] = container.volumeMounts;
+  const [{ secret: volume }] = pod.spec.volumes;
+  expect(podEnv.FEE_PAYER_KEYPAIR).toBe(`${mount.mountPath}/${volume.items[0].path}`);
+  expect(Object.keys(secret)).toContain(volume.items[0].key);
+  expect(volume.defaultMode).toBe(0o440);
+});
+
+it("only the admin port has metrics, which no deployment publishes", async () => {
+  for (const service of [...gatewaysOf(compose), ...gatewaysOf(sandboxCompose)])
+    expect(service.ports).toBeUndefined();
+  const [job] = parse(sandboxCompose.configs.prometheus.content).scrape_configs;
+  expect(job.static_configs[0].targets).toEqual(["gateway-1:4001", "gateway-2:4001"]);
+  const { ports } = manifestOf("Service").spec;
+  expect(ports.map(({ targetPort }: any) => targetPort)).toEqual(["http"]);
+
+  const { client, admin } = await startService({ ...podEnv, ...sandbox.env, ...here(sandbox) });
+  for (const probe of ["startupProbe", "livenessProbe", "readinessProbe"]) {
+    const { port, path } = container[probe].httpGet;
+    expect([port, (await client.request(path)).status]).toEqual(["http", 200]);
+  }
+  expect((await client.request("/metrics")).status).toBe(404);
+  expect((await admin.request("/metrics")).status).toBe(200);
+});
+
+it("a service that stops has time for its transactions", () => {
+  const seconds = readConfig(sandbox.env).collectTimeoutMs / 1_000 + 15;
+  expect(Number(inUnit("TimeoutStopSec"))).toBe(seconds);
+  const sleep = Number(container.lifecycle.preStop.exec.command[1]);
+  expect(pod.spec.terminationGracePeriodSeconds).toBe(sleep + seconds);
+});
+
+it("systemd and the image run the command of npm start", () => {
+  const command = manifest.scripts.start.replace("exec ", "");
+  expect(inUnit("ExecStart")).toBe(command);
+  const [, inImage] = /CMD (.*)\n$/.exec(read("Dockerfile"))!;
+  expect(JSON.parse(inImage!).join(" ")).toBe(command);
+});
+
+describeWithRedis("the Redis of the manifests", () => {
+  it("serves the gateway with the password of the secret", async () => {
+    const { args } = manifestOf("Deployment", "tributary-redis").spec.template.spec.containers[0];
+    const [directive, password] = secret["redis.conf"]!.split(" ");
+    const server = await startRedis(() => [`--${directive!}`, password!, ...args]);
+    onTestFinished(server.stop);
+    const REDIS_URL = podEnv.REDIS_URL!.replace("tributary-redis:6379", `127.0.0.1:${server.port}`);
+    const env = { ...podEnv, ...sandbox.env, ...here(sandbox), REDIS_URL };
+    const { admin } = await startService(env);
+    await expect
+      .poll(async () => (await admin.request("/metrics")).body)
+      .toContain("tributary_redis_up 1\n");
+  });
+});

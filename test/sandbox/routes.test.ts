@@ -1,0 +1,121 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { from } from "../support/client.ts";
+import { runProduction } from "../support/production.ts";
+import { startWorld, type World } from "../support/world.ts";
+
+let world: World;
+beforeAll(async () => {
+  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" });
+});
+afterEach(() => sendFault({ seconds: 0 }));
+afterAll(() => world.close());
+
+/** Sends a request of a caller on this machine, without a proxy. */
+async function sendFault(body: unknown, headers: Record<string, string> = {}) {
+  const response = await fetch(`${world.url}/sandbox/faults`, {
+    method: "POST",
+    headers,
+    body: typeof body === "string" ? body : JSON.stringify(body),
+  });
+  return { status: response.status, body: await response.json() };
+}
+/** Ends faults, and waits until lookups succeed again. */
+async function recover() {
+  expect((await sendFault({ seconds: 0 })).status).toBe(200);
+  await expect.poll(async () => (await world.lookup("creator")).status).toBe(200);
+}
+
+describe("POST /sandbox/fees", () => {
+  it.each(["VAULT", "CURVE", "POOL"])("earns fees at %s, which a collect moves", async (source) => {
+    const { id, address } = world.account("newcomer");
+    const { status, body } = await world.post("/sandbox/fees", { socialId: id, source });
+    expect(status).toBe(200);
+    const { chain } = world.sandbox;
+    const before = chain.balance(address);
+    const mints = body.mint ? [body.mint] : [];
+    expect((await world.collect(id, {}, mints)).body).toMatchObject({ success: true });
+    expect(String(chain.balance(address) - before)).toBe(body.lamports);
+  });
+
+  it.each([
+    ["7", 'The sandbox has no account with the id "7".'],
+    [undefined, "`socialId` is missing"],
+  ])(
+    "refuses the id %s, so that callers add no accounts to the chain",
+    async (socialId, message) => {
+      const { status, body } = await world.post("/sandbox/fees", { socialId, source: "CURVE" });
+      expect([status, body]).toEqual([
+        400,
+        { error: "INVALID_SOCIAL_ID", message: expect.stringContaining(message) },
+      ]);
+    },
+  );
+
+  it("counts against the caller's rate limit", async () => {
+    const { headers } = await world.post("/sandbox/fees", {}, from("192.0.2.7"));
+    expect(headers.get("ratelimit")).toContain("r=999;");
+  });
+});
+
+it.each(["/sandbox/fees", "/sandbox/faults"])(
+  "a service in production has no %s, even on a sandbox's chain",
+  async (path) => {
+    const { client } = await runProduction(world.sandbox);
+    expect((await client.post(path, {})).status).toBe(404);
+  },
+);
+
+describe("POST /sandbox/faults", () => {
+  it.each([
+    ["chain", "fail", 500, "LOOKUP_FAILED"],
+    ["network", "throttle", 429, "SOCIAL_RATE_LIMITED"],
+  ])("makes the %s %s, so that lookups fail until it ends", async (upstream, fault, ...answer) => {
+    const request = { upstream, fault, seconds: 300 };
+    expect(await sendFault(request)).toEqual({ status: 200, body: request });
+    const { status, body } = await world.lookup("creator");
+    expect([status, body.error]).toEqual(answer);
+    await recover();
+  });
+
+  it("ends the faults of one upstream", async () => {
+    await sendFault({ upstream: "network", fault: "throttle", seconds: 300 });
+    await sendFault({ upstream: "chain", fault: "fail", seconds: 300 });
+    await sendFault({ upstream: "network", seconds: 0 });
+    await expect.poll(async () => (await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
+    await recover();
+  });
+
+  it("says what is wrong with a request, which then has no effect", async () => {
+    const good = { upstream: "chain", fault: "fail", seconds: 30 };
+    for (const [body, message] of [
+      ["[]", "Send JSON such as"],
+      [JSON.stringify({ ...good, padding: "x".repeat(1024) }), "Send JSON such as"],
+      [{ ...good, upstream: undefined }, "is missing"],
+      [{ ...good, upstream: "redis" }, 'upstream: Invalid option: expected one of "chain"|"net'],
+      [{ ...good, fault: "toString" }, "fault: "],
+      [{ ...good, seconds: -1 }, "seconds: Too small: expected number to be >=0"],
+      [{ ...good, seconds: 301 }, "seconds: Too big: expected number to be <=300"],
+    ] as const) {
+      const answer = await sendFault(body);
+      expect([body, answer.status]).toEqual([body, 400]);
+      expect(answer.body).toEqual({
+        error: "BAD_REQUEST",
+        message: expect.stringContaining(message),
+      });
+    }
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+
+  it("is refused for callers elsewhere, and for pages", async () => {
+    const fault = { upstream: "chain", fault: "fail", seconds: 300 };
+    for (const headers of [
+      { "x-forwarded-for": "192.0.2.1" },
+      { "x-forwarded-for": "127.0.0.1" },
+      { origin: "https://example.com" },
+    ]) {
+      const { status, body } = await sendFault(fault, headers);
+      expect([status, body.error]).toEqual([403, "BAD_REQUEST"]);
+    }
+    expect((await world.lookup("creator")).status).toBe(200);
+  });
+});
