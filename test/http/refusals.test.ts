@@ -31,6 +31,7 @@ describe("a request that is not valid HTTP", () => {
     ["without Host", "GET /livez HTTP/1.1\r\n\r\n", 400],
     ["with a Host that is none", "GET /livez HTTP/1.1\r\nHost: [x\r\n\r\n", 400],
     ["with two Hosts", "GET /livez HTTP/1.1\r\nHost: x\r\nhost: x\r\n\r\n", 400],
+    ["with two Hosts, one empty", "GET / HTTP/1.1\r\nHost: x\r\nHost:\r\n\r\n", 400],
     ["with long headers", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n\r\n`, 431],
     ["with malformed chunks", `POST /collect HTTP/1.1\r\n${chunked}zz\r\n`, 400],
     [
