@@ -46,9 +46,9 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     reads.social += keys.length - cachedCount;
   }
 
-  function keep(answers: readonly (SocialAccount | Error)[]): (SocialAccount | Error)[] {
+  function keep(answers: (SocialAccount | Error)[]): (SocialAccount | Error)[] {
     for (const answer of answers) if (!(answer instanceof Error)) accounts.set(answer.id, answer);
-    return [...answers];
+    return answers;
   }
 
   async function loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {

@@ -170,8 +170,8 @@ export function createRedis(needs: {
       if ((await attempt(call)) !== "unavailable") return;
       if (endsAt < NEVER && waitingScripts >= MAX_WAITING_SCRIPTS) return;
       waitingScripts++;
-      const hasEnded = endsAt < NEVER && sleep(msUntil(endsAt), undefined, { ref: false });
-      await Promise.race([notDown.promise, ...(hasEnded ? [hasEnded] : [])]);
+      const ends = endsAt < NEVER ? [sleep(msUntil(endsAt), undefined, { ref: false })] : [];
+      await Promise.race([notDown.promise, ...ends]);
       waitingScripts--;
     }
   }

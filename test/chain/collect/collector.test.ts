@@ -344,6 +344,20 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     return () => expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
   }
 
+  /** A second collect reads the endpoint that is behind; then `goOn` lets the first one end. */
+  async function expectNoSuccess(
+    first: Promise<unknown>,
+    wasReadBehind: () => Promise<void>,
+    goOn: () => void,
+  ): Promise<void> {
+    const second = collector.collect("creator");
+    await wasReadBehind();
+    goOn();
+    expect(await first).toMatchObject(ALL_FEES);
+    expect(await second).toMatchObject({ kind: "nothing", lastCollect: AMOUNTS });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  }
+
   it("gets no success for it, but hears of it as the last collect", async () => {
     const release = hold(rpc, isLook);
     const first = collector.collect("creator");
@@ -365,13 +379,10 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     await isConfirmed();
     await collector.balances.getUnwithdrawable(sandbox.account("artist001"));
     const lift = rpc.faults.add({ when: isAccountsRead, then: "reset" });
-    const second = collector.collect("creator");
-    await wasReadBehind();
-    lift();
-    release();
-    expect(await first).toMatchObject(ALL_FEES);
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: AMOUNTS });
-    expect(sandbox.landedCollects()).toHaveLength(1);
+    await expectNoSuccess(first, wasReadBehind, () => {
+      lift();
+      release();
+    });
   });
 
   it("gets no success either if only the endpoint that is behind was asked before its read", async () => {
@@ -383,13 +394,10 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     const lift = rpc.faults.add({ when: isReadOf(creatorVault), then: "reset" });
     chain.advanceSlots(5);
     await isConfirmed();
-    const second = collector.collect("creator");
-    await wasReadBehind();
-    lift();
-    release();
-    expect(await first).toMatchObject(ALL_FEES);
-    expect(await second).toMatchObject({ kind: "nothing", lastCollect: AMOUNTS });
-    expect(sandbox.landedCollects()).toHaveLength(1);
+    await expectNoSuccess(first, wasReadBehind, () => {
+      lift();
+      release();
+    });
   });
 });
 
