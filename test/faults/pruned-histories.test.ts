@@ -61,7 +61,11 @@ it("transactions that the first endpoint lacks in between are merged in, newest 
   const some = all.filter((_, i) => i < 2 || i > 4);
   keepOnly(some);
   expect((await readHistory()).signatures).toEqual(all);
-  second.faults.add({ when: isMethod("getSignaturesForAddress"), then: "reset" });
+  // An endpoint that fails for a moment is asked again; one that fails for longer is left out.
+  const reset = { when: isMethod("getSignaturesForAddress"), then: "reset" } as const;
+  second.faults.add({ ...reset, times: 2 });
+  expect((await readHistory()).signatures).toEqual(all);
+  second.faults.add(reset);
   expect((await readHistory()).signatures).toEqual(some);
 });
 

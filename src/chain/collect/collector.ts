@@ -2,10 +2,9 @@ import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
 import { LONG_AGO, msSince, type MonotonicTime } from "../../time/monotonic.ts";
-import { CollectError, mayHaveMoved } from "../errors/collect-error.ts";
+import { CollectError, failureOf, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
-import { SLOTS_PER_SECOND } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
@@ -17,6 +16,7 @@ import type { Collected } from "./settle.ts";
 import type { CollectCaller, Request } from "./turns.ts";
 import {
   hasNamedCoin,
+  reasonOf,
   type LeftFees,
   type LeftReason,
   type ReadUnits,
@@ -64,18 +64,10 @@ export type CollectOutcome =
       readonly missing?: Lamports | undefined;
     };
 
-const kindOf = (error: unknown) => (error instanceof CollectError ? error.failure.kind : undefined);
-
-/** Why a collect that failed left its fees. */
-const reasonOf = (error: unknown): LeftReason =>
-  kindOf(error) === "backing-off" ? "BACKING_OFF" : "FAILED";
-
 /** How many units may fail before they have a transaction. */
 const MAX_FAILED_UNITS = 2;
 /** How many of a request's transactions may move nothing: each costs a fee. */
 const MAX_VAIN_TRANSACTIONS = 2;
-/** A read that was further behind the newest slot does not show whether a transaction came later. */
-const MAX_BEHIND_SLOTS = 2;
 /** The calls to the chain of most collects. */
 const USUAL_CALLS = 10;
 
@@ -90,7 +82,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
 export function createCollector(needs: {
-  rpc: Pick<Rpc, "getSlot">;
+  rpc: Pick<Rpc, "readNewestSlot">;
   flights: Flights;
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
@@ -102,16 +94,6 @@ export function createCollector(needs: {
   log: Logger;
 }) {
   const { rpc, flights, readUnits, claims, metrics, ownCalls, collectTimeoutMs } = needs;
-
-  /**
-   * Whether a read showed about the newest state: a node that is behind still shows the fees of a
-   * transaction that has landed. `landedSlot`: of the transaction.
-   */
-  async function wasNewest({ newestSlot, at }: ReadUnits, landedSlot: number): Promise<boolean> {
-    const slot = await rpc.getSlot(landedSlot).catch(() => Infinity);
-    const slotsSince = (msSince(at) / 1_000) * SLOTS_PER_SECOND;
-    return newestSlot >= slot - slotsSince - MAX_BEHIND_SLOTS;
-  }
 
   /** Collects, and records the progress. Throws why it has failed. */
   async function run(
@@ -148,11 +130,7 @@ export function createCollector(needs: {
           // count one collect twice.
           const { slot, signedAt = LONG_AGO } = end;
           const isOwn = isMember && end.signedAt !== undefined;
-          const isLater =
-            signedAt >= askedAt ||
-            (read !== undefined &&
-              slot > read.newestSlot &&
-              (await untilAborted(wasNewest(read, slot), signal)));
+          const isLater = signedAt >= askedAt || slot > (read?.newestSlot ?? Infinity);
           const collecting = end.collectedBy(account);
           // Also an earlier transaction is the account's last collect.
           const collect = await untilAborted(
@@ -186,10 +164,20 @@ export function createCollector(needs: {
       }
     }
 
-    /** Waits for a flight whose transaction is open. Returns undefined to look again. */
-    async function waitFor({ key, end }: Flight, read?: ReadUnits): Promise<Success | undefined> {
-      const next = await judge(key, await untilAborted(end, signal), false, read);
-      return next?.kind === "collected" ? next : undefined;
+    /** Waits for flights whose transactions are open. Returns undefined to look again. */
+    async function waitFor(
+      open: readonly Flight[],
+      read?: ReadUnits,
+    ): Promise<Success | undefined> {
+      // A read of a node that is behind still shows the fees of a transaction that has landed.
+      const newestSlot =
+        read && open.length > 0 ? await untilAborted(rpc.readNewestSlot(), signal) : 0;
+      const current = read && { ...read, newestSlot: Math.max(newestSlot, read.newestSlot) };
+      for (const { key, end } of open) {
+        const next = await judge(key, await untilAborted(end, signal), false, current);
+        if (next?.kind === "collected") return next;
+      }
+      return undefined;
     }
 
     /** Works through the units until one has moved something. Returns undefined to look again. */
@@ -228,7 +216,7 @@ export function createCollector(needs: {
         hasFollowedPending = true;
         const flight = flights.followPending(pending, request);
         if (flight) keys.push(flight.key);
-        return flight && waitFor(flight, read);
+        return flight && waitFor([flight], read);
       }
       return {
         kind: "nothing",
@@ -250,10 +238,8 @@ export function createCollector(needs: {
       const open = flightsOfKeys.flatMap((flight) => flight ?? []);
       const read = found instanceof Error ? undefined : found;
       progress.read = read ?? progress.read;
-      for (const flight of open) {
-        const success = await waitFor(flight, read);
-        if (success) return success;
-      }
+      const success = await waitFor(open, read);
+      if (success) return success;
       // What is open may have moved something, whether or not the account can be read.
       if (open.length > 0) return undefined;
       if (found instanceof Error) throw found;
@@ -299,7 +285,7 @@ export function createCollector(needs: {
       } catch (error) {
         // All other errors are a flight's, which counts them.
         if (error instanceof NoRoomError) metrics.ended("refused");
-        if (kindOf(error) === "others-first") metrics.ended("COLLECT_FAILED");
+        if (failureOf(error) === "others-first") metrics.ended("COLLECT_FAILED");
         return {
           kind: "failed",
           error: signal.aborted ? lateError(progress, "still-running") : error,

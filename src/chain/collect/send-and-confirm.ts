@@ -62,7 +62,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     maybeSent: boolean,
   ): Promise<TransactionOutcome> {
     const { base64, signature } = transaction;
-    const { look, lookForExpiry, hasLanding } = rpc.trackOutcome(toTracked(transaction));
+    const { look, lookForExpiry } = rpc.trackOutcome(toTracked(transaction));
     const sentAt = monotonicNow();
     let outcome: TransactionOutcome | undefined;
 
@@ -72,9 +72,7 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
       let found = await look();
       while (!found && !outcome) {
         open.set(signature, sentAt);
-        const hasLanded = hasLanding() || (await poll()).has(signature);
-        if (hasLanded) found = await look();
-        if (hasLanded && !found) await sleep(pollMs);
+        if ((await poll()).has(signature)) found = await look();
       }
       open.delete(signature);
       outcome ??= found;

@@ -238,6 +238,10 @@ export class CollectError extends Error {
   }
 }
 
+/** Why a collect failed; undefined for any other error. */
+export const failureOf = (error: unknown): Kind | undefined =>
+  error instanceof CollectError ? error.failure.kind : undefined;
+
 const signatureOf = (failure: CollectFailure): string | undefined =>
   "signature" in failure ? failure.signature : undefined;
 

@@ -11,25 +11,17 @@ export function isFeePayerShort(err: TransactionError): boolean {
   return isObject(details) && details.account_index === 0;
 }
 
+/** A transaction failed that is too large: the failed instruction need not be the largest one. */
+const IS_TOO_LARGE = /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/;
+
 /**
- * The index of the instruction that failed; undefined if the transaction failed for another reason.
+ * The index of the instruction that made a transaction fail; undefined if the transaction failed
+ * for another reason, or exceeded a limit of the chain.
  */
 export function failedInstruction(err: TransactionError): number | undefined {
-  return instructionError(err)?.[0];
+  const [index, reason] = (detailsOf(err, "InstructionError") ?? []) as [number?, unknown?];
+  return IS_TOO_LARGE.test(String(reason)) ? undefined : index;
 }
-
-/**
- * Whether the transaction exceeded a limit of the chain. The failed instruction need not be the
- * largest one.
- */
-export function isTooLarge(err: TransactionError): boolean {
-  return /(BudgetExceeded|TraceLengthExceeded|FailedToComplete)$/.test(
-    String(instructionError(err)?.[1]),
-  );
-}
-
-const instructionError = (err: TransactionError) =>
-  detailsOf(err, "InstructionError") as readonly [number, unknown] | undefined;
 
 const detailsOf = (err: TransactionError, name: string) =>
   typeof err === "string" ? undefined : err[name];

@@ -1,5 +1,6 @@
 import { FINALIZED } from "../rpc/commitment.ts";
 import { READ_CLOCK } from "../rpc/endpoints.ts";
+import type { Endpoint } from "../rpc/rpc-endpoint.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { RpcError } from "../rpc/rpc-error.ts";
 import type { RpcResult } from "../rpc/rpc-results.ts";
@@ -24,7 +25,7 @@ const UNKNOWN_CURSOR: readonly (number | undefined)[] = [-32020, -32019];
 /**
  * Lists up to `limit` transactions that name an address, newest first. Returns undefined if no
  * endpoint knows `before`. A short list may end early, because some nodes keep only the last days:
- * then the next endpoint's is merged in. Throws {@link RpcError}.
+ * then the next endpoint's is merged in, if one answers. Throws {@link RpcError}.
  */
 export async function listTransactions(
   rpc: Pick<Rpc, "call" | "callEndpoint" | "readTransaction">,
@@ -34,8 +35,8 @@ export async function listTransactions(
   const options = { ...FINALIZED, minContextSlot: minSlot, limit };
   const params = [address, before === undefined ? options : { ...options, before }];
   const bySignature = new Map<string, ListedTransaction>();
-  let lists = 0;
-  await rpc.call(
+  const lists = new Set<Endpoint>();
+  const listing = rpc.call(
     "histories",
     async (endpoint, signal) => {
       const list = await rpc
@@ -49,12 +50,15 @@ export async function listTransactions(
       // On another cluster all histories are empty. The clock shows whether it may be one.
       if (list.length === 0)
         await rpc.callEndpoint(endpoint, "getMultipleAccounts", READ_CLOCK, signal);
-      lists++;
-      for (const listing of list) bySignature.set(listing.signature, listing);
+      lists.add(endpoint);
+      for (const listed of list) bySignature.set(listed.signature, listed);
       return list;
     },
-    { isEnough: (list) => list.length >= limit || lists > 1 },
+    { isEnough: (list) => list.length >= limit || lists.size > 1, needsAll: true },
   );
+  await listing.catch((error: unknown) => {
+    if (lists.size === 0) throw error;
+  });
   if (bySignature.size === 0 && before !== undefined)
     return (await rpc.readTransaction(before)) && [];
   // Within a slot, transactions keep the order of the first list that has them.

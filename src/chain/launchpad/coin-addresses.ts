@@ -19,9 +19,7 @@ const cache = createLruCache<string, CoinAddresses>(MAX_CACHED_COINS, {
 });
 
 /** Derives the addresses of the coin with this mint (in base58), and caches them. */
-export function coinAddressesOf(mint: string): CoinAddresses {
-  return cache.memo(mint);
-}
+export const coinAddressesOf = (mint: string): CoinAddresses => cache.memo(mint);
 
 /** The pool to which the launch platform moves the coin when it leaves its curve. */
 export const poolOf = (mint: string, quoteMint?: string): string =>

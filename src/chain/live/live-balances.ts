@@ -27,6 +27,7 @@ export interface LiveWaits {
 
 interface Watched extends WalletWithCoins {
   readonly watchers: Set<Caller>;
+  /** Undefined before the first read, and during an outage. */
   balance: BalanceWith | undefined;
   /** When the read of `balance` started. */
   readAt: MonotonicTime;
@@ -34,8 +35,6 @@ interface Watched extends WalletWithCoins {
   dueAt: MonotonicTime;
   /** Increases with each balance that watchers should see. */
   version: number;
-  /** Whether the last read failed. The next balance is then shown even if it has not changed. */
-  isStale: boolean;
   /** Resolves after the next successful read. */
   nextRead: PromiseWithResolvers<undefined>;
 }
@@ -77,7 +76,6 @@ export function createLiveBalances(
       watchers: new Set<Caller>(),
       balance: undefined,
       version: 0,
-      isStale: false,
       readAt: LONG_AGO,
       nextRead: Promise.withResolvers<undefined>(),
       dueAt: addMs(monotonicNow(), livePeriodMs),
@@ -115,7 +113,7 @@ export function createLiveBalances(
     batch.forEach((wallet, i) => {
       const result = results[i];
       if (result && !(result instanceof Error)) show(wallet, result, startedAt);
-      else if (!watcher) wallet.isStale = true;
+      else if (!watcher) wallet.balance = undefined;
     });
   }
 
@@ -125,8 +123,8 @@ export function createLiveBalances(
     const isSame =
       wallet.balance &&
       isDeepStrictEqual(amountsOf(wallet.balance(wallet.coins)), amountsOf(balance(wallet.coins)));
-    if (!isSame || wallet.isStale) wallet.version++;
-    Object.assign(wallet, { balance, readAt: startedAt, isStale: false });
+    if (!isSame) wallet.version++;
+    Object.assign(wallet, { balance, readAt: startedAt });
     wallet.nextRead.resolve(undefined);
     wallet.nextRead = Promise.withResolvers();
   }

@@ -31,6 +31,8 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
     heights.set(endpoint, block.blockHeight);
     return block;
   };
+  const readSlot: Attempt<number> = (endpoint, signal) =>
+    callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
   const readBlockhash = async (endpoint: Endpoint, signal: AbortSignal) => {
     const method = "getLatestBlockhash";
     const { context, value } = await callEndpoint(endpoint, method, [FINALIZED], signal);
@@ -77,16 +79,15 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
       return another?.value ?? value;
     },
 
-    /** The newest finalized slot, by an endpoint that has reached `minSlot`. */
-    getSlot: (minSlot = 0) =>
-      failover.call(
-        "reads",
-        async (endpoint, signal) => {
-          const slot = await callEndpoint(endpoint, "getSlot", [FINALIZED], signal);
-          if (slot < minSlot) throw new RpcError("slot", "getSlot", endpoint.host);
-          return slot;
-        },
-        { minSlot: () => minSlot },
-      ),
+    /** The newest finalized slot of one endpoint. */
+    getSlot: () => failover.call("reads", readSlot),
+
+    /** The newest finalized slot of all endpoints that answer in time; Infinity if none does. */
+    async readNewestSlot(): Promise<number> {
+      const reads = endpoints
+        .inOrder("reads")
+        .map((endpoint) => failover.callOne(endpoint, "reads", readSlot).catch(() => 0));
+      return Math.max(...(await Promise.all(reads))) || Infinity;
+    },
   };
 }

@@ -32,6 +32,8 @@ interface CallOptions<T> {
   readonly minSlot?: (() => number) | undefined;
   /** Whether other endpoints need not be asked. If none has a better result, the last one counts. */
   readonly isEnough?: (result: T) => boolean;
+  /** Whether a result that is not enough counts only if no other endpoint has just failed. */
+  readonly needsAll?: boolean;
   /** Whether the call waits for no turn. */
   readonly isAtOnce?: boolean;
 }
@@ -87,7 +89,7 @@ export function createFailover(
     kind: Kind,
     inOrder: readonly Endpoint[],
     attempt: Attempt<T>,
-    isEnough: (result: T) => boolean,
+    { isEnough = () => true, needsAll }: CallOptions<T>,
     deadline: AbortSignal,
   ): Promise<T> {
     // Not AbortSignal.any, which would keep its sources from being garbage-collected.
@@ -108,8 +110,11 @@ export function createFailover(
         const next = deadline.aborted ? undefined : rest.shift();
         if (next && lesser && isDown(next, kind)) goOn();
         else if (next) void start(next);
-        else if (lesser && inTime.size === 0) resolve(lesser.result);
-        else if (open === 0) reject(toError(failure));
+        else if (open === 0 || (lesser && inTime.size === 0)) {
+          const mayPass = failure && !isBehind(failure) && !isUnsupported(failure);
+          if (lesser && !(needsAll && mayPass)) resolve(lesser.result);
+          else reject(toError(failure));
+        }
       }
 
       async function start(endpoint: Endpoint): Promise<void> {
@@ -145,17 +150,17 @@ export function createFailover(
   async function callInTime<T>(
     kind: Kind,
     attempt: Attempt<T>,
-    { minSlot, isEnough = () => true }: CallOptions<T>,
+    options: CallOptions<T>,
     deadline: AbortSignal,
   ): Promise<T> {
     const endsAt = addMs(monotonicNow(), rpcTimeoutMs);
     for (let tries = 1, waitMs = retryMs; ; tries++, waitMs *= RETRY_GROWTH) {
-      const inOrder = endpoints.inOrder(kind, minSlot?.());
+      const inOrder = endpoints.inOrder(kind, options.minSlot?.());
       const candidates = inOrder.filter((endpoint) => endpoints.refusesForMs(endpoint, kind) === 0);
       let failure: unknown = new RpcError("status", kind, "every endpoint", { code: 429 });
       try {
         if (candidates.length > 0)
-          return await askInOrder(kind, candidates, attempt, isEnough, deadline);
+          return await askInOrder(kind, candidates, attempt, options, deadline);
       } catch (error) {
         failure = error;
         if (!(error instanceof RpcError) || isUnsupported(error)) throw error;

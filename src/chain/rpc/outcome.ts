@@ -265,8 +265,6 @@ export function createOutcomes(
     }
 
     return {
-      hasLanding: () => [...reports.values()].some(({ report }) => report.kind === "landed"),
-
       /** Asks two endpoints for the transaction, then the others. Undefined while it is open. */
       async look(): Promise<TransactionOutcome | undefined> {
         const open = inOrder().filter((endpoint) => !hasReturned(reports.get(endpoint)?.report));

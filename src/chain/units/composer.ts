@@ -23,7 +23,7 @@ import {
   type Sweep,
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
-import { failedInstruction, isTooLarge } from "../errors/transaction-error.ts";
+import { failedInstruction } from "../errors/transaction-error.ts";
 import type { TransactionError } from "../rpc/rpc-results.ts";
 import { compileMessage, fitsMessage, type MessageBudget } from "./message.ts";
 import type { CollectPart, PlannedPart } from "./part.ts";
@@ -180,6 +180,6 @@ export function createComposer(needs: {
      * may be the reason.
      */
     blame: (parts: readonly CollectPart[], err: TransactionError): Step | undefined =>
-      isTooLarge(err) ? undefined : parts.flatMap(stepsOf)[failedInstruction(err) ?? -1],
+      parts.flatMap(stepsOf)[failedInstruction(err) ?? -1],
   };
 }

@@ -13,12 +13,11 @@ import {
   type Vaults,
 } from "../launchpad/choose-sweeps.ts";
 import { blockKey, type Failures } from "../balances/failures.ts";
-import { CollectError } from "../errors/collect-error.ts";
+import { CollectError, failureOf } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import type { Composer } from "./composer.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
-import { monotonicNow, type MonotonicTime } from "../../time/monotonic.ts";
 
 /**
  * What one transaction empties. `own`: the account's vaults and the named coins that only it
@@ -50,8 +49,6 @@ export interface ReadUnits {
   readonly error: CollectError | undefined;
   /** The newest slot that any endpoint had shown by the end of the read. */
   readonly newestSlot: number;
-  /** When the read ended. */
-  readonly at: MonotonicTime;
   /** Returns what the read saw, and a collect left behind. */
   readonly leftAfter: (attempt: Attempt) => LeftFees[];
 }
@@ -87,6 +84,10 @@ export interface Attempt {
   /** Why all else was left. */
   readonly otherwise: LeftReason;
 }
+
+/** Why what has failed so was left. */
+export const reasonOf = (error: unknown): LeftReason =>
+  failureOf(error) === "backing-off" ? "BACKING_OFF" : "FAILED";
 
 export type ReadUnitsOf = ReturnType<typeof createReadUnits>;
 
@@ -147,8 +148,8 @@ export function createReadUnits(needs: {
       const hasAmmFailed = failures.leftMs(account.ammVault) > 0;
 
       function reasonOfFailure(...keys: string[]): LeftReason | undefined {
-        const kind = errorOf(...keys)?.failure.kind;
-        return kind && (kind === "backing-off" ? "BACKING_OFF" : "FAILED");
+        const error = errorOf(...keys);
+        return error && reasonOf(error);
       }
 
       /** Returns undefined if somebody else has collected the unit. */
@@ -207,7 +208,7 @@ export function createReadUnits(needs: {
       return [...sums.values()];
     }
 
-    return { fees, units, error, newestSlot: rpc.newestSlot(), at: monotonicNow(), leftAfter };
+    return { fees, units, error, newestSlot: rpc.newestSlot(), leftAfter };
   };
 }
 

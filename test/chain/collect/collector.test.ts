@@ -335,13 +335,18 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
     const behind = await startLyingEndpoint(sandbox);
     onTestFinished(() => behind.close());
-    behind.lie(
-      behindBy(20, (account, key) =>
-        old.has(key) ? { ...account, lamports: old.get(key) } : account,
-      ),
-    );
+    const fallBehind = (slots: number) => {
+      behind.lie(
+        behindBy(slots, (account, key) =>
+          old.has(key) ? { ...account, lamports: old.get(key) } : account,
+        ),
+      );
+    };
+    fallBehind(20);
     collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
-    return () => expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
+    const wasReadBehind = () =>
+      expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
+    return { wasReadBehind, fallBehind };
   }
 
   /** A second collect reads the endpoint that is behind; then `goOn` lets the first one end. */
@@ -373,7 +378,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
   });
 
   it("gets no success either if the endpoint that answers its read is behind another one", async () => {
-    const wasReadBehind = await addEndpointBehind();
+    const { wasReadBehind } = await addEndpointBehind();
     const release = hold(rpc, isLook);
     const first = collector.collect("creator");
     await isConfirmed();
@@ -385,20 +390,23 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     });
   });
 
-  it("gets no success either if only the endpoint that is behind was asked before its read", async () => {
-    const wasReadBehind = await addEndpointBehind();
-    const release = hold(rpc, isLook);
-    const first = collector.collect("creator");
-    await wasSent();
-    const { creatorVault } = sandbox.account("creator");
-    const lift = rpc.faults.add({ when: isReadOf(creatorVault), then: "reset" });
-    chain.advanceSlots(5);
-    await isConfirmed();
-    await expectNoSuccess(first, wasReadBehind, () => {
-      lift();
-      release();
-    });
-  });
+  it.each([1, 20])(
+    "gets no success either if only an endpoint that is behind was asked before its read: by %i slots",
+    async (slots) => {
+      const { wasReadBehind, fallBehind } = await addEndpointBehind();
+      const release = hold(rpc, isLook);
+      const first = collector.collect("creator");
+      await wasSent();
+      const { creatorVault } = sandbox.account("creator");
+      const lift = rpc.faults.add({ when: isReadOf(creatorVault), then: "reset" });
+      await isConfirmed();
+      fallBehind(chain.slot("finalized") - sandbox.landedCollects()[0]!.slot + slots);
+      await expectNoSuccess(first, wasReadBehind, () => {
+        lift();
+        release();
+      });
+    },
+  );
 });
 
 describe("a caller who times out", () => {
