@@ -16,7 +16,7 @@ import { median, percentile, printHead, printRow } from "./measure.ts";
 import { hasHealthy, startChain, WEATHERS } from "./weathers.ts";
 
 /** The requests of a weather after the first one of each kind. */
-const COUNTS = { lookup: 40, collect: 10, nothing: 6, history: 3 };
+const COUNTS = { lookup: 40, collect: 10, nothing: 12, history: 3 };
 type Kind = keyof typeof COUNTS;
 const KINDS = Object.keys(COUNTS) as Kind[];
 /** In this time they are sent. Collects then begin at another moment of a slot each time. */

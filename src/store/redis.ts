@@ -170,7 +170,8 @@ export function createRedis(needs: {
       if ((await attempt(call)) !== "unavailable") return;
       if (endsAt < NEVER && waitingScripts >= MAX_WAITING_SCRIPTS) return;
       waitingScripts++;
-      const ends = endsAt < NEVER ? [sleep(msUntil(endsAt), undefined, { ref: false })] : [];
+      const ends =
+        endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
       await Promise.race([notDown.promise, ...ends]);
       waitingScripts--;
     }

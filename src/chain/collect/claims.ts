@@ -326,9 +326,9 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   /**
    * `token`: of the collect that takes the claim; "" to look only.
    */
-  function toClaim(address: string, token: string, answer: Taken) {
+  function toClaim(address: string, token: string, answer: Taken & { isGuess?: boolean }) {
     const keys = keysOf(address);
-    const { token: holder, transaction, slot: landedSlot, count, pending } = answer;
+    const { token: holder, transaction, slot: landedSlot, count, pending, isGuess } = answer;
     const open = readTransaction(transaction);
     const isHolder = token !== "" && holder === token;
     const renew = () => void redis?.run(STORE, { ...keys, token, transaction: "" });
@@ -352,6 +352,8 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     return {
       /** Set if another collect has signed: follow this transaction, and settle the claim. */
       openTransaction: open.data,
+      /** Whether Redis has not said it. */
+      isGuess,
       /** The slot in which the address's last transaction landed; 0 if unknown. */
       landedSlot,
       /**
@@ -390,7 +392,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
   const askRedis = async (address: string, newToken: string, awaitedToken: string) =>
     (await redis?.run(TAKE, { ...keysOf(address), newToken, awaitedToken })) ?? {
       ...{ token: newToken, transaction: "", slot: 0, pending: "" },
-      count: randomInt(MAX_RANDOM_COUNT),
+      ...{ count: randomInt(MAX_RANDOM_COUNT), isGuess: true },
     };
 
   return {

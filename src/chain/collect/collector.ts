@@ -115,22 +115,21 @@ export function createCollector(needs: {
 
     /**
      * Says what follows from the end of a unit's flight: the answer; `next`, why the unit has
-     * nothing for the request; or undefined to look again. Throws why the request fails. `read`: the
-     * request's, if any.
+     * nothing for the request; or undefined to look again. Throws why the request fails.
+     * `newestSlot`: a transaction that landed above it is the request's, whenever it was signed.
      */
     async function judge(
       key: string,
       end: End,
       isMember: boolean,
-      read?: ReadUnits,
+      newestSlot: number,
     ): Promise<Success | { kind: "next"; error?: CollectError | undefined } | undefined> {
       switch (end.kind) {
         case "landed": {
-          // Signed after the request, or landed after its read. With a false success, callers would
-          // count one collect twice.
+          // With a false success, callers would count one collect twice.
           const { slot, signedAt = LONG_AGO } = end;
           const isOwn = isMember && end.signedAt !== undefined;
-          const isLater = signedAt >= askedAt || slot > (read?.newestSlot ?? Infinity);
+          const isLater = signedAt >= askedAt || slot > newestSlot;
           const collecting = end.collectedBy(account);
           // Also an earlier transaction is the account's last collect.
           const collect = await untilAborted(
@@ -170,18 +169,23 @@ export function createCollector(needs: {
       read?: ReadUnits,
     ): Promise<Success | undefined> {
       // A read of a node that is behind still shows the fees of a transaction that has landed.
-      const newestSlot =
-        read && open.length > 0 ? await untilAborted(rpc.readNewestSlot(), signal) : 0;
-      const current = read && { ...read, newestSlot: Math.max(newestSlot, read.newestSlot) };
+      const newestSlot = await untilAborted(rpc.readNewestSlot(), signal);
+      const leastSlot = read ? Math.max(newestSlot, read.newestSlot) : Infinity;
       for (const { key, end } of open) {
-        const next = await judge(key, await untilAborted(end, signal), false, current);
+        const next = await judge(key, await untilAborted(end, signal), false, leastSlot);
         if (next?.kind === "collected") return next;
       }
       return undefined;
     }
 
-    /** Works through the units until one has moved something. Returns undefined to look again. */
-    async function workThrough(read: ReadUnits): Promise<CollectOutcome | undefined> {
+    /**
+     * Works through the units until one has moved something. Returns undefined to look again.
+     * `hasLooked`: whether Redis has said that none was open. Then all that lands is the request's.
+     */
+    async function workThrough(
+      read: ReadUnits,
+      hasLooked: boolean,
+    ): Promise<CollectOutcome | undefined> {
       const errors: CollectError[] = [];
       progress.reasons.clear();
       const { fees } = read;
@@ -196,7 +200,7 @@ export function createCollector(needs: {
       for (const unit of units) {
         if (errors.length >= MAX_FAILED_UNITS) break;
         const { end, isMember } = await flights.run(unit, read, request, signal);
-        const next = await judge(unit.key, end, isMember, read);
+        const next = await judge(unit.key, end, isMember, hasLooked ? 0 : Infinity);
         if (next?.kind !== "next") return next;
         const { error } = next;
         if (error) errors.push(error);
@@ -235,15 +239,13 @@ export function createCollector(needs: {
         ...keys.map((key) => flights.findOpen(key, request, mayJoin)),
       ]);
       const [found, ...flightsOfKeys] = await untilAborted(looking, signal);
-      const open = flightsOfKeys.flatMap((flight) => flight ?? []);
+      const open = flightsOfKeys.filter((each) => typeof each === "object");
       const read = found instanceof Error ? undefined : found;
       progress.read = read ?? progress.read;
-      const success = await waitFor(open, read);
-      if (success) return success;
-      // What is open may have moved something, whether or not the account can be read.
-      if (open.length > 0) return undefined;
+      // What is open may move something, whether or not the account can be read.
+      if (open.length > 0) return waitFor(open, read);
       if (found instanceof Error) throw found;
-      return workThrough(found);
+      return workThrough(found, !flightsOfKeys.includes("unknown"));
     }
 
     try {

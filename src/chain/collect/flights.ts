@@ -218,14 +218,19 @@ export function createFlights(needs: {
     /**
      * Returns the flight of a unit whose transaction is open. With `mayJoin`, also one whose
      * transaction is to be signed for requests without coins. Follows what another replica has
-     * stored.
+     * stored; `unknown` if Redis does not say.
      */
-    async findOpen(key: string, asker: Request, mayJoin: boolean): Promise<Flight | undefined> {
+    async findOpen(
+      key: string,
+      asker: Request,
+      mayJoin: boolean,
+    ): Promise<Flight | "unknown" | undefined> {
       const running = queues.get(key)?.flight;
       if ((mayJoin && running?.isPlain) || running?.signature !== undefined) return running;
       const claim = await claims.look(key);
-      const { openTransaction } = claim;
-      return openTransaction && follow(key, asker, claim, openTransaction);
+      const { openTransaction, isGuess } = claim;
+      if (openTransaction) return follow(key, asker, claim, openTransaction);
+      return isGuess ? "unknown" : undefined;
     },
 
     /** Follows a distribution that a replica signed for the account before it died. */

@@ -82,11 +82,15 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
     /** The newest finalized slot of one endpoint. */
     getSlot: () => failover.call("reads", readSlot),
 
-    /** The newest finalized slot of all endpoints that answer in time; Infinity if none does. */
+    /**
+     * The newest finalized slot of all endpoints; Infinity if one does not answer in time that did
+     * not fail before, or if none answers.
+     */
     async readNewestSlot(): Promise<number> {
-      const reads = endpoints
-        .inOrder("reads")
-        .map((endpoint) => failover.callOne(endpoint, "reads", readSlot).catch(() => 0));
+      const reads = endpoints.inOrder("reads").map((endpoint) => {
+        const unknown = endpoints.fails(endpoint, "reads") ? 0 : Infinity;
+        return failover.callOne(endpoint, "reads", readSlot).catch(() => unknown);
+      });
       return Math.max(...(await Promise.all(reads))) || Infinity;
     },
   };
