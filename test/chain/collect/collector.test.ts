@@ -527,6 +527,41 @@ describeWithRedis("beside another replica, a collect", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
+  it("gets no success for a transaction that Redis did not show it, of before its request", async () => {
+    const { address, creatorVault } = sandbox.account("creator");
+    const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
+    const release = hold(rpc, isLook);
+    const first = createSandboxCollector(sandbox, { redis }).collect("creator");
+    const landed = () => sandbox.landedCollects()[0];
+    await expect.poll(() => (landed()?.slot ?? Infinity) <= chain.slot("finalized")).toBe(true);
+    // It still shows the fees.
+    const behind = await startLyingEndpoint(sandbox);
+    onTestFinished(() => behind.close());
+    behind.lie(
+      behindBy(chain.slot("finalized") - landed()!.slot + 1, (account, key) =>
+        old.has(key) ? { ...account, lamports: old.get(key) } : account,
+      ),
+    );
+    let isFrozen = true;
+    const frozenRedis: Redis = {
+      ...redis,
+      run(script, call) {
+        if (!isFrozen || script.text !== TAKE.text) return redis.run(script, call);
+        isFrozen = false;
+        return Promise.resolve(undefined);
+      },
+    };
+    const rpcs = [behind, sandbox.secondRpc];
+    const other = createSandboxCollector(sandbox, { redis: frozenRedis, rpcs });
+    const { signature } = landed()!;
+    expect(await other.collect("creator")).toMatchObject({
+      ...{ kind: "nothing", lastCollect: { ...AMOUNTS, signature } },
+    });
+    release();
+    expect(await first).toMatchObject({ ...ALL_FEES, signature });
+    expect(sandbox.landedCollects()).toHaveLength(1);
+  });
+
   it("that Redis stores only after it has landed is no success for a caller who asks the other", async () => {
     /** The script that writes the signed transaction, and all later ones, which Redis runs late. */
     const late: (() => void)[] = [];

@@ -52,7 +52,7 @@ export function refuse(code: number): never {
 function earlierClock(account: any, bySeconds: number): unknown {
   const data = Buffer.from(account.data[0], "base64");
   const offset = CLOCK_BYTES - 8;
-  data.writeBigInt64LE(data.readBigInt64LE(offset) - BigInt(bySeconds), offset);
+  data.writeBigInt64LE(data.readBigInt64LE(offset) - BigInt(Math.round(bySeconds)), offset);
   return { ...account, data: [data.toString("base64"), "base64"] };
 }
 
