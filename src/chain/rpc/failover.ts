@@ -32,7 +32,7 @@ interface CallOptions<T> {
   readonly minSlot?: (() => number) | undefined;
   /** Whether other endpoints need not be asked. If none has a better result, the last one counts. */
   readonly isEnough?: (result: T) => boolean;
-  /** Whether a result that is not enough counts only if no other endpoint has just failed. */
+  /** Whether a result that is not enough counts only once all others have answered or are down. */
   readonly needsAll?: boolean;
   /** Whether the call waits for no turn. */
   readonly isAtOnce?: boolean;
@@ -84,7 +84,7 @@ export function createFailover(
     }
   }
 
-  /** Asks each endpoint once, in order, until a result is enough. */
+  /** Asks each endpoint once that wants calls, in order, until a result is enough. */
   function askInOrder<T>(
     kind: Kind,
     inOrder: readonly Endpoint[],
@@ -98,21 +98,22 @@ export function createFailover(
       stop.abort(deadline.reason);
     };
     deadline.addEventListener("abort", giveUp);
-    const rest = [...inOrder];
+    const isRefused = (endpoint: Endpoint) => endpoints.refusesForMs(endpoint, kind) > 0;
+    const rest = inOrder.filter((each) => !isRefused(each));
     /** The attempts that have no end yet, and those of them that are not slow. */
     let open = 0;
     const inTime = new Set<Endpoint>();
     let lesser: { readonly result: T } | undefined;
-    let failure: unknown;
+    let failure: unknown = new RpcError("status", kind, "every endpoint", { code: 429 });
+    let mayRecover = inOrder.some((each) => isRefused(each) && !isDown(each, kind));
 
     return new Promise<T>((resolve, reject) => {
       function goOn(): void {
         const next = deadline.aborted ? undefined : rest.shift();
-        if (next && lesser && isDown(next, kind)) goOn();
+        if (next && lesser && !needsAll && isDown(next, kind)) goOn();
         else if (next) void start(next);
         else if (open === 0 || (lesser && inTime.size === 0)) {
-          const mayPass = failure && !isBehind(failure) && !isUnsupported(failure);
-          if (lesser && !(needsAll && mayPass)) resolve(lesser.result);
+          if (lesser && !(needsAll && mayRecover)) resolve(lesser.result);
           else reject(toError(failure));
         }
       }
@@ -133,6 +134,7 @@ export function createFailover(
         } catch (error) {
           // A call that failed because nodes are behind is tried again.
           if (!isBehind(failure)) failure = error;
+          mayRecover ||= !isBehind(error) && !isUnsupported(error) && !isDown(endpoint, kind);
         }
         open--;
         inTime.delete(endpoint);
@@ -156,11 +158,9 @@ export function createFailover(
     const endsAt = addMs(monotonicNow(), rpcTimeoutMs);
     for (let tries = 1, waitMs = retryMs; ; tries++, waitMs *= RETRY_GROWTH) {
       const inOrder = endpoints.inOrder(kind, options.minSlot?.());
-      const candidates = inOrder.filter((endpoint) => endpoints.refusesForMs(endpoint, kind) === 0);
-      let failure: unknown = new RpcError("status", kind, "every endpoint", { code: 429 });
+      let failure: unknown;
       try {
-        if (candidates.length > 0)
-          return await askInOrder(kind, candidates, attempt, options, deadline);
+        return await askInOrder(kind, inOrder, attempt, options, deadline);
       } catch (error) {
         failure = error;
         if (!(error instanceof RpcError) || isUnsupported(error)) throw error;

@@ -91,7 +91,7 @@ describe("a call that only some endpoints serve moves no others", () => {
       (await started.takeCalls()).filter((call) => call.endsWith(method));
     await list();
     expect(await takeCalls()).toEqual([`0 ${method}`, `1 ${method}`]);
-    // The second one has nothing: the first one is asked too, until it has failed for 3 s.
+    // The second one has nothing: the first one is asked too.
     await list();
     expect(await takeCalls()).toEqual([`1 ${method}`, `0 ${method}`]);
     expect(await read()).toEqual([FIRST]);
