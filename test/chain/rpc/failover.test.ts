@@ -83,22 +83,34 @@ describe("a call that only some endpoints serve moves no others", () => {
     await createClient();
   });
 
-  it("a node without history", async () => {
+  describe("a history", () => {
     const method = "getSignaturesForAddress";
     const list = () => listTransactions(client, "x", { before: undefined, limit: 9, minSlot: 0 });
-    first.faults.add({ when: isMethod(method), then: rpcError({ code: -32011 }) });
-    const takeCalls = async () =>
-      (await started.takeCalls()).filter((call) => call.endsWith(method));
-    await list();
-    expect(await takeCalls()).toEqual([`0 ${method}`, `1 ${method}`]);
-    // The second one has nothing: the first one is asked too.
-    await list();
-    expect(await takeCalls()).toEqual([`1 ${method}`, `0 ${method}`]);
-    expect(await read()).toEqual([FIRST]);
-    // Histories have no other sign that it works.
-    started.later(1_000);
-    await list();
-    expect(await started.takeCalls()).toContain(`0 ${method}`);
+    const takeLists = async () =>
+      (await started.takeCalls()).filter((call) => call.endsWith(method)).join();
+
+    it("of a node that has none", async () => {
+      first.faults.add({ when: isMethod(method), then: rpcError({ code: -32011 }) });
+      await list();
+      expect(await takeLists()).toBe(`0 ${method},1 ${method}`);
+      // The second one has nothing: the first one is asked too.
+      await list();
+      expect(await takeLists()).toBe(`1 ${method},0 ${method}`);
+      expect(await read()).toEqual([FIRST]);
+      // Histories have no other sign that it works.
+      started.later(1_000);
+      await list();
+      expect(await takeLists()).toContain(`0 ${method}`);
+    });
+
+    it("that is short is asked for again while another one fails, and at once when it has for 3 s", async () => {
+      first.faults.add({ when: isMethod(method), then: "reset" });
+      await list();
+      expect((await takeLists()).split(",").length).toBeGreaterThan(10);
+      started.later(3_001);
+      await list();
+      expect(await takeLists()).toBe(`0 ${method},1 ${method}`);
+    });
   });
 
   it.each<[string, number, string, () => Promise<unknown>]>([
