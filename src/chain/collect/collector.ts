@@ -180,7 +180,7 @@ export function createCollector(needs: {
 
     /**
      * Works through the units until one has moved something. Returns undefined to look again.
-     * `hasLooked`: whether Redis has said that none was open. Then all that lands is the request's.
+     * `hasLooked`: whether Redis has said that none was open.
      */
     async function workThrough(
       read: ReadUnits,
@@ -200,7 +200,7 @@ export function createCollector(needs: {
       for (const unit of units) {
         if (errors.length >= MAX_FAILED_UNITS) break;
         const { end, isMember } = await flights.run(unit, read, request, signal);
-        const next = await judge(unit.key, end, isMember, hasLooked ? 0 : Infinity);
+        const next = await judge(unit.key, end, isMember, hasLooked ? read.newestSlot : Infinity);
         if (next?.kind !== "next") return next;
         const { error } = next;
         if (error) errors.push(error);

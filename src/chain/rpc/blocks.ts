@@ -83,13 +83,14 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
     getSlot: () => failover.call("reads", readSlot),
 
     /**
-     * The newest finalized slot of all endpoints; Infinity if one does not answer in time that did
-     * not fail before, or if none answers.
+     * The newest finalized slot of all endpoints; Infinity if one does not answer that is not down,
+     * or if none answers.
      */
     async readNewestSlot(): Promise<number> {
       const reads = endpoints.inOrder("reads").map((endpoint) => {
-        const unknown = endpoints.fails(endpoint, "reads") ? 0 : Infinity;
-        return failover.callOne(endpoint, "reads", readSlot).catch(() => unknown);
+        const timeoutMs = 2 * endpoints.slowMs;
+        const slot = failover.callOne(endpoint, "reads", readSlot, timeoutMs);
+        return slot.catch(() => (failover.isDown(endpoint, "reads") ? 0 : Infinity));
       });
       return Math.max(...(await Promise.all(reads))) || Infinity;
     },
