@@ -69,21 +69,6 @@ describe("a transaction that lands without effect, because a receiver was emptie
   });
 });
 
-describe("a transaction that lands without effect, because a stranger collected first,", () => {
-  it("makes nothing back off: after two of them, the next collect is tried at once", async () => {
-    for (let race = 0; race < 2; race++) {
-      setVault(account, SOL);
-      beforeLanding(() => {
-        setVault(account, 0n);
-      });
-      expect(await collect()).toMatchObject({ error: "NOTHING_TO_COLLECT" });
-    }
-    expect(landedCount()).toBe(2);
-    setVault(account, SOL);
-    expect(await collect()).toMatchObject({ success: true, collected: "1.0000" });
-  });
-});
-
 describe("a distribution", () => {
   it("beside a shareholder that does not exist pays once its part is the rent of an account", async () => {
     const { mint, config } = launchShared({ [account.address]: 9_000, [newAddress()]: 1_000 });

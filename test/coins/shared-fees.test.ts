@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -9,7 +9,8 @@ import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** The least lamports of which 60% are worth a collect. */
@@ -20,15 +21,10 @@ const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 const PROGRAM = "EscrowSandbox1111111111111111111111111111111";
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 
-let world: World;
+const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
+beforeEach(() => {
   ({ chain } = world.sandbox);
-});
-afterEach(async () => {
-  world.sandbox.rpc.faults.clear();
-  await world.close();
 });
 
 const addressOf = (handle: string) => world.account(handle).address;
