@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { atOnce, from } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
 /** The address that has used up its limit. */
 const REFUSED = from("203.0.113.9");
 const RATE_LIMIT_MAX = 5;
 
-let world: World;
-beforeAll(async () => {
-  // No connection is closed because it takes long.
-  const limits = { headersTimeout: 600_000, requestTimeout: 600_000 };
-  world = await startWorld({ RATE_LIMIT_MAX: String(RATE_LIMIT_MAX) }, limits);
-});
+const it = withWorld({ RATE_LIMIT_MAX: String(RATE_LIMIT_MAX) });
 beforeEach(() => atOnce(RATE_LIMIT_MAX, () => world.lookup("creator", REFUSED)));
-afterAll(() => world.close());
 
 describe("an `Accept` header", () => {
   const page = async (accept: string) =>

@@ -83,19 +83,7 @@ const REFUSED: readonly Refused[] = [
     query: () => `{ ${wallets(101, "address")} }`,
     message: tooMany(100, "wallets"),
   },
-  {
-    name: "wallets in a list and aliases",
-    query: () =>
-      `{ ${wallets(60, "address")} wallets(handles: [${times(41, () => '"creator"')}]) { address } }`,
-    message: tooMany(100, "wallets"),
-  },
   { name: "collects", query: () => collects(11), message: tooMany(10, "collects") },
-  {
-    name: "collects in fragments",
-    query:
-      'mutation { ...F ...G ...G } fragment F on Mutation { ...G } fragment G on Mutation { a: collect(socialId: "1") { success } b: collect(socialId: "2") { success } c: collect(socialId: "3") { success } d: collect(socialId: "4") { success } }',
-    message: tooMany(10, "collects"),
-  },
   {
     name: "fields",
     query: () => `{ ${wallets(100, "handle id socialId address ".repeat(6))} }`,
@@ -109,11 +97,6 @@ const REFUSED: readonly Refused[] = [
   {
     name: "aliases of one field",
     query: `{ wallet(handle: "creator") { ${times(201, (i) => `a${i}: handle`)} } }`,
-    message: tooMany(200, "aliases"),
-  },
-  {
-    name: "aliases in a fragment",
-    query: () => `{ ${wallets(100, "...F")} } fragment F on Wallet { a: handle b: handle }`,
     message: tooMany(200, "aliases"),
   },
   {
@@ -144,11 +127,6 @@ const REFUSED: readonly Refused[] = [
     query:
       "query ($a: [String!]!) { ...F b: wallets(handles: $a) { address } } fragment F on Query { a: wallets(handles: $a) { address } }",
     variables: { a: artists(51) },
-    message: tooMany(100, "wallets"),
-  },
-  {
-    name: "wallets in a default value",
-    query: `query ($a: [String!]! = [${times(101, () => '"creator"')}]) { wallets(handles: $a) { address } }`,
     message: tooMany(100, "wallets"),
   },
   {

@@ -1,25 +1,19 @@
 import { once } from "node:events";
 import { connect, type Socket } from "node:net";
 import { Response } from "@whatwg-node/fetch";
-import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
-import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
+import { describe, expect, onTestFinished } from "vitest";
+import { CONNECTION_LIMITS, listen, type Responder } from "../../src/http/server.ts";
 import { dial } from "../http/dial.ts";
 import { sendRaw } from "../support/raw-request.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 /** Timeouts that no slow machine reaches, for tests of other behaviour. */
 const AMPLE_TIMEOUTS = { headersTimeout: 600_000, requestTimeout: 600_000 };
 
-let world: World;
+const it = withWorld({ RATE_LIMIT_MAX: "100000" }, AMPLE_TIMEOUTS);
 const sockets: Socket[] = [];
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "100000" }, AMPLE_TIMEOUTS);
-});
-afterAll(async () => {
-  for (const socket of sockets) socket.destroy();
-  await world.close();
-});
 
 /** Starts a world of the test's own, with these limits. */
 async function startLimited(limits: Parameters<typeof startWorld>[1]): Promise<World> {
@@ -27,6 +21,32 @@ async function startLimited(limits: Parameters<typeof startWorld>[1]): Promise<W
   onTestFinished(() => own.close());
   return own;
 }
+
+/** Serves the world's API at another port, where `fetch` may answer instead, until the test ends. */
+async function serve(
+  limits: Partial<typeof CONNECTION_LIMITS>,
+  fetch: Responder["fetch"] = world.gateway.api.fetch,
+) {
+  const place = { host: "127.0.0.1", port: 0 };
+  const server = await listen({ ...world.gateway.api, fetch }, place, {
+    ...CONNECTION_LIMITS,
+    ...limits,
+  });
+  const { port } = new URL(server.url);
+  onTestFinished(async () => {
+    for (const socket of sockets) socket.destroy();
+    await server.close();
+  });
+  return {
+    ...server,
+    connect() {
+      const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
+      sockets.push(socket);
+      return socket;
+    },
+  };
+}
+const answerWith = (body: string) => () => Promise.resolve(new Response(body));
 
 const send = async (text: string, { url } = world) => (await sendRaw(url, text)).statuses;
 
@@ -90,39 +110,23 @@ describe("a connection", () => {
 
   it("whose client reads too slowly is cut off", async () => {
     // The system takes a few megabytes at once.
-    const body = Buffer.alloc(32_000_000);
-    const api = { ...world.gateway.api, fetch: () => Promise.resolve(new Response(body)) };
-    const limits = { ...CONNECTION_LIMITS, readTimeout: 200 };
-    const server = await listen(api, { host: "127.0.0.1", port: 0 }, limits);
-    const { hostname, port } = new URL(server.url);
-    const socket = connect(Number(port), hostname).on("error", () => undefined);
+    const server = await serve({ readTimeout: 200 }, answerWith("x".repeat(32_000_000)));
+    const socket = server.connect();
     socket.write(get("/"));
     // A client that reads nothing notices the close only when it writes.
     await expect.poll(() => socket.closed || (socket.write("\r\n"), false)).toBe(true);
-    await server.close();
   });
 
   it("of the oldest response closes when one address waits for too many bytes, and an honest caller is served", async () => {
     // More than the system takes for a connection that nobody reads.
-    const body = "x".repeat(16_000_000);
+    const answerLarge = answerWith("x".repeat(16_000_000));
     const { api } = world.gateway;
-    const limits = { ...CONNECTION_LIMITS, maxBytesPerAddress: 40_000_000 };
-    const server = await listen(
-      {
-        ...api,
-        fetch: (request, connection) =>
-          connection.path === "/large"
-            ? Promise.resolve(new Response(body))
-            : api.fetch(request, connection),
-      },
-      { host: "127.0.0.1", port: 0 },
-      limits,
+    const server = await serve({ maxBytesPerAddress: 40_000_000 }, (request, connection) =>
+      connection.path === "/large" ? answerLarge() : api.fetch(request, connection),
     );
-    const { port } = new URL(server.url);
     /** Asks for the large response, and reads nothing after its start. */
     async function ask(address: string) {
-      const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
-      sockets.push(socket);
+      const socket = server.connect();
       socket.write(`GET /large HTTP/1.1\r\nHost: x\r\nX-Forwarded-For: ${address}\r\n\r\n`);
       await once(socket, "readable");
       let isClosed = false;
@@ -135,19 +139,13 @@ describe("a connection", () => {
     await expect.poll(first).toBe(true);
     expect(others.map((isClosed) => isClosed())).toEqual([false, false, false]);
     expect((await fetch(`${server.url}/wallet/lookup?handle=creator`)).status).toBe(200);
-    for (const socket of sockets) socket.destroy();
-    await server.close();
   });
 
   it("of the oldest unfinished body closes when one address sends too many", async () => {
-    const { api } = world.gateway;
-    const limits = { ...CONNECTION_LIMITS, ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 };
-    const server = await listen(api, { host: "127.0.0.1", port: 0 }, limits);
-    const { port } = new URL(server.url);
+    const server = await serve({ ...AMPLE_TIMEOUTS, maxBytesPerAddress: 1_000_000 });
     const clients: (() => boolean)[] = [];
     for (let i = 0; i < 15; i++) {
-      const socket = connect(Number(port), "127.0.0.1").on("error", () => undefined);
-      sockets.push(socket);
+      const socket = server.connect();
       let isClosed = false;
       socket.once("close", () => (isClosed = true)).resume();
       // Nothing reads this body, which counts all the same.
@@ -160,16 +158,12 @@ describe("a connection", () => {
     await expect
       .poll(() => clients.map((isClosed) => isClosed()))
       .toEqual([...Array<boolean>(5).fill(true), ...Array<boolean>(10).fill(false)]);
-    for (const socket of sockets) socket.destroy();
-    await server.close();
   });
 
   it("is closed by a shutdown only after its response has been read", async () => {
     const body = "x".repeat(16_000_000);
-    const api = { ...world.gateway.api, fetch: () => Promise.resolve(new Response(body)) };
-    const server = await listen(api, { host: "127.0.0.1", port: 0 });
-    const { hostname, port } = new URL(server.url);
-    const socket = connect(Number(port), hostname);
+    const server = await serve({}, answerWith(body));
+    const socket = server.connect();
     let bytes = 0;
     socket.on("data", (chunk: Buffer) => (bytes += chunk.length));
     socket.write("GET / HTTP/1.1\r\nHost: x\r\n\r\n");

@@ -27,6 +27,8 @@ it("trusted callers have no rate limit", async () => {
   const answers = await atOnce(10, () => world.lookup("creator", APP));
   expect(new Set(answers.map(({ status }) => status))).toEqual(new Set([200]));
   expect(answers[0]!.headers.has("ratelimit")).toBe(false);
+  const { body } = await world.graphql("{ rateLimit { limit } }", {}, APP);
+  expect(body).toEqual({ data: { rateLimit: null } });
   const of = (headers: Record<string, string>) =>
     Promise.all([1, 2, 3].map(async () => (await world.lookup("creator", headers)).status));
   expect((await of(NEIGHBOUR)).sort()).toEqual([200, 200, 429]);

@@ -16,6 +16,7 @@ import {
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, type TestSandbox } from "../support/sandbox.ts";
+import { speedUpTime } from "../support/skip-time.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 10n ** 9n;
@@ -170,6 +171,7 @@ it("the coins of a wallet cost two requests more, a hundred wallets' are refused
   expect([many.status, many.body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
 
   // Two lists each time.
+  speedUpTime();
   let refused = await ask({ "x-forwarded-for": "192.0.2.2" });
   for (let i = 3; !refused.body.errors && i < 40; i++)
     refused = await ask({ "x-forwarded-for": `192.0.2.${i}` });
@@ -186,4 +188,7 @@ it("the coins of a wallet cost two requests more, a hundred wallets' are refused
     },
   ]);
   expect(callsTo("getSignaturesForAddress")).toBeLessThanOrEqual(65);
+  expect((await world.request("/metrics")).body).toMatch(
+    /tributary_budget_refusals_total\{budget="chain_calls",scope="CALLER"\} [1-9]/,
+  );
 });

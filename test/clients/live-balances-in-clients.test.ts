@@ -1,13 +1,9 @@
 import { createClient as createSseClient } from "graphql-sse";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { expect } from "vitest";
 import { from } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ STREAM_SECONDS: 3 });
-});
-afterAll(() => world.close());
+const it = withWorld({ STREAM_SECONDS: 1 });
 
 const WATCH = `subscription Watch($handle: String!) {
   wallet(handle: $handle) { id handle profile { name verified } balance { vault } }

@@ -1,23 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, onTestFinished } from "vitest";
 import { coinFees } from "../support/coin-balances.ts";
-import { curveOf, poolOf } from "../support/launchpad-instructions.ts";
+import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const TRANSACTION_FEE = 5_000n;
 
-let world: World;
+const it = withNewWorld();
 let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld();
+beforeEach(() => {
   ({ chain } = world.sandbox);
-});
-afterEach(async () => {
-  world.sandbox.rpc.faults.clear();
-  await world.close();
 });
 
 const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);
@@ -108,51 +104,6 @@ describe("a collect that names a coin", () => {
     expect(rentPaid()).toBe(650_240n + 1_488_440n);
     expect(chain.balance(world.account("prolific").address) - before).toBe(1_033n * SOL);
     expect(Number(collects[0]!.collected)).toBeGreaterThan(1_000);
-  });
-
-  it("lands although fees arrive in its pools after its simulation saw them empty", async () => {
-    const { rpc } = world.sandbox;
-    const mints = Array.from({ length: 4 }, () => launchInPool("launcher", SOL));
-    const pools = mints.map((mint) => ({
-      pool: poolOf(mint),
-      account: chain.account(poolOf(mint))!,
-    }));
-    onNext(rpc, isMethod("simulateTransaction"), () => {
-      for (const { pool, account } of pools) {
-        const data = Buffer.from(account.data);
-        data.writeBigUInt64LE(0n, 279);
-        chain.setAccount(pool, { ...account, data });
-      }
-    });
-    onNext(rpc, isMethod("getLatestBlockhash"), () => {
-      for (const { pool, account } of pools) chain.setAccount(pool, account);
-    });
-    expect((await collect("launcher", mints)).body).toMatchObject({
-      success: true,
-      remaining: "0.0000",
-    });
-    for (const mint of mints) expect(waitingOn(mint)).toEqual({ curve: 0n, pool: 0n });
-  });
-
-  it("moves the good coins although another one's sweep fails", async () => {
-    const [good, pool] = mintsOf("launcher");
-    const broken = [launch("launcher", { fees: 7n * SOL }), launchInPool("launcher", 6n * SOL)];
-    // The accounts record fees that they do not hold.
-    const curve = chain.account(curveOf(broken[0]!))!;
-    chain.setAccount(curveOf(broken[0]!), { ...curve, lamports: 3n * SOL });
-    const data = Buffer.from(chain.account(poolOf(broken[1]!))!.data);
-    data.writeBigUInt64LE(9n * SOL, 279);
-    chain.setAccount(poolOf(broken[1]!), { ...chain.account(poolOf(broken[1]!))!, data });
-    const mints = [...broken, good!, pool!];
-    // After two failed simulations, a collect moves the vault; the next one leaves out what failed.
-    expect((await collect("launcher", mints)).body).toMatchObject({
-      ...{ success: true, collected: "1.2500", remaining: "7.5000" },
-    });
-    expect((await collect("launcher", mints)).body).toMatchObject({
-      ...{ success: true, collected: "7.5000", remaining: "0.0000" },
-    });
-    expect(waitingOn(good!)).toEqual({ curve: 0n, pool: 0n });
-    expect(world.sandbox.landedCollects()).toHaveLength(2);
   });
 
   it("succeeds when someone else sweeps the coin a moment earlier", async () => {

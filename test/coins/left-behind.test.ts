@@ -1,4 +1,3 @@
-import { PublicKey } from "@solana/web3.js";
 import { beforeEach, describe, expect } from "vitest";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -58,20 +57,6 @@ describe("a collect says what it left behind, and why:", () => {
     });
   });
 
-  it("BELOW_MINIMUM, if the service's minimum or an empty address's is not reached", async () => {
-    expect(await collect("dusty")).toMatchObject({
-      error: "NOTHING_TO_COLLECT",
-      left: [entry(null, "0.0000", 50_000n, "BELOW_MINIMUM")],
-    });
-    const { address, creatorVault } = world.account("newcomer");
-    chain.setBalance(address, 0n);
-    chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
-    expect(await collect("newcomer")).toMatchObject({
-      error: "NOTHING_TO_COLLECT",
-      left: [entry(null, "0.0001", 100_000n, "BELOW_MINIMUM")],
-    });
-  });
-
   it("FAILED, if a coin fails the simulation, also when nothing else is left", async () => {
     const mint = launchFailing("creator");
     const left = [entry(mint, "7.0000", 7n * SOL, "FAILED")];
@@ -108,29 +93,6 @@ describe("a collect says what it left behind, and why:", () => {
     });
     expect(again.retryAfterSeconds).toBeLessThanOrEqual(60);
     expect(again).not.toHaveProperty("txSignature");
-  });
-
-  it("BACKING_OFF, if a shared coin's distribution moved nothing", async () => {
-    const holder = PublicKey.unique().toBase58();
-    chain.setBalance(holder, SOL);
-    const mint = launch("newcomer", {
-      kind: "shared",
-      shareholders: [
-        { address: world.account("newcomer").address, bps: 9_999 },
-        { address: holder, bps: 1 },
-      ],
-    });
-    onNext(world.sandbox.rpc, isMethod("sendTransaction"), () => {
-      chain.setBalance(holder, 0n);
-    });
-    const lamports = (SOL / 10_000n) * 9_999n;
-    expect((await collect("newcomer", [mint])).left).toEqual([
-      entry(mint, "0.9999", lamports, "BACKING_OFF"),
-    ]);
-    chain.setBalance(holder, SOL);
-    expect((await collect("newcomer", [mint])).left).toEqual([
-      entry(mint, "0.9999", lamports, "BACKING_OFF"),
-    ]);
   });
 
   it("NO_ROOM, if another collect moves it: what `remaining` adds up", async () => {

@@ -1,5 +1,5 @@
 import { SystemProgram } from "@solana/web3.js";
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeEach, expect } from "vitest";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
@@ -8,23 +8,22 @@ import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** How many collects may follow one another: more than there are coins. */
 const MAX_COLLECTS = 12;
 
-let world: World;
+const it = withWorld({
+  RATE_LIMIT_MAX: "100000",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
+});
 let chain: World["sandbox"]["chain"];
 let used = 0;
-beforeAll(async () => {
-  world = await startWorld({
-    RATE_LIMIT_MAX: "100000",
-    FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
-  });
+beforeEach(() => {
   ({ chain } = world.sandbox);
 });
-afterAll(() => world.close());
 
 type Shares = (account: SandboxAccount, coin: CoinAddresses) => readonly Shareholder[];
 const share = (address: string, bps = 5_000): Shareholder => ({ address, bps });
@@ -119,23 +118,4 @@ it("a collect that names seven coins with malformed sharing configs collects the
     const malformed = MALFORMED.slice(i, i + 7).map((shares) => launch(account, shares));
     await expectOthersCollected(account, malformed);
   }
-});
-
-it.each([
-  ["less on its curve", { onCurve: SOL / 2n, inPool: 0n }],
-  ["more in its pool", { onCurve: 0n, inPool: 5n * SOL }],
-])("so does one whose malformed coin has %s than the others", async (_, fees) => {
-  const account = newAccount();
-  await expectOthersCollected(account, [launch(account, MALFORMED[0]!, fees)]);
-});
-
-it("a collect that names only a malformed coin collects the vault, again and again", async () => {
-  const account = newAccount();
-  const mint = launch(account, MALFORMED[0]!);
-  for (let i = 0; i < 3; i++) {
-    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + SOL);
-    const { body } = await world.collect(account.id, {}, [mint]);
-    expect(body).toMatchObject({ success: true, collected: "1.0000" });
-  }
-  expect(unexpected()).toEqual([]);
 });

@@ -1,20 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
 import { WSOL } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterEach(() => {
-  world.sandbox.rpc.faults.clear();
-});
-afterAll(() => world.close());
 
 const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);
 const lookup = (handle: string, mints: readonly string[]) =>

@@ -1,5 +1,5 @@
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
@@ -9,7 +9,8 @@ import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 /** The least lamports of which 60% are worth a collect. */
@@ -20,34 +21,42 @@ const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 const PROGRAM = "EscrowSandbox1111111111111111111111111111111";
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 
-let world: World;
-let chain: World["sandbox"]["chain"];
-beforeEach(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000" });
-  ({ chain } = world.sandbox);
+const it = withWorld({
+  RATE_LIMIT_MAX: "100000",
+  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
 });
-afterEach(async () => {
-  world.sandbox.rpc.faults.clear();
-  await world.close();
+let chain: World["sandbox"]["chain"];
+/** An account that no other test uses, without fees of its own. */
+let handle: string;
+let tests = 0;
+let collectsBefore: number;
+beforeEach(() => {
+  ({ chain } = world.sandbox);
+  handle = `artist${100 + tests++}`;
+  const { creatorVault, address } = world.account(handle);
+  chain.setBalance(creatorVault, 0n);
+  chain.setBalance(address, SOL);
+  collectsBefore = world.sandbox.landedCollects().length;
+  world.forgetCalls();
 });
 
-const addressOf = (handle: string) => world.account(handle).address;
+const addressOf = (name: string) => world.account(name).address;
 const bandCoin = () => world.account("band").coins[0]!.mint;
 const query = (mints: readonly string[]) => mints.map((mint) => `&mint=${mint}`).join("");
-const lookUp = async (handle: string, mints: readonly string[]) =>
-  (await world.request(`/wallet/lookup?handle=${handle}${query(mints)}`)).body;
-const coinsOf = async (handle: string, mints: readonly string[]): Promise<unknown[]> =>
-  (await lookUp(handle, mints)).coins.map(({ stage, waiting, shareBps, reason }: any) => [
+const lookUp = async (name: string, mints: readonly string[]) =>
+  (await world.request(`/wallet/lookup?handle=${name}${query(mints)}`)).body;
+const coinsOf = async (name: string, mints: readonly string[]): Promise<unknown[]> =>
+  (await lookUp(name, mints)).coins.map(({ stage, waiting, shareBps, reason }: any) => [
     stage,
     waiting,
     shareBps,
     reason,
   ]);
-const vaultOf = async (handle: string, mints: readonly string[]): Promise<string> =>
-  (await lookUp(handle, mints)).balance.vault;
-const collect = async (handle: string, mints: readonly string[]) =>
-  (await world.collect(world.account(handle).id, {}, mints)).body;
-const collects = () => world.sandbox.landedCollects();
+const vaultOf = async (name: string, mints: readonly string[]): Promise<string> =>
+  (await lookUp(name, mints)).balance.vault;
+const collect = async (name: string, mints: readonly string[]) =>
+  (await world.collect(world.account(name).id, {}, mints)).body;
+const collects = () => world.sandbox.landedCollects().slice(collectsBefore);
 const configOf = (mint: string) => world.sandbox.coins.addressesOf(mint).sharingConfig;
 const newAddress = () => PublicKey.unique().toBase58();
 
@@ -70,10 +79,10 @@ interface SharedCoin {
   quoteMint?: string;
 }
 
-/** A coin that `artist001` shares with a stranger, who has 1 SOL. */
+/** A coin that the account shares with a stranger, who has 1 SOL. */
 function launch(coin: SharedCoin = {}): string {
   const {
-    shares = { artist001: 6_000, [STRANGER]: 4_000 },
+    shares = { [handle]: 6_000, [STRANGER]: 4_000 },
     onCurve = 0n,
     inPool,
     inVault = 0n,
@@ -82,7 +91,7 @@ function launch(coin: SharedCoin = {}): string {
   const mint = newMint();
   const { coins } = world.sandbox;
   const shareholders = Object.entries(shares).map(([name, bps]) => {
-    const known = world.sandbox.accounts.find(({ handle }) => handle === name);
+    const known = world.sandbox.accounts.find((account) => account.handle === name);
     return { address: known?.address ?? name, bps };
   });
   coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: onCurve, quoteMint });
@@ -91,13 +100,6 @@ function launch(coin: SharedCoin = {}): string {
     chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0) + inVault);
   return mint;
 }
-/** An account without fees of its own. */
-beforeEach(() => {
-  const { creatorVault, address } = world.account("artist001");
-  chain.setBalance(creatorVault, 0n);
-  chain.setBalance(address, SOL);
-});
-
 describe("a lookup that names a coin whose fees are shared", () => {
   it("shows each shareholder its share, and counts it in the vault", async () => {
     const mint = bandCoin();
@@ -111,7 +113,7 @@ describe("a lookup that names a coin whose fees are shared", () => {
     const mint = launch({ onCurve: SOL });
     expect(await coinsOf("creator", [mint])).toEqual([["CURVE", "1.0000", 0, "SHARED"]]);
     expect(await vaultOf("creator", [mint])).toBe("3.1000");
-    expect(JSON.stringify(await lookUp("artist001", [mint]))).not.toContain(STRANGER);
+    expect(JSON.stringify(await lookUp(handle, [mint]))).not.toContain(STRANGER);
     expect(await collect("newcomer", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
   });
 
@@ -125,29 +127,29 @@ describe("a lookup that names a coin whose fees are shared", () => {
       BELOW_SHARING_MINIMUM: [
         // The account's part would be too small for a collect.
         launch({ onCurve: ENOUGH - 1n }),
-        launch({ shares: { artist001: 1, [STRANGER]: 9_999 }, onCurve: 999_990_000n }),
+        launch({ shares: { [handle]: 1, [STRANGER]: 9_999 }, onCurve: 999_990_000n }),
       ],
       // The fee payer must not be an account of what it signs.
       SHAREHOLDER_BLOCKED: [
-        launch({ shares: { artist001: 5_000, [world.sandbox.feePayer]: 5_000 }, ...fees }),
+        launch({ shares: { [handle]: 5_000, [world.sandbox.feePayer]: 5_000 }, ...fees }),
       ],
       OTHER_CURRENCY: [launch({ quoteMint: USDC, onCurve: 1_000_000n })],
       NOTHING_WAITING: [launch()],
     };
     for (const [reason, mints] of Object.entries(cases))
       for (const mint of mints) {
-        const [coin] = (await lookUp("artist001", [mint])).coins;
+        const [coin] = (await lookUp(handle, [mint])).coins;
         expect([coin.collectable, coin.reason]).toEqual([false, reason]);
-        expect(await vaultOf("artist001", [mint])).toBe("0.0000");
+        expect(await vaultOf(handle, [mint])).toBe("0.0000");
       }
-    expect(await collect("artist001", Object.values(cases).flat())).toMatchObject({
+    expect(await collect(handle, Object.values(cases).flat())).toMatchObject({
       error: "NOTHING_TO_COLLECT",
     });
     expect(world.chainCalls()).not.toContain("simulateTransaction");
     const enough = launch({ inVault: ENOUGH });
     // Only a simulation tells whether another shareholder can be paid.
-    const unknown = launch({ shares: { artist001: 9_999, [newAddress()]: 1 }, ...fees });
-    expect(await coinsOf("artist001", [enough, unknown])).toEqual([
+    const unknown = launch({ shares: { [handle]: 9_999, [newAddress()]: 1 }, ...fees });
+    expect(await coinsOf(handle, [enough, unknown])).toEqual([
       ["CURVE", "0.0000", 6_000, "NOTHING_WAITING"],
       ["SHARED", "0.0001", 6_000, null],
       ["CURVE", "0.9999", 9_999, null],
@@ -178,28 +180,28 @@ describe("a collect that names a coin whose fees are shared", () => {
 
   it("moves what waits in all places, to the lamport as the balance said", async () => {
     const mint = launch({ onCurve: SOL + 1n, inPool: 2n * SOL + 3n, inVault: 3n * SOL + 5n });
-    expect(await coinsOf("artist001", [mint])).toEqual([
+    expect(await coinsOf(handle, [mint])).toEqual([
       ["CURVE", "0.6000", 6_000, null],
       ["POOL", "1.2000", 6_000, null],
       ["SHARED", "1.8000", 6_000, null],
     ]);
-    expect(await vaultOf("artist001", [mint])).toBe("3.6000");
-    expect(await collect("artist001", [mint])).toMatchObject({
+    expect(await vaultOf(handle, [mint])).toBe("3.6000");
+    expect(await collect(handle, [mint])).toMatchObject({
       collected: "3.6000",
       newBalance: "4.6000",
     });
-    expect(chain.balance(addressOf("artist001"))).toBe(SOL + ((6n * SOL + 9n) * 6n) / 10n);
+    expect(chain.balance(addressOf(handle))).toBe(SOL + ((6n * SOL + 9n) * 6n) / 10n);
     expect(collects()).toHaveLength(1);
   });
 
   it("leaves out coins whose distribution pays nothing or fails in the simulation, and collects the rest", async () => {
     // The part of an address that does not exist is less than its rent.
     const below = Array.from({ length: 2 }, () =>
-      launch({ shares: { artist001: 9_999, [newAddress()]: 1 }, onCurve: SOL }),
+      launch({ shares: { [handle]: 9_999, [newAddress()]: 1 }, onCurve: SOL }),
     );
-    const blocked = launch({ shares: { artist001: 9_999, [PROGRAM]: 1 }, onCurve: SOL });
+    const blocked = launch({ shares: { [handle]: 9_999, [PROGRAM]: 1 }, onCurve: SOL });
     const good = launch({ onCurve: SOL });
-    expect(await collect("artist001", [...below, blocked, good])).toMatchObject({
+    expect(await collect(handle, [...below, blocked, good])).toMatchObject({
       collected: "0.6000",
     });
     for (const mint of [...below, blocked]) expect(coinFees(chain, mint).curve).toBe(SOL);
@@ -209,7 +211,7 @@ describe("a collect that names a coin whose fees are shared", () => {
   it("is collected although a stranger has sent lamports to where its AMM vault is missing", async () => {
     const mint = launch({ onCurve: SOL, inPool: 0n });
     chain.setBalance(configOf(mint).ammVault, chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES));
-    expect(await collect("artist001", [mint])).toMatchObject({
+    expect(await collect(handle, [mint])).toMatchObject({
       success: true,
       collected: "0.6000",
     });
@@ -221,14 +223,14 @@ describe("a collect that names a coin whose fees are shared", () => {
       world.sandbox.coins.addFees(mint, SOL);
     });
     // The vault's rent-exempt minimum stays there.
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.7996" });
+    expect(await collect(handle, [mint])).toMatchObject({ collected: "1.7996" });
   });
 
   it("does not take what other collects cost the fee payer for rent", async () => {
     const mint = launch({ onCurve: SOL });
     const { feePayer, rpc } = world.sandbox;
     const release = hold(rpc, isMethod("simulateTransaction"));
-    const collecting = collect("artist001", [mint]);
+    const collecting = collect(handle, [mint]);
     await expect.poll(() => rpc.calls.some(isMethod("simulateTransaction"))).toBe(true);
     chain.setBalance(feePayer, chain.balance(feePayer) - SOL / 10n);
     release();
@@ -239,22 +241,22 @@ describe("a collect that names a coin whose fees are shared", () => {
 describe("what a collect has found out about a shared coin", () => {
   /** The reason in a lookup, and what its vault counts. */
   const found = async (mint: string) => [
-    (await lookUp("artist001", [mint])).coins[0].reason,
-    await vaultOf("artist001", [mint]),
+    (await lookUp(handle, [mint])).coins[0].reason,
+    await vaultOf(handle, [mint]),
   ];
 
   it("is shown if its simulation fails, and a collect tries again after ten seconds", async () => {
     const skip = createSkipTime();
-    const mint = launch({ shares: { artist001: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
+    const mint = launch({ shares: { [handle]: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
     expect(await found(mint)).toEqual([null, "0.5000"]);
-    expect((await collect("artist001", [mint])).success).toBe(false);
+    expect((await collect(handle, [mint])).success).toBe(false);
     expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
     world.sandbox.coins.setSharing(mint, {
-      shareholders: [{ address: addressOf("artist001"), bps: 10_000 }],
+      shareholders: [{ address: addressOf(handle), bps: 10_000 }],
     });
-    expect((await collect("artist001", [mint])).success).toBe(false);
+    expect((await collect(handle, [mint])).success).toBe(false);
     skip(10_000);
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "1.0000" });
+    expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
     expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
     world.sandbox.coins.addFees(mint, SOL);
     expect(await found(mint)).toEqual([null, "1.0000"]);
@@ -277,18 +279,18 @@ describe("what a collect has found out about a shared coin", () => {
         return rpcResult({ context: { slot: chain.slot("finalized") }, value })(request);
       },
     });
-    expect(await collect("artist001", [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
+    expect(await collect(handle, [mint])).toMatchObject({ error: "NOTHING_TO_COLLECT" });
     expect(await found(mint)).toEqual([null, "0.6000"]);
-    expect(await collect("artist001", [mint])).toMatchObject({ collected: "0.6000" });
+    expect(await collect(handle, [mint])).toMatchObject({ collected: "0.6000" });
   });
 });
 
 it("ten accounts of one coin are paid by one distribution, and each reports its own part", async () => {
   const handles = Array.from({ length: 10 }, (_, i) => `artist0${10 + i}`);
-  const shares = Object.fromEntries(handles.map((handle) => [handle, 1_000]));
+  const shares = Object.fromEntries(handles.map((each) => [each, 1_000]));
   const mint = launch({ shares, onCurve: SOL, inPool: SOL });
-  for (const handle of handles) {
-    const { creatorVault, address } = world.account(handle);
+  for (const each of handles) {
+    const { creatorVault, address } = world.account(each);
     chain.setBalance(creatorVault, 0n);
     chain.setBalance(address, SOL);
   }
@@ -310,22 +312,22 @@ it("ten accounts of one coin are paid by one distribution, and each reports its 
   );
   expect(collects()).toHaveLength(1);
   const gain = (2n * SOL - chain.rentExemptMinimum(0)) / 10n;
-  for (const handle of handles) expect(chain.balance(addressOf(handle))).toBe(SOL + gain);
+  for (const each of handles) expect(chain.balance(addressOf(each))).toBe(SOL + gain);
 });
 
 it("a shareholder who is also the curve's creator gets the curve's fees although the pool's, which it shares, cannot be distributed", async () => {
   const mint = newMint();
   const { coins } = world.sandbox;
-  const address = addressOf("artist001");
+  const address = addressOf(handle);
   coins.launch({ mint, creator: address, fees: SOL });
   coins.migrate(mint, { fees: 2n * SOL });
   setPoolCreator(mint, configOf(mint).address);
   const shareholders = [address, STRANGER].map((each) => ({ address: each, bps: 5_000 }));
   coins.setSharing(mint, { isPaused: false, shareholders });
-  expect(await coinsOf("artist001", [mint])).toContainEqual(["CURVE", "1.0000", 10_000, null]);
-  expect(await vaultOf("artist001", [mint])).toBe("1.0000");
-  expect(await collect("artist001", [mint])).toMatchObject({ success: true, collected: "1.0000" });
-  expect(await vaultOf("artist001", [mint])).toBe("0.0000");
+  expect(await coinsOf(handle, [mint])).toContainEqual(["CURVE", "1.0000", 10_000, null]);
+  expect(await vaultOf(handle, [mint])).toBe("1.0000");
+  expect(await collect(handle, [mint])).toMatchObject({ success: true, collected: "1.0000" });
+  expect(await vaultOf(handle, [mint])).toBe("0.0000");
 });
 
 it.each<[string, SharedCoin & { inAmm?: bigint; poolCreator?: string }]>([
@@ -350,14 +352,14 @@ it.each<[string, SharedCoin & { inAmm?: bigint; poolCreator?: string }]>([
     chain.setBalance(config.creatorVault, chain.rentExemptMinimum(0) + (coin.inVault ?? 0n));
     if (coin.inAmm) setAmmVault(chain, config, coin.inAmm);
     if (coin.poolCreator) setPoolCreator(mint, coin.poolCreator);
-    const { balance, coins } = await lookUp("artist001", [mint]);
+    const { balance, coins } = await lookUp(handle, [mint]);
     const vault = Number(balance.lamports.vault);
     const amounts = coins.map(({ collectable, amount }: any) => (collectable ? Number(amount) : 0));
     const shown = amounts.reduce((sum: number, amount: number) => sum + amount);
     expect({ coins, isMore: shown > vault }).toMatchObject({ isMore: false });
-    const before = chain.balance(addressOf("artist001"));
-    while ((await collect("artist001", [mint])).success);
-    const moved = Number(chain.balance(addressOf("artist001")) - before);
+    const before = chain.balance(addressOf(handle));
+    while ((await collect(handle, [mint])).success);
+    const moved = Number(chain.balance(addressOf(handle)) - before);
     expect({ coins, moved }).toEqual({ coins, moved: vault });
   },
 );

@@ -1,11 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
+import { describe, expect } from "vitest";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "120", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "120", RATE_LIMIT_WINDOW_SECONDS: 3_600 });
 
 const QUERY =
   "mutation ($collects: [CollectInput!]!) { collectMany(collects: $collects) { success collected txSignature wallet { id } } }";

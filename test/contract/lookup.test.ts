@@ -1,17 +1,11 @@
 import { connect } from "node:net";
-import { afterAll, afterEach, beforeAll, describe, expect, it, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { hold } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { createSkipTime } from "../support/skip-time.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
-});
-afterEach(() => {
-  world.sandbox.social.faults.clear();
-  world.sandbox.rpc.faults.clear();
-});
-afterAll(() => world.close());
+const it = withWorld({ SOCIAL_CACHE_SECONDS: "0" });
 
 /** An error body of the contract. */
 const error = (code: string, message: unknown = expect.any(String)) => ({ error: code, message });
@@ -298,6 +292,9 @@ describe("health", () => {
   it("is live, and stays ready with a warning while the chain does not answer", async () => {
     expect((await world.request("/livez")).body).toEqual({ status: "ok" });
     expect((await world.request("/readyz")).status).toBe(200);
+    // Probes share a check for five seconds.
+    const skip = createSkipTime();
+    skip(5_000);
     world.sandbox.rpc.faults.add({ then: "reset" });
     const warning = expect.stringContaining("no chain endpoint answers");
     // Without a proxy: only callers on this machine see the warnings.
@@ -306,6 +303,7 @@ describe("health", () => {
     expect((await world.request("/readyz")).status).toBe(200);
     expect((await world.request("/livez")).status).toBe(200);
     world.sandbox.rpc.faults.clear();
+    skip(5_000);
     await expect.poll(async () => (await world.request("/readyz")).body).toEqual({ status: "ok" });
   });
 });

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: 1 });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: 1 });
 
 /** Every sample of `/metrics` by its name and labels. */
 async function scrape(): Promise<Map<string, number>> {

@@ -169,12 +169,4 @@ describe("a collect with a minimum", () => {
     ]);
     expect(world.chainCalls()).toEqual([]);
   });
-
-  it("is looked at after the id and the coins", async () => {
-    const code = async (socialId: string, mints: readonly string[]) =>
-      (await collect("x", mints, socialId)).body.error;
-    expect(await code("x", ["x"])).toBe("INVALID_SOCIAL_ID");
-    expect(await code(id, ["x"])).toBe("INVALID_MINT");
-    expect(await code(id, [])).toBe("INVALID_MINIMUM");
-  });
 });

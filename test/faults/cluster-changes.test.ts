@@ -1,26 +1,23 @@
+import { expect } from "vitest";
 import { includeUnpaid } from "../support/chain-levers.ts";
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
+import { BOTH_ENDPOINTS } from "../support/world.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
+const TWO = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
+const it = withNewWorld(TWO);
+const withStandstill = withNewWorld({
+  ...{ ...TWO, RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" },
 });
-afterEach(() => world.close());
+const withEarlierConsensus = withNewWorld(TWO, { blocksToFinality: 32 });
 
 const collect = async (handle = "creator") => (await world.collect(world.account(handle).id)).body;
 const balanceOf = async (handle = "creator") => (await world.lookup(handle)).body.balance;
 
 // `npm run load` holds that balances are shown again within 10 s.
-describe("while the cluster stands still", () => {
-  beforeEach(async () => {
-    await world.close();
-    const deadlines = { RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" };
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS, ...deadlines });
-  });
-
-  it("balances are shown, and a collect's transaction lands once the cluster goes on", async () => {
+withStandstill(
+  "while the cluster stands still, balances are shown, and a collect's transaction lands once the cluster goes on",
+  async () => {
     const { chain } = world.sandbox;
     const goOn = world.sandbox.standStill();
     expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
@@ -39,43 +36,37 @@ describe("while the cluster stands still", () => {
     // The sandbox shows a landing before it is final; until then a collect would share it.
     await expect.poll(() => chain.slot("finalized")).toBeGreaterThanOrEqual(landed!.slot);
     expect(await collect()).toMatchObject({ error: "NOTHING_TO_COLLECT" });
-  });
-});
+  },
+);
 
-describe("on a cluster that follows the consensus before Alpenglow", () => {
-  beforeEach(async () => {
-    await world.close();
-    world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS }, { blocksToFinality: 32 });
-  });
-
-  it("a collect is a success once its transaction is final, and only once", async () => {
+withEarlierConsensus(
+  "on a cluster that follows the consensus before Alpenglow, a collect is a success once its transaction is final, and only once",
+  async () => {
     const { chain } = world.sandbox;
     const first = await collect();
     expect(first).toMatchObject({ success: true, collected: "3.1000" });
     expect(chain.landed(first.txSignature)!.slot).toBeLessThanOrEqual(chain.slot("finalized"));
     expect(await collect()).toMatchObject({ success: false, error: "NOTHING_TO_COLLECT" });
     expect(await balanceOf()).toMatchObject({ vault: "0.0000", pda: "8.3000" });
-  });
-});
+  },
+);
 
-describe.each([true, false])(
-  "a block with a transaction whose fee payer cannot pay, balances told: %s",
-  (withBalances) => {
-    it("is INSUFFICIENT_FUNDS at no cost, and the next collect succeeds", async () => {
-      const { chain, feePayer, rpc, secondRpc } = world.sandbox;
-      includeUnpaid(chain, { withBalances });
-      const before = chain.balance(feePayer);
-      for (const server of [rpc, secondRpc])
-        onNext(server, isMethod("sendTransaction"), () => {
-          chain.setBalance(feePayer, 0n);
-        });
-      expect(await collect()).toMatchObject({ success: false, error: "INSUFFICIENT_FUNDS" });
-      expect(chain.ledger().at(-1)).toMatchObject({ err: "AccountNotFound", feeLamports: 0n });
-      const metrics = (await world.request("/metrics")).body;
-      expect(metrics).toContain("tributary_fees_spent_lamports_total 0");
-      chain.setBalance(feePayer, before);
-      expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
-      expect(world.logLines.join()).not.toContain("a chain endpoint fails");
-    });
+it.each([true, false])(
+  "a block with a transaction whose fee payer cannot pay is INSUFFICIENT_FUNDS at no cost, and the next collect succeeds, balances told: %s",
+  async (withBalances) => {
+    const { chain, feePayer, rpc, secondRpc } = world.sandbox;
+    includeUnpaid(chain, { withBalances });
+    const before = chain.balance(feePayer);
+    for (const server of [rpc, secondRpc])
+      onNext(server, isMethod("sendTransaction"), () => {
+        chain.setBalance(feePayer, 0n);
+      });
+    expect(await collect()).toMatchObject({ success: false, error: "INSUFFICIENT_FUNDS" });
+    expect(chain.ledger().at(-1)).toMatchObject({ err: "AccountNotFound", feeLamports: 0n });
+    const metrics = (await world.request("/metrics")).body;
+    expect(metrics).toContain("tributary_fees_spent_lamports_total 0");
+    chain.setBalance(feePayer, before);
+    expect(await collect()).toMatchObject({ success: true, collected: "3.1000" });
+    expect(world.logLines.join()).not.toContain("a chain endpoint fails");
   },
 );

@@ -47,6 +47,9 @@ describe("a transaction that moves nothing, because someone else collected first
     const { body: metrics } = await world.request("/metrics");
     const result = error === "COLLECT_FAILED" ? error : "nothing";
     expect(metrics).toContain(`tributary_collects_total{result="${result}"} 1\n`);
+    // Nothing backs off.
+    setVault(SOL);
+    expect((await world.collect(account().id)).body).toMatchObject({ collected: "1.0000" });
   });
 
   it("is not logged as collected for one of several accounts in it", async () => {

@@ -1,9 +1,6 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import { describe, expect } from "vitest";
+import { replicas, sandbox, withNewWorld, withReplicas, world } from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { startReplicas, type Replicas } from "../support/replicas.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
 
 const FIRST = { collected: "3.1000", newBalance: "8.3000" };
 
@@ -13,9 +10,10 @@ const RECENT = expect.toSatisfy((at: string) => {
   return new Date(at).toISOString() === at && age > -1_000 && age < 60_000;
 });
 
-describe("a caller who lost the response of a collect and asks again", () => {
-  const it = withNewWorld();
+const it = withNewWorld();
+const atReplicas = withReplicas();
 
+describe("a caller who lost the response of a collect and asks again", () => {
   it("hears that nothing is left, and what the last collect moved", async () => {
     const { id } = world.account("creator");
     const { body } = await world.collect(id);
@@ -69,81 +67,62 @@ describe("a caller who lost the response of a collect and asks again", () => {
     expect(listed(answer)).toEqual(signatures.slice(1, 21));
     expect(listed((await world.collect(id)).body)).toEqual(signatures.slice(0, 20));
   });
-
-  it("gets the exact amounts over GraphQL", async () => {
-    const { id } = world.account("creator");
-    const { body } = await world.collect(id);
-    const text =
-      "mutation C($id: String!) { collect(socialId: $id) { success txSignature lastCollect { collected collectedLamports newBalance newBalanceLamports txSignature at } } }";
-    const { collect } = (await world.graphql(text, { id })).body.data;
-    expect(collect).toEqual({
-      success: false,
-      txSignature: null,
-      lastCollect: {
-        ...FIRST,
-        collectedLamports: "3100000000",
-        newBalanceLamports: "8300000000",
-        txSignature: body.txSignature,
-        at: RECENT,
-      },
-    });
-  });
 });
 
-describeWithRedis("a caller who asks again at another replica", () => {
-  let server: RedisServer;
-  let replicas: Replicas;
-  beforeAll(async () => {
-    server = await startRedis();
-    replicas = await startReplicas(server.url);
-  });
-  afterAll(async () => {
-    await replicas.close();
-    await server.stop();
-  });
+describe("a caller who asks again at another replica", () => {
   const keyOf = (handle: string) =>
-    `tributary:v3:known:{${replicas.sandbox.feePayer}:${replicas.sandbox.account(handle).address}}`;
+    `tributary:v3:known:{${sandbox.feePayer}:${sandbox.account(handle).address}}`;
 
-  it("hears what the last collect moved", async () => {
-    const { id } = replicas.sandbox.account("creator");
+  atReplicas("hears what the last collect moved", async () => {
+    const { id } = sandbox.account("creator");
     const { body } = await replicas.at(0).collect(id);
     expect((await replicas.at(1).collect(id)).body).toMatchObject({
       error: "NOTHING_TO_COLLECT",
       lastCollect: { ...FIRST, txSignature: body.txSignature, at: RECENT },
     });
-    expect(await server.command("PTTL", keyOf("creator"))).toBeLessThanOrEqual(3_600_000);
-    expect(await server.command("PTTL", keyOf("creator"))).toBeGreaterThan(0);
+    expect(await replicas.redis.command("PTTL", keyOf("creator"))).toBeLessThanOrEqual(3_600_000);
+    expect(await replicas.redis.command("PTTL", keyOf("creator"))).toBeGreaterThan(0);
   });
 
-  it("hears of collects of the version before this one, which hears of this one's", async () => {
-    const { id, creatorVault } = replicas.sandbox.account("artist002");
-    const { chain } = replicas.sandbox;
-    const entry = (signature: string, secondsAgo: number) =>
-      JSON.stringify({
-        ...{ collected: "5", newBalance: "6", signature, at: Date.now() - 1_000 * secondsAgo },
-      });
-    const listed = async () =>
-      (await replicas.at(1).collect(id)).body.lastCollects.map((each: any) => each.txSignature);
-    /** As the other version does. */
-    const write = (text: string) =>
-      server.command("HSET", keyOf("artist002"), "collect", text, "at", JSON.parse(text).at);
-    await write(entry("before", 60));
-    const collect = async () => {
-      chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
-      return (await replicas.at(0).collect(id)).body;
-    };
-    const first = await collect();
-    expect(first.lastCollects).toMatchObject([{ txSignature: "before" }]);
-    await expect.poll(listed).toEqual([first.txSignature, "before"]);
-    const read = await server.command("HGET", keyOf("artist002"), "collect");
-    expect(JSON.parse(read)).toMatchObject({ signature: first.txSignature });
-    await write(entry("after", -1));
-    expect(await listed()).toEqual(["after", first.txSignature, "before"]);
-    const second = await collect();
-    expect(new Set(await listed())).toEqual(
-      new Set(["after", second.txSignature, first.txSignature, "before"]),
-    );
-    await server.command("HSET", keyOf("artist002"), "collects", "[{}, 7, null]");
-    expect(await collect()).toMatchObject({ success: true });
-  });
+  atReplicas(
+    "hears of collects of the version before this one, which hears of this one's",
+    async () => {
+      const { id, creatorVault } = sandbox.account("artist002");
+      const { chain } = sandbox;
+      const entry = (signature: string, secondsAgo: number) =>
+        JSON.stringify({
+          ...{ collected: "5", newBalance: "6", signature, at: Date.now() - 1_000 * secondsAgo },
+        });
+      const listed = async () =>
+        (await replicas.at(1).collect(id)).body.lastCollects.map((each: any) => each.txSignature);
+      /** As the other version does. */
+      const write = (text: string) =>
+        replicas.redis.command(
+          "HSET",
+          keyOf("artist002"),
+          "collect",
+          text,
+          "at",
+          JSON.parse(text).at,
+        );
+      await write(entry("before", 60));
+      const collect = async () => {
+        chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
+        return (await replicas.at(0).collect(id)).body;
+      };
+      const first = await collect();
+      expect(first.lastCollects).toMatchObject([{ txSignature: "before" }]);
+      await expect.poll(listed).toEqual([first.txSignature, "before"]);
+      const read = await replicas.redis.command("HGET", keyOf("artist002"), "collect");
+      expect(JSON.parse(read)).toMatchObject({ signature: first.txSignature });
+      await write(entry("after", -1));
+      expect(await listed()).toEqual(["after", first.txSignature, "before"]);
+      const second = await collect();
+      expect(new Set(await listed())).toEqual(
+        new Set(["after", second.txSignature, first.txSignature, "before"]),
+      );
+      await replicas.redis.command("HSET", keyOf("artist002"), "collects", "[{}, 7, null]");
+      expect(await collect()).toMatchObject({ success: true });
+    },
+  );
 });

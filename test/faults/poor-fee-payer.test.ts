@@ -1,17 +1,13 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import { describeWithRedis, eachWithRedis, FROZEN } from "../support/describe-with-redis.ts";
 import type { RedisServer } from "../support/redis-server.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeEach(async () => {
-  world = await startWorld();
-});
-afterEach(() => world.close());
+const it = withNewWorld();
 
 describeWithRedis("a fee payer that can pay for three more collects", () => {
   let server: RedisServer;

@@ -49,13 +49,6 @@ function keepOnly(kept: readonly string[], unknownCursor: () => unknown = () => 
   });
 }
 
-it("transactions that the first endpoint does not keep are listed by the second", async () => {
-  keepOnly(all.slice(0, 3));
-  const { signatures, history } = await readHistory();
-  expect(signatures).toEqual(all);
-  expect(history.pageInfo.hasNextPage).toBe(false);
-});
-
 it("transactions that the first endpoint lacks in between are merged in, newest first", async () => {
   // Those of one slot.
   const some = all.filter((_, i) => i < 2 || i > 4);
@@ -81,12 +74,6 @@ it.each([
     expect(history.pageInfo.hasNextPage).toBe(true);
   },
 );
-
-it("a cursor that no endpoint knows is BAD_REQUEST", async () => {
-  keepOnly([], () => refuse(-32019));
-  const { errors } = await readHistory({ after: "1".repeat(64) });
-  expect(errors).toMatchObject([{ extensions: { code: "BAD_REQUEST" } }]);
-});
 
 describe("a listed transaction", () => {
   const reads = ({ calls }: LyingEndpoint) => calls.filter(isMethod("getTransaction")).length;

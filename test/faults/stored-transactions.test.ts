@@ -89,18 +89,6 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("and that landed before a request is no success of it, even if no node says so at first", async () => {
-    const { signature, blockTime } = await leaveLanded();
-    const context = { slot: sandbox.chain.slot("processed") };
-    const unknown = { jsonrpc: "2.0", id: 1, result: { context, value: [null] } };
-    sandbox.rpc.faults.add({
-      when: isLook,
-      times: 1,
-      then: { status: 200, body: JSON.stringify(unknown) },
-    });
-    expect(await living.collect("creator")).toEqual(nothingAfter(signature, blockTime));
-  });
-
   it.each([
     ["more than an hour ago", () => secondsAgo(3_601)],
     ["at an unknown time", () => null],

@@ -1,18 +1,17 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { beforeEach, expect } from "vitest";
 import { newMint } from "../support/new-mint.ts";
 import { isAccountsRead } from "../support/sandbox.ts";
-import { BOTH_ENDPOINTS, startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
+import { BOTH_ENDPOINTS } from "../support/world.ts";
 
 /** More lamports than JSON numbers hold exactly. */
 const WHALE = 2n ** 60n + 1n;
 const SOL = 1_000_000_000n;
 
-let world: World;
+const it = withNewWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
 beforeEach(async () => {
-  world = await startWorld({ SOLANA_RPC_URL: BOTH_ENDPOINTS });
   await world.lookup("creator");
 });
-afterEach(() => world.close());
 
 /** Which endpoints were asked for accounts. */
 const asked = () =>

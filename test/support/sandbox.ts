@@ -163,10 +163,6 @@ export const isReadOf =
   ({ method, params }: { readonly method: string; readonly params: readonly unknown[] }) =>
     method === "getMultipleAccounts" && (params as [string[]])[0].includes(address);
 
-/** A call for a request, rather than for an endpoint's state. */
-export const isOwnCall = (call: { method: string; params: readonly unknown[] }) =>
-  call.method === "getMultipleAccounts" ? isAccountsRead(call) : call.method !== "getGenesisHash";
-
 /** Delays the answers to matching calls until the returned function is called. */
 export function hold<Call>(
   server: FaultyServer<Call>,

@@ -18,13 +18,13 @@ import {
   hold,
   isAccountsRead,
   isMethod,
-  NEVER_MS,
   onNext,
   startTestSandbox,
   type TestSandbox,
   isLook,
   isReadOf,
 } from "../../support/sandbox.ts";
+import { speedUpTime } from "../../support/skip-time.ts";
 import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
@@ -59,20 +59,6 @@ const wasRead = (address: string) =>
 const wasSent = () => wasCalled("sendTransaction");
 
 describe("a transaction in flight", () => {
-  it("is reported expired only when it can no longer land, and the next collect signs a new one", async () => {
-    const removeFault = rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
-    const first = collector.collect("creator");
-    await wasSent();
-    const [signature] = collector.openSignatures();
-    chain.advanceSlots(200);
-    expect(await first).toEqual({ kind: "expired", signature });
-    removeFault();
-
-    expect(await collector.collect("creator")).toMatchObject(ALL_FEES);
-    expect(new Set(sends().map(({ params }) => params[0])).size).toBe(2);
-    expect(sandbox.landedCollects()).toHaveLength(1);
-  });
-
   it("keeps its success for a caller whose own collect, of a coin with nothing, fails", async () => {
     const account = sandbox.account("creator");
     const release = hold(rpc, isLook);
@@ -220,6 +206,7 @@ describe("a caller who has used its share", () => {
   });
 
   it("of calls cannot start a collect, and fails nobody else's of the account", async () => {
+    speedUpTime();
     // Two calls a second, and 15 for a block.
     collector = createSandboxCollector(sandbox, { env: { RPC_CALLS_PER_SECOND: "4" } });
     let refused: unknown;
@@ -277,33 +264,6 @@ describe("callers who name coins, and ask while another collect of the account i
 describe("an endpoint that refuses a transaction", () => {
   const linesOf = ({ logLines }: { logLines: readonly string[] }, text: string) =>
     logLines.filter((line) => line.includes(text));
-
-  it.each([
-    ["cannot decode it", () => REFUSES_VERSION_1.then],
-    ["names its version", () => rpcError({ code: -32015 })],
-    [
-      "simulates it and fails for its version",
-      () => {
-        const context = { slot: chain.slot("finalized") };
-        return rpcResult({ context, value: { err: "UnsupportedVersion" } });
-      },
-    ],
-  ])("that another takes, because it %s, still gets all calls first", async (_, toRefusal) => {
-    // No endpoint has been silent for long.
-    vi.spyOn(performance, "now").mockReturnValue(performance.now());
-    const { secondRpc } = sandbox;
-    rpc.faults.add({ ...REFUSES_VERSION_1, then: toRefusal() });
-    // Sends each transaction once, also on a busy machine.
-    const waits = { resendMs: NEVER_MS };
-    collector = createSandboxCollector(sandbox, { rpcs: [rpc, secondRpc], waits });
-    for (const handle of ["artist001", "artist002", "artist003"])
-      expect(await collector.collect(handle)).toMatchObject({ kind: "collected" });
-    expect(sandbox.landedCollects().map(({ message }) => message.version)).toEqual([1, 1, 1]);
-    expect(sends()).toHaveLength(3);
-    expect(secondRpc.calls.filter(isMethod("getMultipleAccounts")).length).toBeLessThan(3);
-    expect(linesOf(collector, "refuses a transaction")).toHaveLength(1);
-    expect(linesOf(collector, "a chain endpoint fails")).toEqual([]);
-  });
 
   it("as all others do fails the collect, and gets the next one", async () => {
     const rpcs = [rpc, sandbox.secondRpc];

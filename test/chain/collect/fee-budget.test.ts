@@ -124,18 +124,6 @@ describe("the fee budget", () => {
     expect(await pay(budget, "honest")).toBe("paid");
   });
 
-  it("gets back the part of a reservation that was not spent, and charges what was spent besides", async () => {
-    const budget = createBudget();
-    const cost = { fee: toLamports(300_000), rent: NO_RENT, moved: toLamports(10 ** 9) };
-    const release = await reserve(budget, cost, ["a"]);
-    release(toLamports(200_000));
-    release(toLamports(50_000));
-    expect(await payMany(budget, 110, "a")).toBe(90);
-    const releaseOther = await reserve(budget, cost, ["b"]);
-    releaseOther(toLamports(-200_000));
-    expect(await pay(budget, "b")).toBe("CALLER");
-  });
-
   it("pays the highest rent for a caller at once, and leaves the other half to plain collects", async () => {
     const maxRentLamports = 900_000;
     const budget = createBudget({ maxRentLamports });

@@ -92,7 +92,6 @@ type Started = Awaited<ReturnType<typeof start>>;
 type Endpoint = Started["endpoints"][number];
 
 const EXPIRED = { kind: "expired" };
-const hostOf = ({ url }: Endpoint) => new URL(url).host;
 const callsOf = ({ calls }: Endpoint, method: string) => calls.filter(isMethod(method)).length;
 
 /** An endpoint that does not know transactions, in a state that is as new as the others'. */
@@ -168,21 +167,6 @@ describe.concurrent("a transaction that lands", () => {
     expect([kind, transaction]).toEqual(["landed", undefined]);
   });
 
-  it.for<[string, (second: Endpoint) => unknown]>([
-    ["is down", ({ faults }) => faults.add({ then: "reset" })],
-    ["does not know it", forget],
-  ])(
-    "is landed by one endpoint while the other one %s, after a while",
-    async ([, behave], context) => {
-      const { confirm, land, endpoints } = await start(context, { aloneMs: 1_000 });
-      land(0, 1);
-      behave(endpoints[1]!);
-      const startedAt = performance.now();
-      expect(await confirm()).toMatchObject({ kind: "landed", transaction: { err: null } });
-      expect(performance.now() - startedAt).toBeGreaterThan(900);
-    },
-  );
-
   it("is landed by one endpoint at once while the other one is more than a second behind", async (context) => {
     const waits = { aloneMs: NEVER_MS, resendMs: NEVER_MS };
     const { confirm, land, endpoints, chain } = await start(context, waits);
@@ -250,25 +234,6 @@ describe.concurrent("a transaction that can no longer land", () => {
 });
 
 describe.concurrent("a transaction of which nothing is certain", () => {
-  it("is unknown when no endpoint has said what became of it for 150 s", async (context) => {
-    const { confirm, endpoints } = await start(context, { unknownAfterMs: 1_000 });
-    const startedAt = performance.now();
-    expect(await confirm()).toEqual({ kind: "unknown", hosts: [] });
-    expect(performance.now() - startedAt).toBeGreaterThan(1_000);
-    expect(callsOf(endpoints[0]!, "sendTransaction")).toBeGreaterThan(0);
-  });
-
-  it("is unknown, with both hosts, while one endpoint returns it and the other proves that it is absent", async (context) => {
-    const { confirm, land, endpoints } = await start(context, { aloneMs: 2_000 });
-    land(0);
-    claimExpiry(endpoints[1]!);
-    const outcome = await confirm();
-    expect(outcome).toEqual({ kind: "unknown", hosts: expect.any(Array) });
-    expect(new Set((outcome as { hosts: readonly string[] }).hosts)).toEqual(
-      new Set(endpoints.map(hostOf)),
-    );
-  });
-
   it("is landed once endpoints contradict each other no more", async (context) => {
     const { confirm, land, endpoints } = await start(context, { aloneMs: NEVER_MS });
     land(0);

@@ -118,9 +118,9 @@ it("an account's collect moves and costs to the lamport what the model says", ()
       expect(after.paid).toBe(rentOfSweeps(part.sweeps));
       expect(part.withAmm).toBe(inAmm(part.sweeps, coin.vaults) > 0n);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   );
-  expect(moving).toBeGreaterThan(500);
+  expect(moving).toBeGreaterThan(100);
 });
 
 it("a distribution moves and costs to the lamport what the model says", () => {
@@ -158,9 +158,9 @@ it("a distribution moves and costs to the lamport what the model says", () => {
       );
       expect(after.paid).toBe(sweep.topUp);
     }),
-    { numRuns: 2_000 },
+    { numRuns: 500 },
   );
-  expect(moving).toBeGreaterThan(500);
+  expect(moving).toBeGreaterThan(100);
 });
 
 it("the least distribution is the least that the model pays", () => {

@@ -219,6 +219,12 @@ describe("the latest blockhash", () => {
     });
   });
 
+  it.each(["0OIl", "1".repeat(31)])("is another endpoint's if it is none: %s", async (text) => {
+    first.state.blockhash = text;
+    second.state.blockhash = OTHER_HASH;
+    expect(await readBlockhash()).toMatchObject({ blockhash: OTHER_HASH });
+  });
+
   it("is not another endpoint's that is behind, fails or is slow", async () => {
     second.state.blockhash = OTHER_HASH;
     second.state.knowsBlockhashes = false;

@@ -2,7 +2,7 @@ import { readPrice } from "../../../src/chain/units/priority-fee.ts";
 import { listTransactions } from "../../../src/chain/history/list-transactions.ts";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { eventually } from "../../support/eventually.ts";
-import { rpcError } from "../../support/rpc-answers.ts";
+import { rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { hold, isMethod } from "../../support/sandbox.ts";
 import { startPlainNodes, type PlainNode } from "../../support/doubles/plain-nodes.ts";
 
@@ -113,13 +113,19 @@ describe("a call that only some endpoints serve moves no others", () => {
     });
   });
 
-  it.each<[string, number, string, () => Promise<unknown>]>([
-    ["a version that it cannot return", -32015, "getTransaction", () => readTransaction()],
-    ["a refused transaction", -32602, "simulateTransaction", () => simulate()],
-    ["a transaction of a refused version", -32015, "simulateTransaction", () => simulate()],
-    ["a missing method", -32601, "getRecentPrioritizationFees", () => readPrice(client, ["x"])],
-  ])("a node with %s: %i", async (_, code, method, call) => {
-    first.faults.add({ when: isMethod(method), then: rpcError({ code }) });
+  const refuses = (code: number) => rpcError({ code });
+  const failsVersion = rpcResult({
+    context: { slot: 10_000 },
+    value: { err: "UnsupportedVersion" },
+  });
+  it.each<[string, ReturnType<typeof rpcError>, string, () => Promise<unknown>]>([
+    ["version that it cannot return", refuses(-32015), "getTransaction", () => readTransaction()],
+    ["refused transaction", refuses(-32602), "simulateTransaction", () => simulate()],
+    ["refused version", refuses(-32015), "simulateTransaction", () => simulate()],
+    ["version that fails there", failsVersion, "simulateTransaction", () => simulate()],
+    ["missing method", refuses(-32601), "getRecentPrioritizationFees", () => readPrice(client, [])],
+  ])("a node with a %s", async (_, then, method, call) => {
+    first.faults.add({ when: isMethod(method), then });
     for (let i = 0; i < 2; i++) {
       await call();
       expect(await started.takeCalls()).toEqual([`0 ${method}`, `1 ${method}`]);

@@ -3,6 +3,7 @@ import { listTransactions } from "../../../src/chain/history/list-transactions.t
 import { startPlainNodes, type PlainNode } from "../../support/doubles/plain-nodes.ts";
 import { rpcAccounts, rpcError, rpcResult } from "../../support/rpc-answers.ts";
 import { isMethod } from "../../support/sandbox.ts";
+import { readPrice } from "../../../src/chain/units/priority-fee.ts";
 
 const SLOT = 10_000;
 
@@ -62,6 +63,11 @@ describe("a call to the chain", () => {
     ["a node that is behind", rpcError({ code: -32005 })],
     ["a request that it cannot parse", rpcError({ code: -32700 })],
     ["a failed preflight", rpcError({ code: -32002 })],
+    // As of a node that cannot read the call.
+    [
+      "an error without an id",
+      { status: 200, body: '{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"no"}}' },
+    ],
   ])("goes to the next endpoint on %s", async (_name, then) => {
     if (then === "hang") await createClient({ rpcTimeoutMs: 5_000 });
     first.faults.add({ then });
@@ -120,6 +126,26 @@ describe("a call to the chain", () => {
     const lamports = BigInt(Number.MAX_SAFE_INTEGER);
     await expect(client.getAccounts(["x"])).resolves.toMatchObject([{ lamports }]);
     expect(await takeCalls()).toEqual(["0 getMultipleAccounts"]);
+  });
+
+  it("counts a price that is too large for a number as 2^53 - 1", async () => {
+    answerAll(rpcResult([{ slot: 1, prioritizationFee: 2 ** 64 }]));
+    expect(await readPrice(client, ["x"])).toBe(BigInt(Number.MAX_SAFE_INTEGER));
+    expect(await takeCalls()).toEqual(["0 getRecentPrioritizationFees"]);
+  });
+
+  it.each<[string, object]>([
+    ["the accounts", { accounts: null }],
+    ["one account", { accounts: [] }],
+    ["what the fee payer holds", { accounts: [null] }],
+    ["the compute units", { unitsConsumed: null }],
+    ["the compute units, as 0", { unitsConsumed: 0 }],
+    ["the error", { err: undefined }],
+  ])("goes to the next endpoint if a simulation omits %s", async (_name, omitted) => {
+    const value = { err: null, unitsConsumed: 1, accounts: [account], ...omitted };
+    first.faults.add({ then: rpcResult({ context: { slot: SLOT }, value }) });
+    await client.simulateTransaction("", { addresses: ["x"], minSlot: 0 });
+    expect(await takeCalls()).toEqual(["0 simulateTransaction", "1 simulateTransaction"]);
   });
 
   it.each<[string, unknown]>([

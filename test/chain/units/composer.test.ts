@@ -1,11 +1,13 @@
 import { randomInt } from "node:crypto";
 import { PublicKey, VersionedMessage, type MessageV1 } from "@solana/web3.js";
-import { describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createAddresses } from "../../../src/chain/launchpad/account-addresses.ts";
 import { toVaults, type PlaceSweep } from "../../../src/chain/launchpad/choose-sweeps.ts";
-import { coinAddressesOf } from "../../../src/chain/launchpad/coin-addresses.ts";
+import {
+  coinAddressesOf,
+  type CoinAddresses,
+} from "../../../src/chain/launchpad/coin-addresses.ts";
 import type { Stage } from "../../../src/chain/launchpad/fee-accounts.ts";
-import { tokenAccountOf } from "../../../src/chain/launchpad/token-accounts.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
 import { createComposer } from "../../../src/chain/units/composer.ts";
 import { canRun, unitLimitOf } from "../../../src/chain/units/instruction-costs.ts";
@@ -25,8 +27,16 @@ const EXISTING = toVaults(holding(650_240), holding(1_488_440, 165), RENT);
 const MISSING = toVaults(undefined, undefined, RENT);
 const WITHOUT_AMM_VAULT = toVaults(holding(650_240), undefined, RENT);
 
+/** Deriving their addresses takes long, so transactions share them. */
+const coins: CoinAddresses[] = [];
+/** The coins and accounts that a transaction has. */
+let used = 0;
+beforeEach(() => {
+  used = 0;
+});
+
 function sweep(stage: Stage, topUp = 0): PlaceSweep & { rent: PlaceSweep["topUp"] } {
-  const coin = coinAddressesOf(tokenAccountOf(PublicKey.unique().toBase58()));
+  const coin = (coins[used++] ??= coinAddressesOf(PublicKey.unique().toBase58()));
   const lamports = toLamports(topUp);
   return { coin, stage, amount: toLamports(1), topUp: lamports, rent: lamports };
 }
@@ -131,7 +141,7 @@ describe("the composer", () => {
   const randomStages = () => (["POOL", "CURVE"] as const).filter(isChance);
   const randomPart = () =>
     part({
-      account: addressesOf(String(1 + randomInt(2 ** 47))),
+      account: addressesOf(String(++used)),
       vaults: MISSING,
       sweeps: [
         ...times(Number(randomInt(4) === 0), () => distribution(1 + randomInt(10), randomStages())),
@@ -143,6 +153,7 @@ describe("the composer", () => {
   it("knows whether a transaction fits without compiling it, for 40 random ones", () => {
     const fitting = { yes: 0, no: 0 };
     for (let i = 0; i < 40; i++) {
+      used = 0;
       const parts = times(1 + randomInt(isChance() ? 8 : 36), () =>
         i % 2 === 0 ? randomPart() : { ...randomPart(), sweeps: [] },
       );

@@ -102,15 +102,3 @@ export function behindBy(
     getSignaturesForAddress: () => [],
   };
 }
-
-/** The lies of a node of another cluster, where all accounts but the rent sysvar are empty. */
-export const OTHER_CLUSTER: Readonly<Record<string, Lie>> = {
-  getGenesisHash: () => "EtWTRABZaYq6iMfeYKouRu166VU2xqa1wcaWoxPkrZBG",
-  getMultipleAccounts(tellTruth, [keys]) {
-    const { context, value } = tellTruth();
-    return {
-      context,
-      value: value.map((truth: unknown, i: number) => (keys[i] === RENT_SYSVAR ? truth : null)),
-    };
-  },
-};
