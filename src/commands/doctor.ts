@@ -8,7 +8,6 @@ import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
-import { toError } from "../observability/thrown.ts";
 import { createServices } from "../services.ts";
 import type { CallQuota } from "../social/call-quota.ts";
 import { withDeadline } from "../upstream/deadline.ts";
@@ -128,12 +127,7 @@ export async function examine(
       findings.forEach(report);
     }),
   ]);
-  if (platform)
-    await comparePlatform({ chain, redis, address, report, ...platform }).catch(
-      (error: unknown) => {
-        report(bad("SOLANA_RPC_URL", `the programs cannot be read (${toError(error).message})`));
-      },
-    );
+  if (platform) await comparePlatform({ chain, redis, address, report, ...platform });
   redis?.close();
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
