@@ -8,7 +8,7 @@ import { createChain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
 import { createCoins } from "./chain/coins.ts";
 import type { Coins, NewCoin } from "./chain/coins.ts";
-import { setAmmVault } from "./chain/creator-fees.ts";
+import { addToVault, setWrappedSol } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
 import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
@@ -61,7 +61,7 @@ export async function startSandbox({
   platformPrograms,
   ...slots
 }: Partial<SlotOptions> & {
-  host?: string;
+  host?: string | undefined;
   slotMs?: number;
   rpcPort?: number;
   socialPort?: number;
@@ -87,8 +87,8 @@ export async function startSandbox({
     const addresses = addressesOf(profile.id);
     const { address, creatorVault, vaultTokens, ammVaultAuthority, ammVault } = addresses;
     const collectable = toLamports(vaultSol);
-    if (collectable > 0n) chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + collectable);
-    if (ammVaultSol) setAmmVault(chain, addresses, toLamports(ammVaultSol));
+    if (collectable > 0n) addToVault(chain, creatorVault, collectable);
+    if (ammVaultSol) setWrappedSol(chain, ammVaultAuthority, toLamports(ammVaultSol));
     chain.setBalance(address, toLamports(addressSol));
     return {
       ...profile,

@@ -7,6 +7,7 @@ import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, isOwnCall } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
 import type { World } from "../support/world.ts";
+import { transfer } from "../support/faucet.ts";
 
 const SOL = 1_000_000_000n;
 /** More than an answer's slot may differ from where its endpoint can be. */
@@ -84,7 +85,7 @@ it("an empty history of an endpoint that has moved to another cluster does not c
   await startAll();
   const { address, id } = world.account("artist001");
   const { chain } = world.sandbox;
-  const signature = chain.transfer(address, 1_000_000_000n);
+  const signature = transfer(chain, address, 1_000_000_000n);
   chain.advanceSlots(1);
   first.lie({
     ...moved(),

@@ -38,15 +38,15 @@ describe("POST /sandbox/fees", () => {
   });
 
   it.each([
-    ["7", 'The sandbox has no account with the id "7".'],
-    [undefined, "`socialId` is missing"],
+    ["7", "The sandbox has no account with this `socialId`."],
+    [undefined, "Send JSON such as"],
   ])(
     "refuses the id %s, so that callers add no accounts to the chain",
     async (socialId, message) => {
       const { status, body } = await world.post("/sandbox/fees", { socialId, source: "CURVE" });
       expect([status, body]).toEqual([
         400,
-        { error: "INVALID_SOCIAL_ID", message: expect.stringContaining(message) },
+        { error: "BAD_REQUEST", message: expect.stringContaining(message) },
       ]);
     },
   );

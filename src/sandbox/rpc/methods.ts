@@ -130,15 +130,6 @@ export function createMethods(chain: Chain): Methods {
         ),
     ),
 
-    // The next two are for people who try the sandbox.
-    getBalance: method([addressParam, configSchema], (of, config) =>
-      inContext(config, chain.balance(of)),
-    ),
-
-    requestAirdrop: method([addressParam, z.int().positive(), configSchema], (to, lamports) =>
-      chain.transfer(to, BigInt(lamports)),
-    ),
-
     simulateTransaction: method([z.string(), simulateConfig], (text, config) => {
       const transaction = decodeParam(text);
       const { staticAccounts } = transaction.message;
