@@ -198,7 +198,6 @@ async function runSandbox(
   for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
     print(`${name}=${value}`);
   }
-  for (const warning of sandbox.warnings) printError(warning);
   printError(`Launch platform: ${sandbox.programs}`);
   printError(
     "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
@@ -226,7 +225,7 @@ async function serve(
   const config = readConfig(env, sandbox?.env);
   const log = createLogger(config.logLevel, logStream).child({ instance: instanceAt(config.port) });
   reportDroppedLines(log);
-  for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
+  for (const warning of warnings) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });

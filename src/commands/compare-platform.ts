@@ -1,16 +1,14 @@
-import { createHash } from "node:crypto";
 import { distributionsOf, isWithPool, rentOf } from "../chain/launchpad/choose-sweeps.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
 import { UNCOLLECTABLE } from "../chain/launchpad/coin-fees.ts";
 import { LAUNCHPAD_PROGRAMS, type ProgramName } from "../chain/launchpad/program-ids.ts";
 import { DerivedCreator } from "../chain/launchpad/vaults.ts";
-import { readPrograms, MAX_ACCOUNT_BYTES, type Program } from "../checks/deploys.ts";
+import { readPrograms } from "../checks/deploys.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import { recordPlatformCheck } from "../checks/platform-checks.ts";
 import { toError } from "../observability/thrown.ts";
 import type { createChainServices } from "../services.ts";
 import type { Redis } from "../store/redis.ts";
-import { PLATFORM_CRATE, TESTED_BUILDS } from "./tested-builds.ts";
 
 /** The name under which findings are reported. */
 const PLATFORM = "--platform";
@@ -23,7 +21,7 @@ const MAX_READS = 3;
  * deployed programs, by simulations, which send and pay nothing. `address`: an account's address
  * whose vaults to collect from, besides the coins. Reports each finding as soon as it is known.
  * Records in Redis the deployments of the programs that do as tested; a program that no named coin
- * uses is not among them.
+ * uses is not among them. Rejects with an RpcError if the programs cannot be read.
  */
 export async function comparePlatform(needs: {
   chain: ReturnType<typeof createChainServices>;
@@ -35,26 +33,17 @@ export async function comparePlatform(needs: {
   const { redis, mints, address, report } = needs;
   const { rpc, readWallets, readUnits, composer, simulations } = needs.chain;
   const programNames = Object.keys(LAUNCHPAD_PROGRAMS) as ProgramName[];
-  const deploySlots = new Map<ProgramName, number | undefined>();
-  // One at a time: each takes megabytes.
-  for (const name of programNames) {
-    const program = { name, id: LAUNCHPAD_PROGRAMS[name] };
-    const read = await readPrograms(rpc, [program], MAX_ACCOUNT_BYTES).catch(toError);
-    if (read instanceof Error)
-      report(poor(PLATFORM, `${name} ${program.id} cannot be read: ${read.message}`));
-    else {
-      deploySlots.set(name, read[0]!.deploySlot);
-      report(checkBuild(read[0]!));
-    }
-  }
-
+  const programs = await readPrograms(
+    rpc,
+    programNames.map((name) => ({ name, id: LAUNCHPAD_PROGRAMS[name] })),
+  );
   const usedPrograms = new Set<ProgramName>();
   let isDifferent = false;
   for (const mint of new Set(address === undefined ? mints : [undefined, ...mints])) {
     const name = mint === undefined ? `the address ${address}` : `the coin ${mint}`;
     try {
-      const { differences, programs, text } = await compare(mint);
-      for (const program of programs) usedPrograms.add(program);
+      const { differences, used, text } = await compare(mint);
+      for (const program of used) usedPrograms.add(program);
       if (differences.length > 0) isDifferent = true;
       report(
         differences.length > 0
@@ -74,8 +63,8 @@ export async function comparePlatform(needs: {
       ),
     );
   const checkedSlots = new Map(
-    [...deploySlots].flatMap(([name, slot]) =>
-      slot !== undefined && usedPrograms.has(name) ? [[name, slot]] : [],
+    programs.flatMap(({ name, deploySlot }) =>
+      deploySlot !== undefined && usedPrograms.has(name) ? [[name, deploySlot]] : [],
     ),
   );
   if (isDifferent || checkedSlots.size === 0) return;
@@ -122,12 +111,12 @@ export async function comparePlatform(needs: {
     const [distribution] = distributionsOf(part.sweeps);
     const usesAmm = part.withAmm || (distribution !== undefined && isWithPool(distribution));
     // The launch platform checks the shareholders with its program FEES.
-    const used = { LAUNCHPAD: true, AMM: usesAmm, FEES: distribution !== undefined };
-    const programs = programNames.filter((name) => used[name]);
-    const text = `${programs.join(", ")} are to move ${distribution?.distributable ?? part.amount} lamports`;
+    const uses = { LAUNCHPAD: true, AMM: usesAmm, FEES: distribution !== undefined };
+    const used = programNames.filter((name) => uses[name]);
+    const text = `${used.join(", ")} are to move ${distribution?.distributable ?? part.amount} lamports`;
     const simulation = await simulations.simulate([part], fees.slot);
     if ("err" in simulation)
-      return { programs, text, differences: [`it fails with ${JSON.stringify(simulation.err)}`] };
+      return { used, text, differences: [`it fails with ${JSON.stringify(simulation.err)}`] };
     const inVault = distribution && simulation.after(distribution.coin.sharingConfig.creatorVault);
     const differences = [
       differenceOf("the rent that is paid", simulation.rent, rentOf(part.sweeps)),
@@ -137,33 +126,10 @@ export async function comparePlatform(needs: {
         inVault - fees.vaults.rentMinimum >= distribution.shareholders.length &&
         `${inVault} lamports stay in the vault`,
     ].filter((difference) => typeof difference === "string");
-    return {
-      programs,
-      differences,
-      text: `${text}; ${simulation.unitsConsumed} compute units`,
-    };
+    return { used, differences, text: `${text}; ${simulation.unitsConsumed} compute units` };
   }
 }
 
 function differenceOf(name: string, actual: bigint, planned: bigint): string | undefined {
   return actual === planned ? undefined : `${name} is ${actual} lamports instead of ${planned}`;
 }
-
-/** Compares a program's bytes with the tested builds. A deployed program is padded with zeros. */
-function checkBuild({ name, id, deploySlot, code }: Program & { name: ProgramName; id: string }) {
-  const program = `${name} ${id}, deployed in slot ${deploySlot ?? "unknown"},`;
-  if (!code) return poor(PLATFORM, `${program} cannot be read: it has no ProgramData account`);
-  const build = Object.entries(TESTED_BUILDS).find(([, { programs }]) => {
-    const { bytes, sha256 } = programs[name];
-    const isPadded = code.subarray(bytes).every((byte) => byte === 0);
-    return isPadded && sha256 === hashOf(code.subarray(0, bytes));
-  });
-  return build
-    ? good(PLATFORM, `${program} is the tested build of ${PLATFORM_CRATE} ${build[0]}`)
-    : poor(
-        PLATFORM,
-        `${program} is no build that was tested: SHA-256 ${hashOf(code)} of its ${code.length} bytes`,
-      );
-}
-
-const hashOf = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");

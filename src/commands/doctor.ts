@@ -8,6 +8,7 @@ import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
+import { toError } from "../observability/thrown.ts";
 import { createServices } from "../services.ts";
 import type { CallQuota } from "../social/call-quota.ts";
 import { withDeadline } from "../upstream/deadline.ts";
@@ -79,7 +80,6 @@ export async function examine(
     if (state === "poor") isSuspicious = true;
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
-  showTrust(config).forEach(report);
 
   const { rpcTimeoutMs, socialApiUrl, secrets } = config;
   const { redisUrl } = secrets;
@@ -118,7 +118,7 @@ export async function examine(
   await Promise.all([
     checkNetwork(),
     checkChain({
-      ...{ config, rpc, redis, report },
+      ...{ config, rpc, report },
       examineEndpoint: (endpoint, text, simulation) =>
         examineEndpoint(callAt(endpoint), text, simulation),
     }),
@@ -127,26 +127,18 @@ export async function examine(
       findings.forEach(report);
     }),
   ]);
-  if (platform) await comparePlatform({ chain, redis, address, report, ...platform });
+  if (platform)
+    await comparePlatform({ chain, redis, address, report, ...platform }).catch(
+      (error: unknown) => {
+        report(bad("SOLANA_RPC_URL", `the programs cannot be read (${toError(error).message})`));
+      },
+    );
   redis?.close();
   const nothing = isSuspicious
     ? "Nothing is wrong, but look at the lines with `check`."
     : "Nothing is wrong.";
   print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
   return atFault.size > 0 ? 1 : 0;
-}
-
-/** Shows whom the service trusts, because a wrong range gives strangers any address or no limit. */
-function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
-  const proxies =
-    trustProxy.length > 0
-      ? `X-Forwarded-For is trusted from ${trustProxy.join(", ")}, so these must be your proxies only`
-      : "not set: X-Forwarded-For is trusted from nobody, and the address of each connection counts";
-  const callers = `no rate limit applies to ${trustedCallers.join(", ")}`;
-  return [
-    good("TRUST_PROXY", proxies),
-    ...(trustedCallers.length > 0 ? [good("TRUSTED_CALLERS", callers)] : []),
-  ];
 }
 
 function checkQuota([quota]: ReturnType<CallQuota["describe"]>): Finding[] {
