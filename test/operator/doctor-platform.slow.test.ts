@@ -125,6 +125,8 @@ describeWithRedis("npm run doctor -- --platform, with Redis", () => {
     const env = { REDIS_URL: server.url };
     const { lineOf } = await doctorWith(env, "--platform", mint);
     expect(lineOf("checked: ")).toContain("checked: LAUNCHPAD; Redis keeps this for 90 days");
-    await expect(server.command("HKEYS", "tributary:v2:platform-checks")).resolves.toEqual(["LAUNCHPAD"]);
+    await expect(server.command("HKEYS", "tributary:v2:platform-checks")).resolves.toEqual([
+      "LAUNCHPAD",
+    ]);
   });
 });
