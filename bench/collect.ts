@@ -22,7 +22,7 @@ const VAULT = 1_000_000_000n;
 
 const { sandbox, endpoints, config, collect, close } = await startOnSandbox(
   { MAX_PRIORITY_FEE_LAMPORTS: "0" },
-  { endpoints: 2, slotMs: SLOT_MS, finalityMs: FINALITY_MS, areAllFilled: true },
+  { endpoints: 2, slotMs: SLOT_MS, finalityMs: FINALITY_MS },
 );
 const { chain } = sandbox;
 for (const { faults } of endpoints) faults.add({ delayMs: LATENCY_MS });

@@ -38,10 +38,7 @@ export async function repeat(
 /** Returns the client address with this number, of 16 million. */
 export const callerOf = (i: number) => `10.${(i >> 16) & 255}.${(i >> 8) & 255}.${i & 255}`;
 
-type SlotTimes = Pick<
-  NonNullable<Parameters<typeof startSandbox>[0]>,
-  "slotMs" | "finalityMs" | "areAllFilled"
->;
+type SlotTimes = Pick<NonNullable<Parameters<typeof startSandbox>[0]>, "slotMs" | "finalityMs">;
 
 /** Prints a row of a Markdown table. */
 export const printRow = (...cells: readonly (string | number)[]) => {

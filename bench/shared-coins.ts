@@ -5,7 +5,7 @@
  * of a collect's coins fit into one transaction if no vault is missing. Missing vaults have a
  * separate limit, for rent.
  */
-import { setAmmVault } from "../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../src/sandbox/chain/accounts.ts";
 import { decodeTransaction } from "../src/sandbox/chain/wire-transaction.ts";
 import type { NewCoin } from "../src/sandbox/chain/coins.ts";
 import { newMint } from "../test/support/new-mint.ts";
@@ -51,7 +51,7 @@ function launch(coin: NewCoin, { curve, pool }: Fees): void {
   if (pool !== undefined) coins.migrate(coin.mint, { fees: pool });
   const owner = coin.kind === "shared" ? coins.addressesOf(coin.mint).sharingConfig : account;
   chain.setBalance(owner.creatorVault, chain.rentExemptMinimum(0) + SOL);
-  setAmmVault(chain, owner, 0n);
+  setWrappedSol(chain, owner.ammVaultAuthority, 0n);
 }
 
 async function collectCoins(some: readonly NewCoin[]) {

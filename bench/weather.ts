@@ -14,6 +14,7 @@ import { isMethod } from "../test/support/sandbox.ts";
 import { startReplica } from "./load/replica.ts";
 import { median, percentile, printHead, printRow } from "./measure.ts";
 import { hasHealthy, startChain, WEATHERS } from "./weathers.ts";
+import { transfer } from "../test/support/faucet.ts";
 
 /** The requests of a weather after the first one of each kind. */
 const COUNTS = { lookup: 40, collect: 10, nothing: 12, history: 3 };
@@ -57,7 +58,7 @@ async function start(weather: string) {
     for (let i = 0; i <= COUNTS.collect; i++) {
       const collect = { account: take(), lamports: SOL + (BigInt(i) * SOL) / 1_000n };
       chain.setBalance(collect.account.creatorVault, rent + collect.lamports);
-      for (let n = 0; n < TRANSFERS; n++) chain.transfer(collect.account.address, SOL);
+      for (let n = 0; n < TRANSFERS; n++) transfer(chain, collect.account.address, SOL);
       collects.push(collect);
     }
     for (let i = 0; i <= COUNTS.nothing; i++) {

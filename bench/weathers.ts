@@ -127,8 +127,7 @@ export async function startChain(
   prepare: (sandbox: Awaited<ReturnType<typeof startSandbox>>) => void,
 ) {
   const sandbox = await startSandbox({
-    ...{ slotMs: 0, areAllFilled: true },
-    ...{ rpcPort: 0, socialPort: 0 },
+    ...{ slotMs: 0, rpcPort: 0, socialPort: 0 },
   });
   const { chain } = sandbox;
   prepare(sandbox);

@@ -14,7 +14,7 @@ import { globSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync }
 import { homedir, tmpdir } from "node:os";
 import { join } from "node:path";
 import { gunzipSync } from "node:zlib";
-import { PLATFORM_CRATE as CRATE, TESTED_BUILDS as BUILDS } from "../src/commands/tested-builds.ts";
+import { PLATFORM_CRATE as CRATE, TESTED_BUILDS as BUILDS } from "./tested-builds.ts";
 import { PROGRAMS } from "../src/sandbox/platform.ts";
 
 export const TESTED_VERSION = "0.5.0";

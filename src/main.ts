@@ -14,14 +14,9 @@ import {
   wantsSandbox,
   type Environment,
 } from "./config.ts";
-import { listen, type Responder } from "./http/server.ts";
-import {
-  createLogger,
-  reportDroppedLines,
-  type DestinationStream,
-  type Logger,
-} from "./observability/log.ts";
-import { codeOf, toError } from "./observability/thrown.ts";
+import { listen } from "./http/server.ts";
+import { createLogger, reportDroppedLines, type DestinationStream } from "./observability/log.ts";
+import { toError } from "./observability/thrown.ts";
 import { COMMIT, VERSION } from "./observability/version.ts";
 import { monotonicNow, type MonotonicTime, msSince } from "./time/monotonic.ts";
 
@@ -112,7 +107,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {
-    const [text, ...unexpected] = describeFailure(error, env, hints);
+    const [text, ...unexpected] = describeFailure(error, hints);
     if (isService && env.NODE_ENV === "production") {
       // Not LOG_LEVEL, which may be what is wrong.
       const instance = instanceAt(env.PORT || 4000);
@@ -128,19 +123,14 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
  */
 function describeFailure(
   error: unknown,
-  env: Environment,
   hints: readonly string[],
 ): [text: string, error?: unknown] {
-  const { code, message, syscall, port } = error as NodeJS.ErrnoException & { port?: number };
+  const { code, message, syscall } = error as NodeJS.ErrnoException;
   if (error instanceof ConfigError) return [[message, ...hints].join("\n  - ")];
   const start = "Tributary cannot start:";
-  if (code === "EADDRINUSE") {
-    const name = port === Number(env.ADMIN_PORT) ? "ADMIN_PORT" : "PORT";
-    return [`${start} ${message}. Set ${name} to a free port, or to 0 for any.`];
-  }
-  if (syscall === "listen" || syscall === "getaddrinfo")
+  if (code === "ERR_SOCKET_BAD_PORT" || syscall === "listen" || syscall === "getaddrinfo")
     return [
-      `${start} ${message}. HOST must be an address of this machine, and PORT one that this user may open.`,
+      `${start} ${message}. HOST must be an address of this machine, and ports must be free, and ones that this user may open.`,
     ];
   return [start, error];
 }
@@ -164,13 +154,8 @@ function readArguments(args: readonly string[]) {
  * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
  */
 async function importSandbox() {
-  // Its error has no code if the binary of this platform is missing.
   const vm = await import("litesvm").catch(() => undefined);
-  try {
-    if (vm) return await import("./sandbox/sandbox.ts");
-  } catch (error) {
-    if (codeOf(error) !== "ERR_MODULE_NOT_FOUND") throw error;
-  }
+  if (vm) return import("./sandbox/sandbox.ts");
   throw new ConfigError([
     `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
   ]);
@@ -179,7 +164,7 @@ async function importSandbox() {
 /** Starts a sandbox with the platform's programs that PLATFORM_PROGRAMS selects. */
 async function openSandbox(
   env: Environment,
-  at: { host?: string; rpcPort?: number; socialPort?: number } = {},
+  at: { host?: string | undefined; rpcPort?: number; socialPort?: number } = {},
 ) {
   const { startSandbox } = await importSandbox();
   const platformPrograms = env.PLATFORM_PROGRAMS || undefined;
@@ -205,17 +190,14 @@ async function runSandbox(
 ): Promise<number> {
   const problems = sandboxProblems(env);
   if (problems.length > 0) throw new ConfigError(problems);
-  const [rpcPort, socialPort] = [Number(ports["chain-port"]), Number(ports["social-port"])];
-  if (!isPort(rpcPort) || !isPort(socialPort)) {
-    throw new ConfigError([
-      "--chain-port and --social-port: expected whole numbers from 0 to 65535",
-    ]);
-  }
-  const sandbox = await openSandbox(env, { host: env.HOST || "127.0.0.1", rpcPort, socialPort });
+  const sandbox = await openSandbox(env, {
+    host: env.HOST || undefined,
+    rpcPort: Number(ports["chain-port"]),
+    socialPort: Number(ports["social-port"]),
+  });
   for (const [name, value] of Object.entries({ NODE_ENV: "production", ...sandbox.env })) {
     print(`${name}=${value}`);
   }
-  for (const warning of sandbox.warnings) printError(warning);
   printError(`Launch platform: ${sandbox.programs}`);
   printError(
     "The sandbox's chain and social network run until Ctrl-C. Start a service with the lines above.",
@@ -223,25 +205,6 @@ async function runSandbox(
   await new Promise(onSignal);
   await sandbox.close();
   return 0;
-}
-
-function isPort(port: number): boolean {
-  return Number.isInteger(port) && port >= 0 && port <= 65_535;
-}
-
-/** Listens at 0.0.0.0 instead of `::` where the system has no IPv6. */
-async function listenOnAll(
-  responder: Responder,
-  at: { host: string; port: number },
-  log: Logger,
-): ReturnType<typeof listen> {
-  try {
-    return await listen(responder, at);
-  } catch (error) {
-    if (at.host !== "::" || codeOf(error) !== "EAFNOSUPPORT") throw error;
-    log.warn("HOST: this machine has no IPv6, so the service listens at 0.0.0.0 instead of ::");
-    return listen(responder, { ...at, host: "0.0.0.0" });
-  }
 }
 
 /** Runs the service until it is stopped, or its start fails. */
@@ -262,17 +225,18 @@ async function serve(
   const config = readConfig(env, sandbox?.env);
   const log = createLogger(config.logLevel, logStream).child({ instance: instanceAt(config.port) });
   reportDroppedLines(log);
-  for (const warning of [...warnings, ...(sandbox?.warnings ?? [])]) log.warn(warning);
+  for (const warning of warnings) log.warn(warning);
   const { createGateway } = await import("./gateway.ts");
   const gateway = open(createGateway(config, { log, sandbox }));
   collectDefaultMetrics({ register: gateway.registry });
-  const { adminPort } = config;
-  const listenAt = async (responder: Responder, port: number) =>
-    open(await listenOnAll(responder, { host: config.host, port }, log));
-  const server = await listenAt(gateway.api, config.port);
+  const { host, port, adminPort } = config;
+  const server = open(await listen(gateway.api, { host, port }));
   // Stays open until the process exits, so that /readyz and the metrics show the progress of a
   // shutdown.
-  const admin = adminPort === undefined ? undefined : await listenAt(gateway.admin, adminPort);
+  const admin =
+    adminPort === undefined
+      ? undefined
+      : open(await listen(gateway.admin, { host, port: adminPort }));
 
   const { promise: exitCode, resolve: end } = Promise.withResolvers<number>();
   let firstSignalAt: MonotonicTime | undefined;

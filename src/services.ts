@@ -143,9 +143,9 @@ export function createChainServices(needs: ServiceNeeds) {
   const reading = { ...shared, rpc, balances, floors, failures, composer, claims, metrics };
   const readUnits = createReadUnits(reading);
   const confirmation = createConfirmation(reading);
+  const simulations = createSimulations(reading);
   const prepare = createPrepare({
-    ...reading,
-    simulations: createSimulations(reading),
+    ...{ ...reading, simulations },
     feePayer: createFeePayer({
       ...shared,
       keypair: secrets.feePayerKeypair,
@@ -157,7 +157,7 @@ export function createChainServices(needs: ServiceNeeds) {
   const flights = createFlights(collecting);
 
   return {
-    ...{ rpc, readWallets, balances, readUnits, composer, floors, failures, flights },
+    ...{ rpc, readWallets, balances, readUnits, composer, simulations, floors, failures, flights },
     ...{ chainCallPlan, metrics, replicas, feePayer },
     collector: createCollector({ ...collecting, flights }),
     history: createHistory(reading),

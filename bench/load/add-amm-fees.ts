@@ -3,6 +3,7 @@ import { TOKEN_PROGRAM_ID } from "../../src/chain/launchpad/token-accounts.ts";
 import { DerivedCreator } from "../../src/chain/launchpad/vaults.ts";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
+import { sendPaid } from "../../test/support/faucet.ts";
 
 /** The number of the Token program's instruction. */
 const SYNC_NATIVE = 17;
@@ -15,7 +16,7 @@ export function addAmmFees(chain: Chain, creator: string, lamports: bigint): str
   const { ammVault, ammVaultAuthority } = new DerivedCreator(creator);
   if (!chain.account(ammVault)) setWrappedSol(chain, ammVaultAuthority, 0n);
   const toPubkey = new PublicKey(ammVault);
-  return chain.sendFromFaucet((fromPubkey) => [
+  return sendPaid(chain, (fromPubkey) => [
     SystemProgram.transfer({ fromPubkey, toPubkey, lamports }),
     new TransactionInstruction({
       programId: new PublicKey(TOKEN_PROGRAM_ID),

@@ -1,7 +1,7 @@
 import { newMint } from "../../test/support/new-mint.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import type { Sandbox, SandboxAccount } from "../../src/sandbox/sandbox.ts";
 
 /** A coin whose fees accounts share, with each other and with strangers. */
@@ -67,7 +67,7 @@ export function launchSharedCoins(
     if (isInPool) {
       coins.migrate(mint);
       chain.setBalance(coin.sharingConfig.creatorVault, chain.rentExemptMinimum(0));
-      setAmmVault(chain, coin.sharingConfig, 0n);
+      setWrappedSol(chain, coin.sharingConfig.ammVaultAuthority, 0n);
     }
     return { coin, isInPool, shareholders, strangers, arrived: FIRST_FEES };
   });

@@ -2,7 +2,7 @@ import { createStandstill, includeUnpaid } from "../../test/support/chain-levers
 import { withFaults } from "../../test/support/faults.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
-import { addCreatorFees, setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
 import { startRedis } from "../../test/support/redis-server.ts";
@@ -21,6 +21,7 @@ import {
 } from "./shared-coins.ts";
 import { startSlowProxy } from "./slow-proxy.ts";
 import { createTimeline } from "./timeline.ts";
+import { addCreatorFees } from "../../test/support/faucet.ts";
 
 /**
  * As on mainnet. A blockhash is valid for 150 slots, which is 30 s, unless a scenario skips slots.
@@ -250,7 +251,7 @@ function toOwnCoins(
   isInPool: boolean,
 ): readonly CoinAddresses[] {
   if (chain.balance(account.creatorVault) === 0n) return [];
-  if (!chain.account(account.ammVault)) setAmmVault(chain, account, 0n);
+  if (!chain.account(account.ammVault)) setWrappedSol(chain, account.ammVaultAuthority, 0n);
   const mint = newMint();
   coins.launch({ mint, creator: account.address });
   if (isInPool) coins.migrate(mint);

@@ -4,8 +4,7 @@ import { guardInstruction } from "../chain/launchpad/instructions.ts";
 import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";
 import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
-import { readPlatformChecks } from "./platform-checks.ts";
-import { formatSol, toLamports, type Lamports } from "../chain/primitives/lamports.ts";
+import { toLamports, type Lamports } from "../chain/primitives/lamports.ts";
 import type { Cluster } from "../chain/rpc/endpoints.ts";
 import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
@@ -13,7 +12,6 @@ import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
 import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
 import { toError } from "../observability/thrown.ts";
-import type { Redis } from "../store/redis.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -28,8 +26,6 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
 export const REFUSES =
   "refuses transactions of version 1, which collects send: change the provider";
 
-const CHECK_PLATFORM = "npm run doctor -- --platform";
-
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
@@ -40,8 +36,6 @@ export async function checkChain(needs: {
   rpc: Rpc;
   report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /** Knows which deployments were checked. */
-  redis: Redis | undefined;
   /**
    * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
    * `simulation`: the error of a simulated transaction, if it failed.
@@ -52,19 +46,18 @@ export async function checkChain(needs: {
     simulation: RpcError | undefined,
   ) => Promise<Finding>;
 }): Promise<void> {
-  const { config, rpc, report, redis, setFeePayerBalance, examineEndpoint } = needs;
+  const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
   const programs = [
-    { name: "escrow", id: config.escrowProgramId, program: undefined },
-    { name: "launch platform's", id: LAUNCHPAD, program: "LAUNCHPAD" },
-    { name: "launch platform's AMM", id: AMM, program: "AMM" },
-    { name: "launch platform's fee-sharing", id: FEES, program: "FEES" },
-  ] as const;
+    { name: "escrow", id: config.escrowProgramId },
+    { name: "launch platform's", id: LAUNCHPAD },
+    { name: "launch platform's AMM", id: AMM },
+    { name: "launch platform's fee-sharing", id: FEES },
+  ];
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
-  const [endpoints, accounts, checkedSlots] = await Promise.all([
+  const [endpoints, accounts] = await Promise.all([
     rpc.readClusters(),
     Promise.all([readPrograms(rpc, programs), rpc.getAccounts([feePayer])]).catch(toError),
-    redis?.ready.then(() => readPlatformChecks(redis)),
   ]);
   const genesisHash = rpc.genesisHash();
   const cluster = nameOfCluster(genesisHash);
@@ -95,50 +88,31 @@ export async function checkChain(needs: {
       : good("SOLANA_RPC_URL", text);
   }
 
-  function checkProgram({
-    name,
-    id,
-    program,
-    isDeployed,
-    deploySlot,
-  }: Program & (typeof programs)[number]): Finding {
+  function checkProgram({ name, id, isDeployed, deploySlot }: Program & (typeof programs)[number]) {
     // The operator chooses the escrow program, but for the launch platform's only the cluster.
-    const variable = program ? "SOLANA_RPC_URL" : "ESCROW_PROGRAM_ID";
-    if (!isDeployed) {
-      const isPublic = CLUSTERS.has(genesisHash);
-      // On a private cluster the program may be deployed later.
-      const fix = isPublic ? "and the cluster of SOLANA_RPC_URL" : "or deploy it";
-      const problem = program
-        ? ", so the launch platform is not there: use another cluster"
-        : `: check the id, ${fix}`;
-      // The preferred endpoint may be on another cluster, and return.
-      const isFatal = isPublic && !endpoints[0]?.error;
-      return bad(variable, `there is no program ${id} on ${cluster}${problem}`, { isFatal });
+    const isEscrow = id === config.escrowProgramId;
+    const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
+    if (isDeployed) {
+      const end = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
+      return good(variable, `the ${name} program ${id} is deployed${end}`);
     }
-    const text = `the ${name} program ${id} is deployed`;
-    if (deploySlot === undefined) return good(variable, text);
-    const deployed = `${text}, last in slot ${deploySlot}`;
-    if (!program) return good(variable, deployed);
-    const checkedSlot = checkedSlots?.get(program);
-    if (checkedSlot === undefined)
-      return good(variable, `${deployed}; no check by ${CHECK_PLATFORM} is known`);
-    return checkedSlot >= deploySlot
-      ? good(variable, `${deployed}, and checked since`)
-      : poor(variable, `${deployed}, after the last check: run ${CHECK_PLATFORM}`);
+    const problem = isEscrow
+      ? ": check the id, and the cluster of SOLANA_RPC_URL"
+      : ", so the launch platform is not there: use another cluster";
+    // On a private cluster the program may be deployed later. The preferred endpoint may be on
+    // another cluster, and return.
+    const isFatal = CLUSTERS.has(genesisHash) && !endpoints[0]?.error;
+    return bad(variable, `there is no program ${id} on ${cluster}${problem}`, { isFatal });
   }
 
-  function checkFeePayer(lamports: Lamports): Finding[] {
+  function checkFeePayer(lamports: Lamports): Finding {
     setFeePayerBalance?.(lamports);
     const { collects, isEnough, text } = describeBalance(feePayer, lamports, config);
     if (!isEnough) {
       const state = collects > 0n ? poor : bad;
-      return [state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true })];
+      return state("FEE_PAYER_KEYPAIR", `${text}: send SOL to it`, { isReported: true });
     }
-    const funds = good("FEE_PAYER_KEYPAIR", text);
-    const budget = config.feeBudgetLamportsPerHour;
-    if (budget <= lamports) return [funds];
-    const aboveBalance = `${formatSol(budget)} SOL is more than the fee payer holds, so callers can make it spend all within an hour: send SOL to it, or lower the budget`;
-    return [funds, poor("FEE_BUDGET_LAMPORTS_PER_HOUR", aboveBalance)];
+    return good("FEE_PAYER_KEYPAIR", text);
   }
 
   if (accounts instanceof Error) {
@@ -147,7 +121,7 @@ export async function checkChain(needs: {
   } else {
     const [foundPrograms, [payer]] = accounts;
     foundPrograms.map(checkProgram).forEach(report);
-    checkFeePayer(payer?.lamports ?? toLamports(0)).forEach(report);
+    report(checkFeePayer(payer?.lamports ?? toLamports(0)));
   }
   await Promise.all(endpoints.map((each) => checkEndpoint(each).then(report)));
 }

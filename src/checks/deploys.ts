@@ -9,12 +9,9 @@ import type { Rpc } from "../chain/rpc/rpc-client.ts";
 const UPGRADEABLE_LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
 /**
  * The beginning of a program's ProgramData account: its kind (u32), and the slot of the last
- * deployment (u64). After the authority (an option of 32 bytes) comes the program, padded with
- * zeros if an earlier one was longer. Source: `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
+ * deployment (u64). Source: `UpgradeableLoaderState` of the crate solana-loader-v3-interface.
  */
-const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12, codeOffset: 45 };
-/** The most bytes that an account can have. */
-export const MAX_ACCOUNT_BYTES = 10 * 1024 * 1024;
+const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 
 const PERIOD_MS = 600_000;
 
@@ -22,23 +19,20 @@ export interface Program {
   readonly isDeployed: boolean;
   /** The slot of the last deployment; undefined if unknown. */
   readonly deploySlot: number | undefined;
-  /** Its code, as far as it was read, with the zeros after it; undefined if there is none. */
-  readonly code: Buffer | undefined;
 }
 
 /**
- * Reads programs by their ids, which are base58 addresses, and up to `bytes` of their ProgramData
- * accounts. Returns them in the same order. Rejects with an RpcError.
+ * Reads programs by their ids, which are base58 addresses. Returns them in the same order. Rejects
+ * with an RpcError.
  */
 export async function readPrograms<Named extends { readonly id: string }>(
   { readAccounts }: Pick<Rpc, "readAccounts">,
   programs: readonly Named[],
-  bytes = PROGRAM_DATA.bytes,
 ): Promise<(Named & Program)[]> {
   const results: (Named & Program)[] = [];
   await readAccounts({
-    groups: programs.map(({ id }) => [id, programDataOf(id)]),
-    bytes,
+    groups: programs.map(({ id }) => [id, deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER)]),
+    bytes: PROGRAM_DATA.bytes,
     take(i, { accounts: [program, programData], slot }) {
       const deploySlot = decodeDeploySlot(programData?.data);
       const isCredible = deploySlot !== undefined && deploySlot <= slot;
@@ -46,19 +40,11 @@ export async function readPrograms<Named extends { readonly id: string }>(
         ...programs[i]!,
         isDeployed: program?.executable === true,
         deploySlot: isCredible ? deploySlot : undefined,
-        code:
-          deploySlot === undefined
-            ? undefined
-            : programData?.data.subarray(PROGRAM_DATA.codeOffset),
       };
       return true;
     },
   });
   return results;
-}
-
-function programDataOf(id: string): string {
-  return deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER);
 }
 
 function decodeDeploySlot(data: Buffer | undefined): number | undefined {

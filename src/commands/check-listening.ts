@@ -23,8 +23,6 @@ async function tryPort(name: string, host: string, port: number): Promise<Findin
       return poor(name, `${port} is in use: if not by this service, set a free port`);
     if (code === "EACCES")
       return bad(name, `this user may not open ${port}: set a port above 1023`);
-    // Without IPv6, the service listens at 0.0.0.0 instead.
-    if (code === "EAFNOSUPPORT" && host === "::") return undefined;
     const text = `${host} is no address of this machine (${code}): use ::, 0.0.0.0 or 127.0.0.1`;
     return bad("HOST", text);
   } finally {

@@ -80,7 +80,6 @@ export async function examine(
     if (state === "poor") isSuspicious = true;
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
-  showTrust(config).forEach(report);
 
   const { rpcTimeoutMs, socialApiUrl, secrets } = config;
   const { redisUrl } = secrets;
@@ -119,7 +118,7 @@ export async function examine(
   await Promise.all([
     checkNetwork(),
     checkChain({
-      ...{ config, rpc, redis, report },
+      ...{ config, rpc, report },
       examineEndpoint: (endpoint, text, simulation) =>
         examineEndpoint(callAt(endpoint), text, simulation),
     }),
@@ -140,19 +139,6 @@ export async function examine(
     : "Nothing is wrong.";
   print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
   return atFault.size > 0 ? 1 : 0;
-}
-
-/** Shows whom the service trusts, because a wrong range gives strangers any address or no limit. */
-function showTrust({ trustProxy, trustedCallers }: Config): Finding[] {
-  const proxies =
-    trustProxy.length > 0
-      ? `X-Forwarded-For is trusted from ${trustProxy.join(", ")}, so these must be your proxies only`
-      : "not set: X-Forwarded-For is trusted from nobody, and the address of each connection counts";
-  const callers = `no rate limit applies to ${trustedCallers.join(", ")}`;
-  return [
-    good("TRUST_PROXY", proxies),
-    ...(trustedCallers.length > 0 ? [good("TRUSTED_CALLERS", callers)] : []),
-  ];
 }
 
 function checkQuota([quota]: ReturnType<CallQuota["describe"]>): Finding[] {

@@ -27,13 +27,15 @@ export function warnAboutUnknown(env: Environment): string[] {
 function findClosest(name: string): string | undefined {
   // Node reads variables of its own that begin with NODE_.
   const prefix = /^(?!NODE_)[^_]+_/.exec(name)?.[0] ?? "none";
-  const isRelative = (variable: string) => Number(variable.startsWith(prefix));
-  const [closest = ""] = VARIABLE_NAMES.toSorted(
-    (a, b) => isRelative(b) - isRelative(a) || wrongLetters(name, a) - wrongLetters(name, b),
+  const relatives = VARIABLE_NAMES.filter((variable) => variable.startsWith(prefix));
+  const candidates = VARIABLE_NAMES.filter(
+    (variable) =>
+      name.length >= LEAST_LETTERS && wrongLetters(name, variable) <= MOST_WRONG_LETTERS,
   );
-  const isMisspelling =
-    name.length >= LEAST_LETTERS && wrongLetters(name, closest) <= MOST_WRONG_LETTERS;
-  return isRelative(closest) || isMisspelling ? closest : undefined;
+  const [closest] = (relatives.length > 0 ? relatives : candidates).toSorted(
+    (a, b) => wrongLetters(name, a) - wrongLetters(name, b),
+  );
+  return closest;
 }
 
 /** The letters of the longer name between the same beginning and the same end. */

@@ -12,32 +12,26 @@ const SLOW_MS = 2_000;
 const RETRY_SECONDS = 5;
 
 const UPSTREAMS = ["chain", "network"] as const;
+const FAULTS = ["fail", "slow", "hang", "throttle"] as const;
 type Upstream = (typeof UPSTREAMS)[number];
 
-/** Without `upstream`, 0 seconds end all faults. */
-const Body = z
-  .object({
-    upstream: z.enum(UPSTREAMS).optional(),
-    fault: z.enum(["fail", "slow", "hang", "throttle"]).optional(),
-    seconds: z.int().min(0).max(MAX_SECONDS),
-  })
-  .refine(
-    ({ upstream, fault, seconds }) => seconds === 0 || (upstream && fault),
-    "`upstream` or `fault` is missing",
-  );
+const Body = z.union([
+  z.object({
+    upstream: z.enum(UPSTREAMS),
+    fault: z.enum(FAULTS),
+    seconds: z.int().min(1).max(MAX_SECONDS),
+  }),
+  z.object({ seconds: z.literal(0) }),
+]);
 
-const EXPECTED =
-  'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}; {"seconds":0} ends all faults.';
+const EXPECTED = `Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. \`upstream\` is one of ${UPSTREAMS.join(", ")}; \`fault\` is one of ${FAULTS.join(", ")}; \`seconds\` are at most ${MAX_SECONDS}.`;
 
 const FAILURE: LoopbackAnswer = {
   status: 500,
   body: "The sandbox fails, as it was asked to.",
 };
 
-const NO_FAULT: { fault: string | undefined; endsAt: MonotonicTime } = {
-  fault: undefined,
-  endsAt: LONG_AGO,
-};
+const NO_FAULT: { fault: string; endsAt: MonotonicTime } = { fault: "", endsAt: LONG_AGO };
 
 /** Each upstream reads its own headers: the chain's client `Retry-After`, the network's the others. */
 function throttle(): LoopbackAnswer {
@@ -73,14 +67,12 @@ export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackS
 
   return async (_request: Request, scope: SandboxScope) => {
     if (!scope.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
-    const { data, error } = Body.safeParse(await readJson(scope));
-    if (!data) {
-      const [issue] = error.issues;
-      return refuse(400, `${[...issue!.path, issue!.message].join(": ")}. ${EXPECTED}`);
-    }
-    const { upstream, fault, seconds } = data;
-    const endsAt = addMs(monotonicNow(), seconds * 1_000);
-    for (const each of upstream ? [upstream] : UPSTREAMS) faults[each] = { fault, endsAt };
+    const { data } = Body.safeParse(await readJson(scope));
+    if (!data) return refuse(400, EXPECTED);
+    if ("fault" in data) {
+      const { upstream, fault, seconds } = data;
+      faults[upstream] = { fault, endsAt: addMs(monotonicNow(), seconds * 1_000) };
+    } else for (const upstream of UPSTREAMS) faults[upstream] = NO_FAULT;
     return respondJson(200, data);
   };
 }

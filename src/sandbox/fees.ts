@@ -2,12 +2,10 @@ import { createHash, randomInt } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
-import { ContractError, quote } from "../contract/contract-error.ts";
 import { respondJson } from "../contract/http-messages.ts";
-import { invalidSocialId, toSocialId } from "../contract/social-id.ts";
 import type { Chain } from "./chain/chain.ts";
 import type { Coins } from "./chain/coins.ts";
-import { addCreatorFees } from "./chain/creator-fees.ts";
+import { addToVault } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
 import { readJson, refuse, type SandboxScope } from "./request.ts";
 
@@ -17,7 +15,7 @@ import { readJson, refuse, type SandboxScope } from "./request.ts";
  */
 const LEAST_FEES = 100_000_000;
 const MOST_FEES = 500_000_000;
-/** The most that a caller may name: 100 SOL. The faucet has 5,000,000. */
+/** The most that a caller may name: 100 SOL. */
 const MOST_LAMPORTS = 100_000_000_000n;
 
 /**
@@ -30,7 +28,7 @@ const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
 const SHARE_BPS = 6_000;
 
 const Body = z.object({
-  socialId: z.unknown().optional(),
+  socialId: z.string(),
   source: z.enum(SOURCES),
   lamports: z
     .union([z.int(), z.string().regex(/^\d{1,15}$/)])
@@ -53,22 +51,17 @@ export function createFeesHandler({
 }: {
   chain: Chain;
   coins: Coins;
-  accounts: readonly { readonly id: string; readonly address: string }[];
+  accounts: readonly { id: string; address: string; creatorVault: string }[];
 }) {
   return async (_request: Request, scope: Pick<SandboxScope, "readBody">) => {
     const { data } = Body.safeParse(await readJson(scope));
     if (!data) return refuse(400, EXPECTED);
     const { socialId, source, lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1)) } = data;
-    const id = typeof socialId === "string" ? toSocialId(socialId) : undefined;
-    if (id === undefined) throw invalidSocialId(socialId);
-    const creator = accounts.find((account) => account.id === id)?.address;
-    if (creator === undefined) {
-      throw new ContractError("INVALID_SOCIAL_ID", {
-        message: `The sandbox has no account with the id ${quote(id)}.`,
-      });
-    }
-    const mint = source === "VAULT" ? null : mintFor(id, source);
-    if (mint === null) addCreatorFees(chain, creator, lamports);
+    const account = accounts.find(({ id }) => id === socialId);
+    if (!account) return refuse(400, "The sandbox has no account with this `socialId`.");
+    const { address: creator, creatorVault } = account;
+    const mint = source === "VAULT" ? null : mintFor(socialId, source);
+    if (mint === null) addToVault(chain, creatorVault, lamports);
     else {
       if (coins.creatorOf(mint) === undefined) {
         const shareholders = [

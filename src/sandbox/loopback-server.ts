@@ -3,7 +3,6 @@ import { createServer } from "node:http";
 import type { IncomingMessage } from "node:http";
 import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
-import { codeOf } from "../observability/thrown.ts";
 
 export interface LoopbackRequest extends Pick<IncomingMessage, "headers" | "socket"> {
   readonly method: string;
@@ -29,7 +28,7 @@ export interface LoopbackServer {
   close(): Promise<void>;
 }
 
-/** Starts a server on `host` at `port`, or at any free port if `port` is in use or 0. */
+/** Starts a server on `host` at `port`, or at any free port if `port` is 0. */
 export async function createLoopbackServer(options: {
   host?: string | undefined;
   port: number;
@@ -57,12 +56,7 @@ export async function createLoopbackServer(options: {
   // With the default of 5 s, a connection may close just as a client's pool reuses it.
   server.keepAliveTimeout = 65_000;
 
-  const listen = (at: number) => once(server.listen(at, host), "listening");
-  await listen(port).catch((error: unknown) => {
-    if (codeOf(error) !== "EADDRINUSE") throw error;
-    return listen(0);
-  });
-
+  await once(server.listen(port, host), "listening");
   // Without a listener, an error would end the process.
   server.on("error", (error) => {
     process.emitWarning(error);

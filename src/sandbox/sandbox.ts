@@ -7,8 +7,8 @@ import { describeSandbox } from "./banner.ts";
 import { createChain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
 import { createCoins } from "./chain/coins.ts";
-import type { Coins, NewCoin } from "./chain/coins.ts";
-import { setAmmVault } from "./chain/creator-fees.ts";
+import type { NewCoin } from "./chain/coins.ts";
+import { addToVault, setWrappedSol } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
 import { createChainRpc } from "./rpc/rpc-server.ts";
 import seed from "./seed.json" with { type: "json" };
@@ -24,6 +24,13 @@ export interface SandboxAccount extends NetworkAccount, AccountAddresses {
 }
 
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
+/** A coin of seed.json. Amounts there are in the smallest unit. */
+interface SeedCoin extends Omit<NewCoin, "creator" | "fees"> {
+  readonly curveFees?: string;
+  /** Only of a coin that has migrated. */
+  readonly poolFees?: string;
+}
 
 /**
  * Addresses are derived from this id. The program deployed there is a placeholder: see
@@ -49,19 +56,19 @@ const addressesOf = createAddresses({
 
 /**
  * A chain and a social network in this process, with accounts on both and no real money. Starts
- * them on `host`; slots last `slotMs`; with 0 they advance only through
- * `chain.advanceSlots`. If a port is 0 or in use, picks a free one. `platformPrograms` is a folder
- * with the launch platform's own programs, which replace the stand-ins.
+ * them on `host`, by default at free ports; slots last `slotMs`; with 0 they advance only through
+ * `chain.advanceSlots`. `platformPrograms` is a folder with the launch platform's own programs,
+ * which replace the stand-ins.
  */
 export async function startSandbox({
   host = "127.0.0.1",
   slotMs = 200,
-  rpcPort = 8899,
-  socialPort = 8898,
+  rpcPort = 0,
+  socialPort = 0,
   platformPrograms,
   ...slots
 }: Partial<SlotOptions> & {
-  host?: string;
+  host?: string | undefined;
   slotMs?: number;
   rpcPort?: number;
   socialPort?: number;
@@ -83,17 +90,20 @@ export async function startSandbox({
 
   const coins = createCoins(chain);
   const accounts = seed.map((account): SandboxAccount => {
-    const { vaultSol, ammVaultSol, addressSol, coins: seedCoins = [], ...profile } = account;
+    const { vault, ammVault: inAmm, balance, coins: seedCoins = [], ...profile } = account;
     const addresses = addressesOf(profile.id);
     const { address, creatorVault, vaultTokens, ammVaultAuthority, ammVault } = addresses;
-    const collectable = toLamports(vaultSol);
-    if (collectable > 0n) chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + collectable);
-    if (ammVaultSol) setAmmVault(chain, addresses, toLamports(ammVaultSol));
-    chain.setBalance(address, toLamports(addressSol));
+    if (vault !== "0") addToVault(chain, creatorVault, BigInt(vault));
+    if (inAmm) setWrappedSol(chain, ammVaultAuthority, BigInt(inAmm));
+    chain.setBalance(address, BigInt(balance));
     return {
       ...profile,
       ...{ address, creatorVault, vaultTokens, ammVaultAuthority, ammVault },
-      coins: seedCoins.map((coin) => launchSeedCoin(coins, coin, address)),
+      coins: (seedCoins as SeedCoin[]).map(({ curveFees = "0", poolFees, ...coin }) => {
+        coins.launch({ ...coin, creator: address, fees: BigInt(curveFees) });
+        if (poolFees) coins.migrate(coin.mint, { fees: BigInt(poolFees) });
+        return coinAddressesOf(coin.mint);
+      }),
     };
   });
 
@@ -117,11 +127,6 @@ export async function startSandbox({
   return {
     /** Which programs the chain runs for the launch platform's. */
     programs,
-    /** A warning for each port that was in use. */
-    warnings: [
-      ...warningOf("chain", rpcPort, rpc.url),
-      ...warningOf("social network", socialPort, social.url),
-    ],
     /**
      * The environment variables for a gateway on this sandbox; SOCIAL_API_TOKEN and
      * FEE_PAYER_KEYPAIR are secrets.
@@ -151,47 +156,4 @@ export async function startSandbox({
       await Promise.all([rpc.close(), social.close()]);
     },
   };
-}
-
-const warningOf = (name: string, port: number, url: string) =>
-  port === 0 || url.endsWith(`:${port}`)
-    ? []
-    : [`port ${port} is in use, so the sandbox's ${name} listens at ${url}`];
-
-/**
- * A coin of seed.json. Its fees are decimal amounts in its currency. A coin without `poolFees` has
- * not migrated.
- */
-interface SeedCoin {
-  readonly mint: string;
-  readonly kind?: string;
-  /** For the kind `shared`: accounts of seed.json, or {@link STRANGER} if there is no handle. */
-  readonly shareholders?: readonly { readonly handle?: string; readonly bps: number }[];
-  /** USDC's mint, if the coin does not trade in SOL. */
-  readonly quoteMint?: string;
-  readonly curveFees?: string;
-  readonly poolFees?: string;
-}
-
-function launchSeedCoin(coins: Coins, seedCoin: SeedCoin, creator: string): CoinAddresses {
-  const { mint, kind, quoteMint, curveFees = "0", poolFees } = seedCoin;
-  coins.launch({
-    ...{ mint, creator, kind: kind as NewCoin["kind"] },
-    shareholders: seedCoin.shareholders?.map(({ handle, bps }) => {
-      const shareholder = seed.find((account) => account.handle === handle);
-      return { address: shareholder ? addressesOf(shareholder.id).address : STRANGER, bps };
-    }),
-    quoteMint,
-    fees: quoteMint ? toUnits(curveFees, USDC_DECIMALS) : toLamports(curveFees),
-  });
-  if (poolFees) coins.migrate(mint, { fees: toLamports(poolFees) });
-  return coinAddressesOf(mint);
-}
-
-const USDC_DECIMALS = 6;
-const toLamports = (sol: string) => toUnits(sol, 9);
-
-/** Converts a decimal amount below 9,000,000 to the smallest unit. */
-function toUnits(amount: string, decimals: number): bigint {
-  return BigInt(Math.round(Number(amount) * 10 ** decimals));
 }

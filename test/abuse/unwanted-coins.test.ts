@@ -18,6 +18,7 @@ import { newMint } from "../support/new-mint.ts";
 import { isMethod, type TestSandbox } from "../support/sandbox.ts";
 import { speedUpTime } from "../support/skip-time.ts";
 import { startWorld, type World } from "../support/world.ts";
+import { sendPaid } from "../support/faucet.ts";
 
 const SOL = 10n ** 9n;
 const base58 = (data: Uint8Array) => getBase58Decoder().decode(data);
@@ -54,33 +55,27 @@ type Listed = ReturnType<typeof sweepCurve>;
 const toInstructions = (listed: readonly Listed[]) =>
   listed.map((each) => toInstruction(each, each.accounts));
 /** Lands instructions, as anyone can, in a transaction that also pays these addresses a lamport. */
-function sendWith(listed: readonly Listed[], ...addresses: string[]): string {
-  const { chain } = world.sandbox;
-  return chain.sendFromFaucet(() => [
-    ...toInstructions(listed),
+function sendWith(listedFor: (payer: string) => Listed[], ...addresses: string[]): string {
+  return sendPaid(world.sandbox.chain, (fromPubkey) => [
+    ...toInstructions(listedFor(fromPubkey.toBase58())),
     ...addresses.map((address): TransactionInstruction =>
-      SystemProgram.transfer({
-        fromPubkey: new PublicKey(chain.faucet),
-        toPubkey: new PublicKey(address),
-        lamports: 1,
-      }),
+      SystemProgram.transfer({ fromPubkey, toPubkey: new PublicKey(address), lamports: 1 }),
     ),
   ]);
 }
 
 it("a stranger's sweep of another creator's coin does not count, although its transaction pays the vault and the address", async () => {
   await start();
-  const { faucet } = world.sandbox.chain;
   const stranger = world.account("artist002").address;
   const [onCurve, inPool] = [launch(stranger), launch(stranger, 0n)];
   world.sandbox.coins.migrate(inPool, { fees: SOL });
   const { address, creatorVault } = account;
   sendWith(
-    [sweepCurve(faucet, onCurve, stranger), collectCreatorFee(stranger)],
+    (payer) => [sweepCurve(payer, onCurve, stranger), collectCreatorFee(stranger)],
     address,
     creatorVault,
   );
-  sendWith([sweepPool(faucet, inPool, stranger)], address, creatorVault);
+  sendWith((payer) => [sweepPool(payer, inPool, stranger)], address, creatorVault);
   expect(await coinsSeen()).toEqual([]);
   expect(callsTo("getTransaction")).toBe(2);
 });
@@ -139,10 +134,9 @@ it("an endpoint cannot give a pool another coin", async () => {
 
 it("a stranger who launches 124 coins for the account makes the list no longer than a hundred, and calls no more than two pages have", async () => {
   await start();
-  const { faucet } = world.sandbox.chain;
   for (let i = 0; i < 31; i++) {
     const mints = Array.from({ length: 4 }, () => launch(account.address));
-    sendWith(mints.map((mint) => sweepCurve(faucet, mint, account.address)));
+    sendWith((payer) => mints.map((mint) => sweepCurve(payer, mint, account.address)));
   }
   const own = launch(account.address);
   await world.collect(account.id, {}, [own]);

@@ -10,6 +10,7 @@ import {
 import { newMint } from "../support/new-mint.ts";
 import { it, world } from "../support/fixtures.ts";
 import type { World } from "../support/world.ts";
+import { sendPaid } from "../support/faucet.ts";
 
 const SOL = 10n ** 9n;
 
@@ -54,9 +55,9 @@ const launchShared = () =>
 const collect = async (...mints: string[]): Promise<string> =>
   (await world.collect(account.id, {}, mints)).body.txSignature;
 /** Lands instructions of the launch platform, as anyone can. Returns the signature. */
-const send = (...instructions: Parameters<typeof toInstruction>[0][]): string =>
-  world.sandbox.chain.sendFromFaucet(() =>
-    instructions.map((each) =>
+const send = (instructionsFor: (payer: string) => Parameters<typeof toInstruction>[0][]): string =>
+  sendPaid(world.sandbox.chain, (payer) =>
+    instructionsFor(payer.toBase58()).map((each) =>
       toInstruction(each, (each as ReturnType<typeof sweepCurve>).accounts),
     ),
   );
@@ -87,14 +88,13 @@ it("the coins are the last ones first, each once", async () => {
 });
 
 it("a coin that anyone sweeps to the vault is seen, although no transfer shows it", async () => {
-  const { faucet } = world.sandbox.chain;
   const [onCurve, inPool] = [launch(), launchInPool()];
-  send(sweepCurve(faucet, onCurve, account.address));
-  send(
-    sweepPool(faucet, inPool, account.address),
+  send((payer) => [sweepCurve(payer, onCurve, account.address)]);
+  send((payer) => [
+    sweepPool(payer, inPool, account.address),
     transferCreatorFeesToPump(account.address),
     collectCreatorFee(account.address),
-  );
+  ]);
   const { coinsSeen, transfers } = await read();
   expect(coinsSeen).toEqual([inPool, onCurve]);
   expect(transfers.map(({ mints }: any) => mints)).toEqual([[inPool]]);

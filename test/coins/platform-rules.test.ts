@@ -1,7 +1,7 @@
 import { PublicKey } from "@solana/web3.js";
 import { beforeEach, describe, expect } from "vitest";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -115,7 +115,7 @@ describe("a distribution", () => {
       const { mint, config } = launchShared(shares, fees);
       world.sandbox.coins.migrate(mint);
       chain.setBalance(config.creatorVault, 0n);
-      setAmmVault(chain, config, inAmm);
+      setWrappedSol(chain, config.ammVaultAuthority, inAmm);
       return { mint, config };
     }
 
@@ -149,7 +149,7 @@ describe("the AMM vault's lamports above its rent", () => {
     [3_000n, "0.0005"],
     [1_000_000n, "0.0015"],
   ])("are shown and collected with %d lamports of wrapped SOL", async (wrapped, text) => {
-    setAmmVault(chain, account, wrapped);
+    setWrappedSol(chain, account.ammVaultAuthority, wrapped);
     const spare = OLD_RENT - chain.rentExemptMinimum(TOKEN_ACCOUNT_BYTES);
     const vault = chain.account(account.ammVault)!;
     chain.setAccount(account.ammVault, { ...vault, lamports: vault.lamports + spare });
@@ -173,7 +173,7 @@ describe("a transaction's 64 instructions, inner ones included,", () => {
         .slice(100, 100 + count);
       for (const each of accounts) {
         setVault(each, SOL);
-        if (withAmm) setAmmVault(chain, each, SOL);
+        if (withAmm) setWrappedSol(chain, each.ammVaultAuthority, SOL);
       }
       world.forgetCalls();
       const mutation = `mutation ($collects: [CollectInput!]!) {

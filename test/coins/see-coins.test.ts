@@ -1,5 +1,5 @@
 import { describe, expect } from "vitest";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { WSOL } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
@@ -108,7 +108,7 @@ describe("a lookup that names a coin", () => {
 
 it("fees in pools count unless they are dust", async () => {
   const { address } = world.account("graduate");
-  setAmmVault(world.sandbox.chain, world.account("graduate"), 0n);
+  setWrappedSol(world.sandbox.chain, world.account("graduate").ammVaultAuthority, 0n);
   const mint = launch(address);
   world.sandbox.coins.migrate(mint, { fees: 4_999n });
   const tooLittle = await see("graduate", [mint]);

@@ -2,7 +2,7 @@ import { PublicKey } from "@solana/web3.js";
 import { beforeEach, describe, expect } from "vitest";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -350,7 +350,7 @@ it.each<[string, SharedCoin & { inAmm?: bigint; poolCreator?: string }]>([
     const config = configOf(mint);
     // It exists, so that no fees pay its rent.
     chain.setBalance(config.creatorVault, chain.rentExemptMinimum(0) + (coin.inVault ?? 0n));
-    if (coin.inAmm) setAmmVault(chain, config, coin.inAmm);
+    if (coin.inAmm) setWrappedSol(chain, config.ammVaultAuthority, coin.inAmm);
     if (coin.poolCreator) setPoolCreator(mint, coin.poolCreator);
     const { balance, coins } = await lookUp(handle, [mint]);
     const vault = Number(balance.lamports.vault);

@@ -1,6 +1,5 @@
 import { Connection, PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { DerivedCreator } from "../../src/chain/launchpad/vaults.ts";
 import { startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
@@ -46,8 +45,10 @@ describe("npm start with nothing configured", () => {
       body: { success: false, error: "NOTHING_TO_COLLECT", collected: "0.0000" },
     });
 
-    const { creatorVault } = new DerivedCreator(found.body.address);
-    await connection.requestAirdrop(new PublicKey(creatorVault), 1_500_000_000);
+    await fetch(`${url}/sandbox/fees`, {
+      method: "POST",
+      body: JSON.stringify({ socialId: found.body.socialId, source: "VAULT", lamports: 1.5e9 }),
+    });
     expect((await collect(url, found.body.socialId)).body).toMatchObject({
       collected: "1.5000",
       newBalance: "9.8000",

@@ -3,6 +3,7 @@ import { refuse, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { isMethod } from "../support/sandbox.ts";
 import type { World } from "../support/world.ts";
+import { transfer } from "../support/faucet.ts";
 
 let world: World;
 let pruned: LyingEndpoint;
@@ -17,7 +18,7 @@ beforeEach(async () => {
   all = Array.from({ length: 8 }, (_, i) => {
     // Some transfers share a slot.
     if (i % 3 === 0) chain.advanceSlots(1);
-    return chain.transfer(world.account("artist001").address, 1_000_000_000n);
+    return transfer(chain, world.account("artist001").address, 1_000_000_000n);
   }).reverse();
   chain.advanceSlots(1);
 });

@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { addCreatorFees } from "../../src/sandbox/chain/creator-fees.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
+import { addCreatorFees, transfer } from "../support/faucet.ts";
 
 let world: World;
 let node: LyingEndpoint;
@@ -47,7 +47,7 @@ const callsTo = (name: string) => node.calls.filter(isMethod(name)).length;
 
 /** Sends lamports to the address, as anyone can. */
 function send(lamports: bigint): string {
-  return world.sandbox.chain.transfer(account.address, lamports);
+  return transfer(world.sandbox.chain, account.address, lamports);
 }
 const finalize = () => {
   world.sandbox.chain.advanceSlots(1);

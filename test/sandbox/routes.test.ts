@@ -38,15 +38,15 @@ describe("POST /sandbox/fees", () => {
   });
 
   it.each([
-    ["7", 'The sandbox has no account with the id "7".'],
-    [undefined, "`socialId` is missing"],
+    ["7", "The sandbox has no account with this `socialId`."],
+    [undefined, "Send JSON such as"],
   ])(
     "refuses the id %s, so that callers add no accounts to the chain",
     async (socialId, message) => {
       const { status, body } = await world.post("/sandbox/fees", { socialId, source: "CURVE" });
       expect([status, body]).toEqual([
         400,
-        { error: "INVALID_SOCIAL_ID", message: expect.stringContaining(message) },
+        { error: "BAD_REQUEST", message: expect.stringContaining(message) },
       ]);
     },
   );
@@ -77,30 +77,22 @@ describe("POST /sandbox/faults", () => {
     await recover();
   });
 
-  it("ends the faults of one upstream", async () => {
-    await sendFault({ upstream: "network", fault: "throttle", seconds: 300 });
-    await sendFault({ upstream: "chain", fault: "fail", seconds: 300 });
-    await sendFault({ upstream: "network", seconds: 0 });
-    await expect.poll(async () => (await world.lookup("creator")).body.error).toBe("LOOKUP_FAILED");
-    await recover();
-  });
-
-  it("says what is wrong with a request, which then has no effect", async () => {
+  it("says what it expects of a wrong request, which has no effect", async () => {
     const good = { upstream: "chain", fault: "fail", seconds: 30 };
-    for (const [body, message] of [
-      ["[]", "Send JSON such as"],
-      [JSON.stringify({ ...good, padding: "x".repeat(1024) }), "Send JSON such as"],
-      [{ ...good, upstream: undefined }, "is missing"],
-      [{ ...good, upstream: "redis" }, 'upstream: Invalid option: expected one of "chain"|"net'],
-      [{ ...good, fault: "toString" }, "fault: "],
-      [{ ...good, seconds: -1 }, "seconds: Too small: expected number to be >=0"],
-      [{ ...good, seconds: 301 }, "seconds: Too big: expected number to be <=300"],
-    ] as const) {
+    for (const body of [
+      "[]",
+      JSON.stringify({ ...good, padding: "x".repeat(1024) }),
+      { ...good, upstream: undefined },
+      { ...good, upstream: "redis" },
+      { ...good, fault: "toString" },
+      { ...good, seconds: -1 },
+      { ...good, seconds: 301 },
+    ]) {
       const answer = await sendFault(body);
       expect([body, answer.status]).toEqual([body, 400]);
       expect(answer.body).toEqual({
         error: "BAD_REQUEST",
-        message: expect.stringContaining(message),
+        message: expect.stringMatching(/^Send JSON such as .* at most 300\.$/),
       });
     }
     expect((await world.lookup("creator")).status).toBe(200);

@@ -4,7 +4,7 @@ import type { Address } from "@solana/kit";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
-import { setAmmVault } from "../../src/sandbox/chain/creator-fees.ts";
+import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { withFaults, withRpcFaults, type FaultyServer } from "./faults.ts";
 import { newMint } from "./new-mint.ts";
@@ -129,7 +129,7 @@ function moveFeesToCoins({ chain, coins }: Sandbox, account: SandboxAccount): Sa
   if (fees <= 0n || account.coins.length > 0) return account;
   chain.setBalance(creatorVault, rent);
   // So that no sweep has to pay for it.
-  if (!chain.account(ammVault)) setAmmVault(chain, account, 0n);
+  if (!chain.account(ammVault)) setWrappedSol(chain, account.ammVaultAuthority, 0n);
   const [onCurve, inPool] = [newMint(), newMint()];
   coins.launch({ mint: onCurve, creator: address, fees: fees / 2n });
   coins.launch({ mint: inPool, creator: address });

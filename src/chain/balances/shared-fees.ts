@@ -33,11 +33,7 @@ const CALLED_PROGRAMS = [
  * Returns an account's share of an amount. Rounds down for each entry in the config, as the launch
  * platform does.
  */
-export function partOf(
-  amount: bigint,
-  shareholders: readonly Shareholder[],
-  address: string,
-): bigint {
+function partOf(amount: bigint, shareholders: readonly Shareholder[], address: string): bigint {
   return shareholders
     .filter((shareholder) => shareholder.address === address)
     .reduce((sum, { bps }) => sum + (amount * BigInt(bps)) / BigInt(ALL_BPS), 0n);

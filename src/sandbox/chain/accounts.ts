@@ -66,6 +66,14 @@ export function setMint(chain: Chain, mint: string): void {
   ]);
 }
 
+/**
+ * Adds lamports to a vault, as trades on the bonding curve do. The first ones come with the
+ * rent-exempt minimum.
+ */
+export function addToVault(chain: Chain, vault: string, lamports: bigint): void {
+  chain.setBalance(vault, (chain.balance(vault) || chain.rentExemptMinimum(0)) + lamports);
+}
+
 /** Creates or overwrites the wrapped SOL account of `owner`, which then holds `lamports`. */
 export function setWrappedSol(chain: Chain, owner: string, lamports: bigint): void {
   setProgramAccount(

@@ -1,20 +1,12 @@
 import { lamports as toLamports } from "@solana/kit";
 import type { Address, EncodedAccount } from "@solana/kit";
-import {
-  ComputeBudgetProgram,
-  Keypair,
-  PublicKey,
-  SystemProgram,
-  Transaction,
-} from "@solana/web3.js";
-import type { MessageCompiledInstruction, TransactionInstruction } from "@solana/web3.js";
+import type { MessageCompiledInstruction } from "@solana/web3.js";
 import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
 import type { TransactionMetadata } from "litesvm";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createSlots } from "./slots.ts";
 import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
-import { decodeTransaction } from "./wire-transaction.ts";
 import type { WireTransaction } from "./wire-transaction.ts";
 
 export interface ChainAccount {
@@ -64,16 +56,8 @@ export type Chain = ReturnType<typeof createChain>;
  * 650,240.
  */
 const RENT = 5_080;
-/** Mainnet's limit. */
+/** The most accounts that a transaction may name on mainnet, which is to allow 96 (SIMD-0596). */
 const MAX_ACCOUNTS = 64;
-
-/** Small enough that every balance is exact as a JSON number. */
-const FAUCET_LAMPORTS = 5_000_000n * 1_000_000_000n;
-
-/**
- * More than any of the faucet's transactions needs. The limit is free: the faucet sets no price.
- */
-const FAUCET_UNIT_LIMIT = 200_000;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
@@ -107,11 +91,6 @@ export function createChain(
   const timer =
     options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
 
-  /** Pays for the sandbox's own transactions. */
-  const faucet = Keypair.generate();
-  let faucetCount = 0;
-  setBalance(faucet.publicKey.toBase58(), FAUCET_LAMPORTS);
-
   function balance(of: string): bigint {
     return svm.getBalance(address(of)) ?? 0n;
   }
@@ -141,7 +120,7 @@ export function createChain(
    * blockhash.
    */
   function simulate({ message, decoded }: WireTransaction): Simulation {
-    if (message.staticAccounts.length > chain.maxAccounts)
+    if (message.staticAccounts.length > MAX_ACCOUNTS)
       return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
     const result = svm.withSigverify(false).simulateTransaction(decoded);
     const accounts = result instanceof FailedTransactionMetadata ? [] : result.postAccounts();
@@ -168,7 +147,7 @@ export function createChain(
     if (ledger.has(signature)) return "AlreadyProcessed";
 
     const accounts = message.staticAccounts;
-    if (accounts.length > chain.maxAccounts) return "TooManyAccountLocks";
+    if (accounts.length > MAX_ACCOUNTS) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
     const result = svm.withSigverify(true).sendTransaction(decoded);
     const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
@@ -188,38 +167,6 @@ export function createChain(
     return execution.err;
   }
 
-  /**
-   * Signs and sends a transaction, with the faucet as its fee payer; returns the signature. Throws
-   * if it fails.
-   */
-  function sendFromFaucet(
-    instructionsFor: (faucet: PublicKey) => readonly TransactionInstruction[],
-  ): string {
-    const transaction = new Transaction({
-      feePayer: faucet.publicKey,
-      ...slots.latestBlockhash("processed"),
-    }).add(
-      // Vary the limit: otherwise two equal transfers in one slot would be the same transaction.
-      ComputeBudgetProgram.setComputeUnitLimit({
-        units: FAUCET_UNIT_LIMIT + (faucetCount++ % 1_000_000),
-      }),
-      ...instructionsFor(faucet.publicKey),
-    );
-    transaction.sign(faucet);
-    const wire = decodeTransaction(transaction.serialize());
-    const err = send(wire);
-    if (err) throw new Error(`The faucet's transaction failed: ${JSON.stringify(err)}`);
-    return wire.signature;
-  }
-
-  /** Transfers lamports from the faucet to an address; returns the signature. */
-  function transfer(to: string, lamports: bigint): string {
-    const toPubkey = new PublicKey(to);
-    return sendFromFaucet((fromPubkey) => [
-      SystemProgram.transfer({ fromPubkey, toPubkey, lamports }),
-    ]);
-  }
-
   const chain = {
     /** The machine that runs the programs. */
     svm,
@@ -227,18 +174,12 @@ export function createChain(
       hash: slots.latestBlockhash("finalized").blockhash,
       slot: slots.slot("finalized"),
     },
-    /** The most accounts that a transaction may name. Mainnet is to allow 96 (SIMD-0596). */
-    maxAccounts: MAX_ACCOUNTS,
     slot: slots.slot,
     blockHeight: slots.blockHeight,
     latestBlockhash: slots.latestBlockhash,
     isBlockhashValid: slots.isBlockhashValid,
     advanceSlots: slots.advanceSlots,
     blockTime: slots.blockTime,
-    /** The faucet's address, in base58. */
-    faucet: faucet.publicKey.toBase58(),
-    sendFromFaucet,
-    transfer,
     /** Null if the account does not exist. An account without lamports does not exist. */
     account(of: string): ChainAccount | null {
       const account = svm.getAccount(address(of));

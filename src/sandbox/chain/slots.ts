@@ -10,9 +10,6 @@ export type Commitment = "processed" | "confirmed" | "finalized";
 const VALID_BLOCKS = 150;
 const KEPT_BLOCKS = 300;
 
-/** Leaders skip some of their slots. */
-const SKIPS_EVERY = 20;
-
 export interface SlotOptions {
   /**
    * A block is final once it has this many successors: one with Alpenglow, the consensus of mainnet
@@ -21,8 +18,6 @@ export interface SlotOptions {
   readonly blocksToFinality?: number | undefined;
   /** How long after its slot's end a block is at the earliest confirmed. */
   readonly finalityMs?: number | undefined;
-  /** Whether each slot has a block. */
-  readonly areAllFilled?: boolean | undefined;
   /** Called for the time of each block, in ms since 1970. */
   readonly now?: (() => number) | undefined;
 }
@@ -42,17 +37,12 @@ interface Block {
 }
 
 /**
- * The chain's clock: slots, most of them with a block. Keeps the blockhashes, because LiteSVM keeps
+ * The chain's clock: slots, each with a block. Keeps the blockhashes, because LiteSVM keeps
  * only the latest. Starts at LiteSVM's first slot, and at once makes blocks until one is finalized.
  */
 export function createSlots(
   svm: LiteSVM,
-  {
-    blocksToFinality = 1,
-    finalityMs = 0,
-    areAllFilled = false,
-    now = () => Date.now(),
-  }: SlotOptions,
+  { blocksToFinality = 1, finalityMs = 0, now = () => Date.now() }: SlotOptions,
 ) {
   /** How many blocks the latest block at each commitment is behind the latest block of all. */
   const behind = { processed: 0, confirmed: 1, finalized: blocksToFinality };
@@ -75,7 +65,6 @@ export function createSlots(
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       slot += 1;
-      if (!areAllFilled && slot % SKIPS_EVERY === 0) slot += 1;
       makeBlock();
     }
   }
@@ -102,10 +91,7 @@ export function createSlots(
     },
     /** The time of the latest block, in seconds since 1970. */
     blockTime: () => latest("processed").time,
-    /**
-     * Advances at once by `count` slots with a block, and by the skipped slots between them. The
-     * latest blockhash expires after more than 150.
-     */
+    /** Advances at once by `count` slots. The latest blockhash expires after more than 150. */
     advanceSlots,
   };
 }

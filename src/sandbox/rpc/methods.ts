@@ -24,60 +24,46 @@ const addressParam = z.string().refine(isAddress);
 const signatureParam = z.string().refine(isSignature);
 const base64 = z.literal("base64");
 
-/** The fields that nearly every method accepts in its last parameter. */
-const configFields = {
-  commitment: z.enum(["processed", "confirmed", "finalized"]).nullish(),
-  minContextSlot: z.int().nonnegative().nullish(),
-};
-const configSchema = z.object(configFields).nullish();
-type Config = z.output<typeof configSchema>;
+/** The last parameter of nearly every method. */
+const Config = z.object({
+  commitment: z.enum(["processed", "confirmed", "finalized"]).default("finalized"),
+  minContextSlot: z.int().nonnegative().default(0),
+});
+type Config = z.output<typeof Config>;
 
-const accountConfig = z.object({
-  ...configFields,
+const AccountConfig = Config.extend({
   encoding: base64,
   dataSlice: z.object({ offset: z.int().nonnegative(), length: z.int().nonnegative() }).optional(),
 });
-const simulateConfig = z.object({
-  ...configFields,
+const SimulateConfig = Config.extend({
   encoding: base64,
   sigVerify: z.literal(false),
   replaceRecentBlockhash: z.literal(true),
   accounts: z.object({ encoding: base64, addresses: z.array(addressParam) }),
 });
-const sendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
-const statusesConfig = z.object({ searchTransactionHistory: z.boolean().nullish() }).nullish();
-/** Without `processed`, which a real node refuses here too. */
-const historyConfig = { ...configFields, commitment: z.enum(["confirmed", "finalized"]).nullish() };
-const transactionConfig = z
-  .object({
-    ...historyConfig,
-    encoding: z.literal("json").nullish(),
-    maxSupportedTransactionVersion: z.int().nonnegative().nullish(),
-  })
-  .nullish();
-const signaturesConfig = z
-  .object({
-    ...historyConfig,
-    limit: z.int().min(1).max(MAX_SIGNATURES_FOR_ADDRESS).nullish(),
-    before: signatureParam.nullish(),
-  })
-  .nullish();
+const SendConfig = z.object({ encoding: base64, skipPreflight: z.literal(true) });
+const StatusesConfig = z.object({ searchTransactionHistory: z.boolean() });
+const TransactionConfig = Config.extend({
+  encoding: z.literal("json").default("json"),
+  maxSupportedTransactionVersion: z.int().nonnegative().default(0),
+});
+const SignaturesConfig = Config.extend({
+  limit: z.int().min(1).max(MAX_SIGNATURES_FOR_ADDRESS),
+  before: signatureParam.optional(),
+});
 
 /**
  * The JSON-RPC methods of a real node that the gateway and its tests use:
  * https://solana.com/docs/rpc/http.
  */
 export function createMethods(chain: Chain): Methods {
-  /** The requested commitment; `finalized` by default, as on a real node. */
-  const commitmentOf = (config: Config) => config?.commitment ?? "finalized";
-
   /**
    * The slot to report as a response's context. Throws -32016 if the slot is below the requested
    * `minContextSlot`.
    */
-  function slotFor(config: Config): number {
-    const contextSlot = chain.slot(commitmentOf(config));
-    if (contextSlot < (config?.minContextSlot ?? 0))
+  function slotFor({ commitment, minContextSlot }: Config): number {
+    const contextSlot = chain.slot(commitment);
+    if (contextSlot < minContextSlot)
       throw new JsonRpcError(-32016, "Minimum context slot has not been reached", { contextSlot });
     return contextSlot;
   }
@@ -91,15 +77,14 @@ export function createMethods(chain: Chain): Methods {
     (["finalized", "confirmed"] as const).find((each) => slot <= chain.slot(each)) ?? "processed";
 
   return {
-    getSlot: method([configSchema], slotFor),
+    getSlot: method([Config], slotFor),
 
-    getLatestBlockhash: method([configSchema], (config) =>
-      inContext(config, chain.latestBlockhash(commitmentOf(config))),
+    getLatestBlockhash: method([Config], (config) =>
+      inContext(config, chain.latestBlockhash(config.commitment)),
     ),
 
-    isBlockhashValid: method(
-      [addressParam, z.object({ commitment: z.literal("processed") })],
-      (blockhash, config) => inContext(config, chain.isBlockhashValid(blockhash)),
+    isBlockhashValid: method([addressParam, Config], (blockhash, config) =>
+      inContext(config, chain.isBlockhashValid(blockhash)),
     ),
 
     getRecentPrioritizationFees: method([z.array(addressParam).max(128).nullish()], () => {
@@ -110,9 +95,9 @@ export function createMethods(chain: Chain): Methods {
       }));
     }),
 
-    getEpochInfo: method([configSchema], (config) => ({
+    getEpochInfo: method([Config], (config) => ({
       absoluteSlot: slotFor(config),
-      blockHeight: chain.blockHeight(commitmentOf(config)),
+      blockHeight: chain.blockHeight(config.commitment),
     })),
 
     getVersion: method([], () => ({ "solana-core": API_VERSION })),
@@ -122,7 +107,7 @@ export function createMethods(chain: Chain): Methods {
     getAgGenesisCert: method([], () => ({ block: { slot: chain.genesis.slot } })),
 
     getMultipleAccounts: method(
-      [z.array(addressParam).max(100), accountConfig],
+      [z.array(addressParam).max(100), AccountConfig],
       (addresses, config) =>
         inContext(
           config,
@@ -130,16 +115,7 @@ export function createMethods(chain: Chain): Methods {
         ),
     ),
 
-    // The next two are for people who try the sandbox.
-    getBalance: method([addressParam, configSchema], (of, config) =>
-      inContext(config, chain.balance(of)),
-    ),
-
-    requestAirdrop: method([addressParam, z.int().positive(), configSchema], (to, lamports) =>
-      chain.transfer(to, BigInt(lamports)),
-    ),
-
-    simulateTransaction: method([z.string(), simulateConfig], (text, config) => {
+    simulateTransaction: method([z.string(), SimulateConfig], (text, config) => {
       const transaction = decodeParam(text);
       const { staticAccounts } = transaction.message;
       const { addresses } = config.accounts;
@@ -155,11 +131,11 @@ export function createMethods(chain: Chain): Methods {
         innerInstructions: null,
         // Only reported: the simulation accepts any blockhash, so the transaction's is not
         // replaced.
-        replacementBlockhash: chain.latestBlockhash(commitmentOf(config)),
+        replacementBlockhash: chain.latestBlockhash(config.commitment),
       });
     }),
 
-    sendTransaction: method([z.string(), sendConfig], (text) => {
+    sendTransaction: method([z.string(), SendConfig], (text) => {
       const transaction = decodeParam(text);
       // Without preflight a real node checks nothing, not even signatures: callers poll
       // `getSignatureStatuses`.
@@ -168,10 +144,10 @@ export function createMethods(chain: Chain): Methods {
     }),
 
     getSignatureStatuses: method(
-      [z.array(signatureParam).max(256), statusesConfig],
+      [z.array(signatureParam).max(256), StatusesConfig],
       (signatures, config) => {
         const latestSlot = chain.slot("processed");
-        const firstSlot = config?.searchTransactionHistory ? 0 : latestSlot - STATUS_CACHE_SLOTS;
+        const firstSlot = config.searchTransactionHistory ? 0 : latestSlot - STATUS_CACHE_SLOTS;
         const statuses = signatures.map((each) => {
           const transaction = chain.landed(each);
           if (!transaction || transaction.slot < firstSlot) return null;
@@ -180,34 +156,34 @@ export function createMethods(chain: Chain): Methods {
           const confirmations = confirmationStatus === "finalized" ? null : latestSlot - slot;
           return { slot, confirmations, err, confirmationStatus };
         });
-        return inContext({ commitment: "processed" }, statuses);
+        return inContext(Config.parse({ commitment: "processed" }), statuses);
       },
     ),
 
-    getTransaction: method([signatureParam, transactionConfig], (of, config) => {
+    getTransaction: method([signatureParam, TransactionConfig], (of, config) => {
       const latestSlot = slotFor(config);
       const transaction = chain.landed(of);
       if (!transaction || transaction.slot > latestSlot) return null;
       const { version } = transaction.message;
-      if (version === 1 && !config?.maxSupportedTransactionVersion)
+      if (version === 1 && config.maxSupportedTransactionVersion < 1)
         throw new JsonRpcError(-32015, `Transaction version (${version}) is not supported`);
       return toTransactionJson(transaction);
     }),
 
-    getSignaturesForAddress: method([addressParam, signaturesConfig], (of, config) => {
+    getSignaturesForAddress: method([addressParam, SignaturesConfig], (of, config) => {
       const latestSlot = slotFor(config);
       const newestFirst = chain
         .ledger()
         .filter(({ slot }) => slot <= latestSlot)
         .reverse();
-      const before = config?.before;
+      const { before, limit } = config;
       const index = newestFirst.findIndex((each) => each.signature === before);
       // Agave 4.0 and later do this; older nodes return an empty list.
       if (before && index === -1) throw new JsonRpcError(-32020, `Transaction ${before} not found`);
       return newestFirst
         .slice(index + 1)
         .filter(({ message }) => message.staticAccounts.includes(of))
-        .slice(0, config?.limit ?? MAX_SIGNATURES_FOR_ADDRESS)
+        .slice(0, limit)
         .map((transaction) => {
           const { signature, slot, err, blockTime } = transaction;
           const confirmationStatus = confirmationStatusOf(transaction);

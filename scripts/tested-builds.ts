@@ -1,4 +1,4 @@
-import type { ProgramName } from "../chain/launchpad/program-ids.ts";
+import type { ProgramName } from "../src/chain/launchpad/program-ids.ts";
 
 /** A program's file: its size, and its SHA-256 in hex. */
 interface Build {
