@@ -3,8 +3,7 @@ import { connect, type Socket } from "node:net";
 import { Response } from "@whatwg-node/fetch";
 import { afterAll, beforeAll, describe, expect, it, onTestFinished } from "vitest";
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
-import { dial } from "../http/dial.ts";
-import { sendRaw } from "../support/raw-request.ts";
+import { dial, sendRaw } from "../support/raw-request.ts";
 import { hold } from "../support/sandbox.ts";
 import { startWorld, type World } from "../support/world.ts";
 
