@@ -1,11 +1,4 @@
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
-import { text } from "node:stream/consumers";
-
-interface Held {
-  readonly answer: string;
-  readonly respond: (answer: string) => void;
-}
+import { createLoopbackServer, type LoopbackAnswer } from "../../../src/sandbox/loopback-server.ts";
 
 /**
  * Starts a proxy of a JSON-RPC endpoint that can give two concurrent reads of accounts each other's
@@ -13,40 +6,30 @@ interface Held {
  */
 export async function startSwappingProxy(target: string) {
   let isSwapping = false;
-  let held: Held | undefined;
+  let held: { answer: LoopbackAnswer; respond: (answer: LoopbackAnswer) => void } | undefined;
 
-  async function pass(body: string, respond: (answer: string) => void): Promise<void> {
-    const headers = { "content-type": "application/json" };
-    const answer = await (await fetch(target, { method: "POST", headers, body })).text();
-    if (!isSwapping || !body.includes('"getMultipleAccounts"')) respond(answer);
-    else if (!held) held = { answer, respond };
-    else {
-      held.respond(answer);
-      respond(held.answer);
-      isSwapping = false;
+  const { url, close } = await createLoopbackServer({
+    port: 0,
+    async handle({ body }) {
+      const headers = { "content-type": "application/json" };
+      const response = await fetch(target, { method: "POST", headers, body });
+      const answer = { status: 200, headers, body: await response.text() };
+      if (!isSwapping || !body.includes('"getMultipleAccounts"')) return answer;
+      if (!held) return new Promise((respond) => (held = { answer, respond }));
+      const other = held;
       held = undefined;
-    }
-  }
-
-  const server = createServer((request, response) => {
-    void text(request).then((body) =>
-      pass(body, (answer) =>
-        response.writeHead(200, { "content-type": "application/json" }).end(answer),
-      ),
-    );
+      isSwapping = false;
+      other.respond(answer);
+      return other.answer;
+    },
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
   return {
-    url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`,
+    ...{ url, close },
     /** Swaps the answers of the next two reads of accounts; the first waits for the second. */
     swapOnce(): void {
       isSwapping = true;
     },
     /** Whether a read of accounts waits for another. */
     isHolding: () => held !== undefined,
-    close() {
-      server.closeAllConnections();
-      return new Promise((resolve) => server.close(resolve));
-    },
   };
 }
