@@ -22,6 +22,8 @@ export default defineConfig({
           name: "fast",
           include: ["test/**/*.test.ts"],
           exclude: [SLOW, LONG, PLATFORM],
+          // Enough for two cores. Each worker first takes seconds of CPU time.
+          maxWorkers: 4,
           // These take seconds on a busy machine.
           testTimeout: 30_000,
           hookTimeout: 30_000,

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { getBase58Decoder } from "@solana/codecs-strings";
 import { Keypair } from "@solana/web3.js";
 import { describe, expect, it } from "vitest";
-import { readConfig, VARIABLE_NAMES, wantsSandbox } from "../src/config.ts";
+import { readConfig, wantsSandbox } from "../src/config.ts";
 import { temporaryFolder } from "./support/temporary-folder.ts";
 
 const keypair = Keypair.generate();
@@ -27,43 +27,6 @@ function messageFor(env: Record<string, string | undefined>): string {
 }
 
 describe("the variables", () => {
-  it("are these", () => {
-    expect(VARIABLE_NAMES.toSorted()).toEqual([
-      "ADMIN_PORT",
-      "BASE_PATH",
-      "COLLECT_TIMEOUT_MS",
-      "CORS_ORIGINS",
-      "ESCROW_PROGRAM_ID",
-      "ESCROW_SEED",
-      "FEE_BUDGET_LAMPORTS_PER_HOUR",
-      "FEE_PAYER_KEYPAIR",
-      "HANDLE_ALLOW_UNDERSCORE",
-      "HOST",
-      "LOG_LEVEL",
-      "MAX_PRIORITY_FEE_LAMPORTS",
-      "MIN_COLLECT_LAMPORTS",
-      "NODE_ENV",
-      "PLATFORM_PROGRAMS",
-      "PORT",
-      "PUBLIC_URL",
-      "RATE_LIMIT_MAX",
-      "REDIS_URL",
-      "RPC_CALLS_PER_SECOND",
-      "RPC_TIMEOUT_MS",
-      "SANDBOX",
-      "SOCIAL_API_TOKEN",
-      "SOCIAL_API_URL",
-      "SOCIAL_CACHE_SECONDS",
-      "SOCIAL_QUEUE_MAX",
-      "SOCIAL_READS_PER_HOUR",
-      "SOCIAL_TIMEOUT_MS",
-      "SOLANA_RPC_URL",
-      "STREAMS_MAX",
-      "TRUSTED_CALLERS",
-      "TRUST_PROXY",
-    ]);
-  });
-
   it("have the documented defaults", () => {
     const { secrets, ...config } = readConfig(complete);
     expect(config).toEqual({
@@ -128,7 +91,6 @@ describe("the variables", () => {
 describe("an invalid variable", () => {
   it.each([
     ["PORT", "65536", "expected a whole number from 0 to 65535"],
-    ["PORT", "4e3", "expected a whole number"],
     ["ADMIN_PORT", "admin", "expected a whole number from 0 to 65535"],
     ["BASE_PATH", "api/", "expected a path such as /api"],
     ["PUBLIC_URL", "tributary.example", "expected a URL that starts with http:// or https://"],
@@ -142,8 +104,6 @@ describe("an invalid variable", () => {
     ["SANDBOX", "yes", "expected true or false"],
     ["HANDLE_ALLOW_UNDERSCORE", "yes", "expected true or false"],
     ["TRUSTED_CALLERS", "app.example", "expected addresses or CIDR ranges, but no /0"],
-    ["TRUSTED_CALLERS", "1", "expected addresses or CIDR ranges"],
-    ["TRUSTED_CALLERS", "192.0.2.0/33", "expected addresses or CIDR ranges"],
     ["TRUSTED_CALLERS", "192.0.2.1,0.0.0.0/0", "expected addresses or CIDR ranges, but no /0"],
     ["TRUSTED_CALLERS", "::/0", "expected addresses or CIDR ranges, but no /0"],
     ["TRUSTED_CALLERS", "::ffff:0.0.0.0/96", "expected addresses or CIDR ranges, but no /0"],
@@ -171,7 +131,6 @@ describe("an invalid variable", () => {
     ["SOLANA_RPC_URL", "https://a.example https://b.example", "entry 1 of 1 contains a space"],
     ["SOCIAL_API_URL", "https://network.example/2", "expected the base URL without /2"],
     ["HOST", "[::1]", 'expected an address without brackets, got "[::1]"'],
-    ["TRUST_PROXY", "0.0.0.0/0", "expected addresses or CIDR ranges, but no /0"],
     ["ESCROW_PROGRAM_ID", "not-base58", "expected an address of 32 bytes in base58"],
     [
       "ESCROW_PROGRAM_ID",
@@ -179,20 +138,15 @@ describe("an invalid variable", () => {
       "whose addresses nobody can withdraw",
     ],
     ["ESCROW_SEED", "a-seed-that-is-longer-than-32-bytes", "at most 32 bytes"],
-    ["SOCIAL_QUEUE_MAX", "many", "expected a whole number"],
     ["SOCIAL_TIMEOUT_MS", "0", "expected a whole number from 1"],
-    ["RPC_TIMEOUT_MS", "5s", "expected a whole number"],
     ["COLLECT_TIMEOUT_MS", "1.5", "expected a whole number"],
     ["SOCIAL_CACHE_SECONDS", "-5", "expected a whole number"],
     ["SOCIAL_READS_PER_HOUR", "unlimited", "expected a whole number from 0"],
     ["MIN_COLLECT_LAMPORTS", "0", "expected a whole number from 1"],
-    ["MAX_PRIORITY_FEE_LAMPORTS", "x", "expected a whole number"],
-    ["FEE_BUDGET_LAMPORTS_PER_HOUR", "x", "expected a whole number"],
     ["LOG_LEVEL", "loud", "expected one of trace"],
     ["REDIS_URL", "localhost:6379", "expected a URL that starts with redis:// or rediss://"],
     ["REDIS_URL", "redis://127.0.0.1/first", "expected redis://[user:password@]host"],
     ["REDIS_URL", "redis://a,", "expected a URL that starts with redis:// or rediss://"],
-    ["REDIS_URL", "redis://a,redis://b/first", "expected redis://[user:password@]host"],
     ["REDIS_URL", "redis://a/1,redis://b/1", "expected no database number"],
     [
       "REDIS_URL",
@@ -202,11 +156,6 @@ describe("an invalid variable", () => {
     [
       "REDIS_URL",
       "redis://u:p@a,redis://u:q@b",
-      "expected the same protocol, user and password in all URLs",
-    ],
-    [
-      "REDIS_URL",
-      "redis://u:p@a,redis://v:p@b",
       "expected the same protocol, user and password in all URLs",
     ],
     ["FEE_PAYER_KEYPAIR", "/nowhere/id.json", "cannot be read as a file /nowhere/id.json (ENOENT)"],
@@ -251,6 +200,13 @@ describe("an invalid variable", () => {
     expect(messageFor({ ...complete, FEE_PAYER_KEYPAIR: JSON.stringify(mixed) })).toContain(
       "does not match",
     );
+  });
+
+  it("can be a proxy's, which is not quoted", () => {
+    const proxy = { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: "me:a-secret@proxy" };
+    const message = messageFor({ ...complete, ...proxy });
+    expect(message).toContain("- HTTPS_PROXY: expected a URL that starts with http://");
+    expect(message).not.toContain("a-secret");
   });
 
   it("can be a missing PUBLIC_URL, without which production cannot tell its own pages", () => {

@@ -2,9 +2,7 @@ import { PublicKey } from "@solana/web3.js";
 import { afterEach, expect, it, vi } from "vitest";
 import { recordPlatformCheck } from "../../src/checks/platform-checks.ts";
 import { LAUNCHPAD_PROGRAMS } from "../../src/chain/launchpad/program-ids.ts";
-import type { Redis } from "../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import { describeWithRedis, eachWithRedis, redis, server } from "../support/describe-with-redis.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const LOADER = "BPFLoaderUpgradeab1e11111111111111111111111";
@@ -62,11 +60,7 @@ it("the slot in which each program of the platform was deployed shows, and a cha
 });
 
 describeWithRedis("with Redis", () => {
-  let redis: Redis;
-  let server: RedisServer;
-  eachWithRedis((...started) => {
-    [server, redis] = started;
-  });
+  eachWithRedis();
 
   it("a metric says which deployment was checked", async () => {
     world = await startWorld({ REDIS_URL: server.url });

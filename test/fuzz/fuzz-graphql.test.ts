@@ -1,16 +1,12 @@
-import { afterAll, beforeAll, expect } from "vitest";
+import { expect } from "vitest";
 import type { ErrorCode } from "../../src/contract/error-codes.ts";
 import { schema } from "../../src/schema/schema.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { expectGraphQL, expectNoErrorLogged } from "../support/fuzz/contract.ts";
 import { operations } from "../support/fuzz/documents.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const test = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const BAD_INPUT: ErrorCode[] = [
   ...(["INVALID_HANDLE", "INVALID_MINT", "INVALID_MINIMUM"] as const),
@@ -19,6 +15,7 @@ const BAD_INPUT: ErrorCode[] = [
 
 fuzz("any GraphQL operation gets a well-formed response", {
   share: 0.18,
+  test,
   cases: operations(schema),
   async check(posted) {
     // A subscription gets a 406 in place of a stream.

@@ -1,4 +1,3 @@
-import { connect } from "node:net";
 import {
   METHODS,
   request as startRequest,
@@ -7,18 +6,14 @@ import {
 } from "node:http";
 import { text } from "node:stream/consumers";
 import fc from "fast-check";
-import { afterAll, beforeAll, expect } from "vitest";
+import { expect } from "vitest";
 import { ERROR_CODES, type ErrorCode } from "../../src/contract/error-codes.ts";
 import type { Answer } from "../support/client.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { expectError, expectGraphQL, expectNoErrorLogged } from "../support/fuzz/contract.ts";
 import { fuzz } from "../support/fuzz/fuzz.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const test = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 /**
  * The codes that bad input may cause; the other codes are failures of the service or an upstream.
@@ -102,6 +97,7 @@ const method = fc.oneof(
 
 fuzz("any method, path and headers get a documented response", {
   share: 0.16,
+  test,
   cases: fc.record({
     method,
     path,
@@ -136,52 +132,6 @@ fuzz("any method, path and headers get a documented response", {
         read.error !== "BAD_REQUEST";
       expectError(answer, BAD_INPUT, isCollect ? { success: false } : {});
     } else if (status >= 400) expectGraphQL(read, BAD_INPUT);
-    expectNoErrorLogged(world.logLines);
-  },
-});
-
-/** Sends any bytes; returns what is received before the connection closes or is idle for 20 ms. */
-function sendBytes(sent: Uint8Array): Promise<string> {
-  return new Promise((resolve) => {
-    const { hostname, port } = new URL(world.url);
-    let answer = "";
-    const socket = connect(Number(port), hostname, () => socket.write(sent));
-    socket.on("data", (chunk) => (answer += chunk.toString("latin1")));
-    socket
-      .on("error", () => undefined)
-      .on("close", () => {
-        resolve(answer);
-      });
-    socket.setTimeout(20, () => socket.destroy());
-  });
-}
-
-const rawBytes = fc
-  .tuple(
-    fc.oneof(
-      fc.string(),
-      fc.constantFrom(
-        ...["GET / HTTP/1.1", "get / HTTP/1.1", "PRI * HTTP/2.0", "\0"],
-        "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 99999999999999999999",
-        "POST /collect HTTP/1.1\r\nHost: x\r\nContent-Length: 5, 6",
-        "POST /graphql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked",
-        "POST /graphql HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: gzip, chunked",
-      ),
-    ),
-    fc.array(fc.string()),
-    bytes,
-  )
-  .map(([start, lines, body]) =>
-    Buffer.concat([Buffer.from(`${[start, ...lines].join("\r\n")}\r\n\r\n`), body]),
-  );
-
-fuzz("any bytes on a connection get a valid HTTP response or none", {
-  share: 0.02,
-  cases: rawBytes,
-  async check(sent) {
-    const answer = await sendBytes(sent);
-    if (answer !== "") expect(answer).toMatch(/^HTTP\/1\.1 (200|4\d\d) /);
-    expect((await send("GET", "/livez")).status).toBe(200);
     expectNoErrorLogged(world.logLines);
   },
 });

@@ -12,36 +12,31 @@ import { fuzz } from "../support/fuzz/fuzz.ts";
 import { inject } from "../support/inject.ts";
 import {
   corruptions,
-  startCorruptingProxy,
+  startCorruptedUpstreams,
   type Corruption,
-} from "../support/fuzz/corrupting-proxy.ts";
+} from "../support/fuzz/corrupted-upstreams.ts";
 
 /** Short, so that a blockhash expires within seconds. */
 const SLOT_MS = 50;
 
 let sandbox: Sandbox;
-let proxy: Awaited<ReturnType<typeof startCorruptingProxy>>;
 let addressesOf: AddressesOf;
 beforeAll(async () => {
   sandbox = await startSandbox({ slotMs: SLOT_MS, rpcPort: 0, socialPort: 0 });
-  proxy = await startCorruptingProxy({ chainUrl: sandbox.rpc.url, socialUrl: sandbox.social.url });
   addressesOf = createAddresses(readConfig(sandbox.env));
   sandbox.chain.setBalance(feePayer(), 10n ** 15n);
 });
-afterAll(async () => {
-  await proxy.close();
-  await sandbox.close();
-});
+afterAll(() => sandbox.close());
 
 const feePayer = () => readConfig(sandbox.env).secrets.feePayerKeypair.publicKey.toBase58();
 
 /** A new gateway for one case, with empty caches, whose upstreams are corrupted. */
-function createTestGateway(applied: readonly Corruption[], env: Record<string, string> = {}) {
-  const route = proxy.addRoute(applied);
+async function startGateway(applied: readonly Corruption[], env: Record<string, string> = {}) {
+  const upstreams = await startCorruptedUpstreams(sandbox, applied);
   const config = readConfig({
     ...sandbox.env,
-    SOCIAL_API_URL: route.socialUrl,
-    SOLANA_RPC_URL: route.rpcUrl,
+    SOCIAL_API_URL: upstreams.socialUrl,
+    SOLANA_RPC_URL: upstreams.rpcUrl,
     ...env,
   });
   const { api, settled } = createGateway(config, { log: createLogger("silent") });
@@ -55,7 +50,7 @@ function createTestGateway(applied: readonly Corruption[], env: Record<string, s
       headers: { "content-type": "application/json" },
       body: JSON.stringify(body),
     });
-  return { route, ask, post, settled };
+  return { ...upstreams, ask, post, settled };
 }
 
 const NETWORK_ERRORS: ErrorCode[] = [
@@ -88,7 +83,8 @@ fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
     }),
   }),
   async check({ handle, applied }) {
-    const { route, ask, post } = createTestGateway(applied);
+    await using gateway = await startGateway(applied);
+    const { answers, ask, post } = gateway;
     const allowed: ErrorCode[] = ["SOCIAL_NOT_FOUND"];
     if (applied.some(({ method }) => method === "social")) allowed.push(...NETWORK_ERRORS);
     if (applied.some(({ method }) => method !== "social")) allowed.push("LOOKUP_FAILED");
@@ -97,7 +93,7 @@ fuzz("any upstream answers to a lookup lead to a correct wallet or an error", {
     expectLookup(answer, addressesOf, allowed);
     if (answer.status === 200) {
       expect(answer.body.handle.toLowerCase()).toBe(handle.toLowerCase());
-      expect(idsFor(handle, route.answers)).toContain(answer.body.socialId);
+      expect(idsFor(handle, answers)).toContain(answer.body.socialId);
     }
     const query = `{ wallet(handle: "${handle}") { handle socialId address balance { vault pda total withdrawable vaultLamports } } }`;
     const { status, body } = await post("/graphql", { query });
@@ -146,16 +142,17 @@ fuzz("any chain answers to a collect lead to one payment at most", {
     const minimum = chain.rentExemptMinimum(0);
     chain.setBalance(creatorVault, minimum + lamports);
     chain.setBalance(address, minimum);
-    const { route, post, settled } = createTestGateway(applied, {
+    await using gateway = await startGateway(applied, {
       RPC_TIMEOUT_MS: "600000",
       COLLECT_TIMEOUT_MS: "3000",
     });
+    const { post, settled, stopCorrupting } = gateway;
     const collect = () => post("/collect", { socialId });
 
     const query = `mutation { collect(socialId: "${socialId}") { success collected newBalance newBalanceLamports txSignature error } }`;
     if (isGraphQL) expectGraphQL((await post("/graphql", { query })).body, FAILURES);
     else expectCollect(await collect(), ["NOTHING_TO_COLLECT", ...FAILURES]);
-    route.stopCorrupting();
+    stopCorrupting();
     if (applied.some(({ method }) => CACHED_METHODS.includes(method))) return;
     await settled();
     // A slow machine may need several tries.

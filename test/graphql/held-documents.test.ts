@@ -1,13 +1,9 @@
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { openEventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 /** The body of a request whose document has about as many tokens as one may have. */
 function largeBody(operation: string, i: number) {

@@ -1,12 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { sendRaw } from "../support/raw-request.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ RATE_LIMIT_MAX: "1000000" });
-});
-afterAll(() => world.close());
+const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
 const QUERY = '{ walletById(socialId: "7") { id } }';
 const ANSWER = { data: { walletById: { id: "7" } } };
@@ -54,8 +50,9 @@ describe("a client that expects another transport is told that subscriptions are
   );
 });
 
-describe("conflicting fields are found", () => {
-  it.each([1, 50, 150, 1_160])("beside %i free `__typename`s", async (count) => {
+it.each([1, 50, 150, 1_160])(
+  "conflicting fields are found beside %i free `__typename`s",
+  async (count) => {
     const free = times(count, "... { __typename }");
     const { body } = await post({
       query: `{ walletById(socialId: "7") { ${free} x: address x: socialId } }`,
@@ -64,18 +61,16 @@ describe("conflicting fields are found", () => {
     expect(body.errors[0].message).toMatch(
       count > 200 ? /^Too many merged fields/ : /^Fields "x" conflict/,
     );
-  });
-});
+  },
+);
 
-describe("a subscription whose field is skipped", () => {
-  it.each([
-    'subscription { walletById(socialId: "7") @skip(if: true) { id } }',
-    'subscription { ... @include(if: false) { walletById(socialId: "7") { id } } }',
-    'subscription { ...F @skip(if: true) } fragment F on Subscription { walletById(socialId: "7") { id } }',
-  ])("is refused: %s", async (query) => {
-    world.logLines.length = 0;
-    const { status, body } = await post({ query }, { accept: "text/event-stream" });
-    expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
-    expect(world.logLines.filter((line) => JSON.parse(line).level >= 40)).toEqual([]);
-  });
+it.each([
+  'subscription { walletById(socialId: "7") @skip(if: true) { id } }',
+  'subscription { ... @include(if: false) { walletById(socialId: "7") { id } } }',
+  'subscription { ...F @skip(if: true) } fragment F on Subscription { walletById(socialId: "7") { id } }',
+])("a subscription whose field is skipped is refused: %s", async (query) => {
+  world.logLines.length = 0;
+  const { status, body } = await post({ query }, { accept: "text/event-stream" });
+  expect([status, body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
+  expect(world.logLines.filter((line) => JSON.parse(line).level >= 40)).toEqual([]);
 });

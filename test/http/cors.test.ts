@@ -1,31 +1,32 @@
-import { afterEach, describe, expect, it } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { listen } from "../../src/http/server.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 import { sendRaw } from "../support/raw-request.ts";
-import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { startWorld } from "../support/world.ts";
 
 const LISTED = "https://app.example";
 const OTHER = "https://other.example";
 
-let world: World;
-const start = async (env: Record<string, string> = {}) => {
-  world = await startWorld({ CORS_ORIGINS: `${LISTED}, https://second.example/`, ...env });
-};
-afterEach(() => world.close());
+const it = withWorld({ CORS_ORIGINS: `${LISTED}, https://second.example/` });
 
+/** A world with another configuration, until the end of the test. */
+async function start(env: Record<string, string>) {
+  const own = await startWorld(env);
+  onTestFinished(own.close);
+  return own;
+}
 /** A collect as a hostile page's form sends it, without preflight. */
-const collectFrom = (origin: string) =>
-  world.request("/collect", {
+const collectFrom = (origin: string, { request, account } = world) =>
+  request("/collect", {
     method: "POST",
     headers: { origin, "content-type": "text/plain" },
-    body: JSON.stringify({ socialId: world.account("creator").id }),
+    body: JSON.stringify({ socialId: account("creator").id }),
   });
 const preflightFrom = (origin: string) =>
   world.request("/collect", { method: "OPTIONS", headers: { origin } });
 
 describe("CORS_ORIGINS", () => {
   it("lets the pages of its origins call the API, and only them read the answers", async () => {
-    await start();
     for (const origin of [LISTED, "https://second.example"]) {
       for (const { status, headers } of [
         await world.lookup("creator", { origin }),
@@ -46,18 +47,17 @@ describe("CORS_ORIGINS", () => {
   });
 
   it("takes the origins of browser extensions and apps", async () => {
-    await start({ CORS_ORIGINS: "chrome-extension://abcdefghij, capacitor://localhost" });
-    for (const origin of ["chrome-extension://abcdefghij", "capacitor://localhost"])
-      expect(
-        (await world.lookup("creator", { origin })).headers.get("access-control-allow-origin"),
-      ).toBe(origin);
-    expect((await world.lookup("creator", { origin: "chrome-extension://other" })).status).toBe(
-      403,
-    );
+    const origins = ["chrome-extension://abcdefghij", "capacitor://localhost"];
+    const { lookup } = await start({ CORS_ORIGINS: origins.join() });
+    for (const origin of origins) {
+      const { headers } = await lookup("creator", { origin });
+      expect(headers.get("access-control-allow-origin")).toBe(origin);
+    }
+    expect((await lookup("creator", { origin: "chrome-extension://other" })).status).toBe(403);
   });
 
   it("refuses the pages of other origins before anything runs", async () => {
-    await start();
+    world.forgetCalls();
     for (const origin of [OTHER, "null", `${LISTED}:444`, "http://app.example"]) {
       for (const { status, headers, body } of [
         await collectFrom(origin),
@@ -73,11 +73,11 @@ describe("CORS_ORIGINS", () => {
         expect(headers.has("access-control-allow-origin")).toBe(false);
       }
     }
-    expect(world.sandbox.rpc.calls.some(isMethod("sendTransaction"))).toBe(false);
+    expect(world.chainCalls()).not.toContain("sendTransaction");
   });
 
   it("refuses what pages of other sites load from the API without naming themselves, such as images", async () => {
-    await start();
+    world.forgetCalls();
     for (const destination of ["image", "empty"]) {
       const headers = { "sec-fetch-site": "cross-site", "sec-fetch-dest": destination };
       for (const { status, body } of [
@@ -91,7 +91,6 @@ describe("CORS_ORIGINS", () => {
   });
 
   it("answers links from other sites, same-site pages, and listed pages", async () => {
-    await start();
     const answered: Record<string, string>[] = [
       { "sec-fetch-site": "cross-site", "sec-fetch-dest": "document" },
       { "sec-fetch-site": "same-site", "sec-fetch-dest": "image" },
@@ -102,7 +101,6 @@ describe("CORS_ORIGINS", () => {
   });
 
   it("refuses pages at the request's host, whose name may have been rebound to the service", async () => {
-    await start();
     const { port } = new URL(world.url);
     const request = (host: string) =>
       `GET /wallet/lookup?handle=creator HTTP/1.1\r\nHost: ${host}\r\nOrigin: http://${host}\r\nConnection: close\r\n\r\n`;
@@ -112,18 +110,21 @@ describe("CORS_ORIGINS", () => {
   });
 
   it("takes PUBLIC_URL for the service's own origin, whatever the request's host is", async () => {
-    await start({ PUBLIC_URL: "https://tributary.example/api" });
-    expect((await collectFrom(new URL(world.url).origin)).status).toBe(403);
-    expect((await collectFrom("https://tributary.example")).body.success).toBe(true);
+    const own = await start({
+      CORS_ORIGINS: LISTED,
+      PUBLIC_URL: "https://tributary.example/api",
+    });
+    expect((await collectFrom(new URL(own.url).origin, own)).status).toBe(403);
+    expect((await collectFrom("https://tributary.example", own)).body.success).toBe(true);
   });
 
   it("is * by default: any page may call the API", async () => {
-    await start({ CORS_ORIGINS: "*" });
-    const { body, headers } = await collectFrom(OTHER);
+    const own = await start({ CORS_ORIGINS: "*" });
+    const { body, headers } = await collectFrom(OTHER, own);
     expect([body.success, headers.get("access-control-allow-origin")]).toEqual([true, "*"]);
     const image = { "sec-fetch-site": "cross-site", "sec-fetch-dest": "image" };
-    expect((await world.lookup("creator", image)).status).toBe(200);
-    expect((await world.request("/assets/page.css")).headers.get("vary")).toBe("Accept-Encoding");
+    expect((await own.lookup("creator", image)).status).toBe(200);
+    expect((await own.request("/assets/page.css")).headers.get("vary")).toBe("Accept-Encoding");
   });
 });
 
@@ -132,9 +133,9 @@ describe("what only operators need", () => {
     [...headers.keys()].filter((name) => name.startsWith("access-control-"));
 
   it.each(["*", LISTED])("has no CORS headers if CORS_ORIGINS is %s", async (CORS_ORIGINS) => {
-    await start({ CORS_ORIGINS });
-    const admin = await listen(world.gateway.admin, { host: "127.0.0.1", port: 0 });
-    for (const url of [`${world.url}/metrics`, `${admin.url}/readyz`, `${admin.url}/nowhere`])
+    const own = await start({ CORS_ORIGINS });
+    const admin = await listen(own.gateway.admin, { host: "127.0.0.1", port: 0 });
+    for (const url of [`${own.url}/metrics`, `${admin.url}/readyz`, `${admin.url}/nowhere`])
       for (const method of ["GET", "OPTIONS"])
         expect([
           url,
@@ -143,7 +144,7 @@ describe("what only operators need", () => {
     expect((await sendRaw(admin.url, "BREW / HTTP/1.1\r\n\r\n")).received).not.toMatch(
       /access-control-/i,
     );
-    expect(corsHeaders(await world.lookup("creator", { origin: LISTED }))).not.toEqual([]);
+    expect(corsHeaders(await own.lookup("creator", { origin: LISTED }))).not.toEqual([]);
     await admin.close();
   });
 });

@@ -1,17 +1,11 @@
 import { subscribe, unsubscribe } from "node:diagnostics_channel";
 import type { Server } from "node:http";
 import type { AddressInfo } from "node:net";
-import { afterAll, beforeAll, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { listen, type Responder } from "../../src/http/server.ts";
 import { sendRaw } from "../support/raw-request.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { it, world } from "../support/fixtures.ts";
 
 /** The lines at pino's level for errors. */
 const errorLines = () =>
@@ -51,21 +45,13 @@ async function serverAt(url: string): Promise<Server> {
   return [...servers].find(isAt)!;
 }
 
-it("errors of the servers are logged, and do not end the process", async () => {
+it("errors of the server are logged, and do not end the process", async () => {
   world.logLines.length = 0;
-  const admin = await listen(world.gateway.admin, { host: "127.0.0.1", port: 0 });
-  onTestFinished(() => admin.close());
-  for (const { url } of [world, admin]) {
-    const server = await serverAt(`${url}/livez`);
-    for (const reason of ["first", "second"]) server.emit("error", new Error(reason));
-    expect((await fetch(`${url}/livez`)).status).toBe(200);
-  }
-  expect(errorLines()).toEqual([
-    "the HTTP server failed: first",
-    "the HTTP server failed: second",
-    "the HTTP server failed: first",
-    "the HTTP server failed: second",
-  ]);
+  const url = `${world.url}/livez`;
+  const server = await serverAt(url);
+  for (const reason of ["first", "second"]) server.emit("error", new Error(reason));
+  expect((await fetch(url)).status).toBe(200);
+  expect(errorLines()).toEqual(["the HTTP server failed: first", "the HTTP server failed: second"]);
 });
 
 it("a request ends as ABORTED when its caller disconnects, although the chain has not answered", async () => {

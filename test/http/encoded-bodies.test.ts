@@ -1,12 +1,6 @@
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, expect, it } from "vitest";
-import { startWorld, type World } from "../support/world.ts";
-
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
-});
-afterAll(() => world.close());
+import { expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
 const TEXT = JSON.stringify({ query: "{ __typename }", socialId: "1" });
 const post = (path: string, body: Buffer, headers: Record<string, string> = {}) =>

@@ -1,14 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect } from "vitest";
 import { listen } from "../../src/http/server.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { it, world } from "../support/fixtures.ts";
+import { startWorld } from "../support/world.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld();
+beforeEach(() => {
   // So that /readyz has something to say.
   world.sandbox.rpc.faults.add({ then: "reset" });
 });
-afterAll(() => world.close());
 
 const readyz = async (headers: Record<string, string> = {}, { url } = world) =>
   (await fetch(`${url}/readyz`, { headers })).json();

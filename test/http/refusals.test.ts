@@ -1,19 +1,14 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { sendRaw } from "../support/raw-request.ts";
+import { describe, expect } from "vitest";
+import { dial, sendRaw } from "../support/raw-request.ts";
 import { hold } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
-import { dial } from "./dial.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld(
-    { RATE_LIMIT_MAX: "1000" },
-    { requestTimeout: 600_000, headersTimeout: 600_000 },
-  );
-});
-afterAll(() => world.close());
+const it = withWorld(
+  { RATE_LIMIT_MAX: "1000" },
+  { requestTimeout: 600_000, headersTimeout: 600_000 },
+);
 
 const chunked = "Host: x\r\nTransfer-Encoding: chunked\r\n\r\n";
 
@@ -134,12 +129,10 @@ describe("a request with `Expect: 100-continue`", () => {
   });
 });
 
-describe("a request with `Upgrade`", () => {
-  it("is answered, and closes the connection that has further requests", async () => {
-    const get = (headers = "") => `GET /livez HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
-    const upgrade = get("Connection: Upgrade\r\nUpgrade: websocket\r\n");
-    const { statuses, headers } = await sendRaw(world.url, upgrade + get());
-    expect(statuses).toEqual([200]);
-    expect(headers.connection).toBe("close");
-  });
+it("a request with `Upgrade` is answered, and closes the connection that has further requests", async () => {
+  const get = (headers = "") => `GET /livez HTTP/1.1\r\nHost: x\r\n${headers}\r\n`;
+  const upgrade = get("Connection: Upgrade\r\nUpgrade: websocket\r\n");
+  const { statuses, headers } = await sendRaw(world.url, upgrade + get());
+  expect(statuses).toEqual([200]);
+  expect(headers.connection).toBe("close");
 });

@@ -4,7 +4,7 @@ import { expect, it, onTestFinished } from "vitest";
 import { createIdentifyClient } from "../../src/http/client-address.ts";
 import { CONNECTION_LIMITS, listen, type Responder } from "../../src/http/server.ts";
 import { createLogger } from "../../src/observability/log.ts";
-import { dial } from "./dial.ts";
+import { dial } from "../support/raw-request.ts";
 
 const FLOOD_BYTES = 16_000_000;
 
@@ -65,7 +65,7 @@ it.each([
 
 it.each([
   ["a body of unknown length", CHUNKED],
-  ["a long body", withLength(10 * FLOOD_BYTES)],
+  ["a long body", withLength(1e15)],
 ])("a caller who sends %s without end is disconnected", async (_name, text) => {
   for (const handle of [refuse, readAll]) {
     const { socket, flood, statuses } = await start(handle);
@@ -81,19 +81,6 @@ it("a body in many pieces is read if there are at most 256", async () => {
   await expect.poll(received).toContain("256 bytes");
   socket.write(`${CHUNKED}${"1\r\nx\r\n".repeat(257)}0\r\n\r\n`);
   await expect.poll(statuses).toEqual([200, 413]);
-});
-
-it("a body in packets of one byte is refused while it is read", async () => {
-  const { socket, statuses } = await start(readAll);
-  socket.write(withLength(16_384));
-  let packets = 0;
-  for (; packets < 16_384 && statuses().length === 0; packets++) {
-    socket.write("x");
-    // As many bytes as one packet has, once the server has read the earlier one.
-    await new Promise(setImmediate);
-  }
-  expect(statuses()).toEqual([413]);
-  expect(packets).toBeLessThan(16_384);
 });
 
 it("a long body that arrives soon after its refusal leaves the connection open", async () => {

@@ -13,9 +13,9 @@ import {
   type SpanOptions,
   type Tracer,
 } from "@opentelemetry/api";
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { NEVER_MS, type TestSandbox } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { beforeEach, describe, expect } from "vitest";
+import { withWorld, world } from "../support/fixtures.ts";
+import { NEVER_MS } from "../support/sandbox.ts";
 
 interface RecordedSpan {
   readonly name: string;
@@ -77,16 +77,11 @@ function registerSdk(): void {
       spanContext: () => ({ ...recorded, traceFlags: TraceFlags.SAMPLED }),
       setStatus: () => ((recorded.hasFailed = true), span),
       setAttribute: (key: string, value: string) => ((recorded.attributes[key] = value), span),
-      setAttributes: (attributes: Attributes) => (
-        Object.assign(recorded.attributes, attributes),
-        span
-      ),
       end: () => (recorded.hasEnded = true),
     } as unknown as Span;
     return span;
   };
   const tracer = {
-    startSpan,
     startActiveSpan(name: string, options: object, parent: Context, run: (span: Span) => unknown) {
       const span = startSpan(name, options, parent);
       return context.with(trace.setSpan(parent, span), run, undefined, span);
@@ -95,19 +90,16 @@ function registerSdk(): void {
   trace.setGlobalTracerProvider({ getTracer: () => tracer });
 }
 
-let world: World;
-beforeAll(async () => {
-  registerSdk();
-  const env = ({ rpc }: TestSandbox) =>
-    Promise.resolve({ SOLANA_RPC_URL: `${rpc.url}/?key=secret` });
+registerSdk();
+const it = withWorld(
+  ({ rpc }) => Promise.resolve({ SOLANA_RPC_URL: `${rpc.url}/?key=secret` }),
   // A scrape reads the fee payer's balance, which would show in the next tests.
-  world = await startWorld(env, { waits: { balanceMaxAgeMs: NEVER_MS } });
+  { waits: { balanceMaxAgeMs: NEVER_MS } },
+);
+beforeEach(async () => {
   await world.lookup("graduate");
-});
-beforeEach(() => {
   spans.length = 0;
 });
-afterAll(() => world.close());
 
 const named = (name: string) => spans.find((span) => span.name === name)!;
 const summary = () =>

@@ -2,25 +2,23 @@ import { once } from "node:events";
 import { createServer, type ServerOptions } from "node:https";
 import type { AddressInfo } from "node:net";
 import { Keypair } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished } from "vitest";
+import { beforeEach, describe, expect, onTestFinished } from "vitest";
 import { REFUSES_VERSION_1 } from "../support/refuse-version-1.ts";
-import { createCertificate, trust, trustCertificate } from "../support/certificate.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { EXPIRED, TRUSTED, UNTRUSTED } from "../support/certificate.ts";
+import { describeWithRedis, eachWithRedis, server } from "../support/describe-with-redis.ts";
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { isMethod } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
+const it = withNewSandbox();
+beforeEach(() => {
   for (const { faults } of [sandbox.rpc, sandbox.secondRpc])
     faults.add({ when: advance, then: "reset" });
 });
-afterEach(() => sandbox.close());
 
 /**
  * Advances the slots at each call that reads one, so that they do not stand still, and replaces
@@ -199,67 +197,56 @@ describe("npm run doctor", () => {
 
 /** Starts a server with TLS until the test ends. Returns its URL. */
 async function startTls(options: ServerOptions, host = "127.0.0.1"): Promise<string> {
-  const server = createServer(options).listen(0, host);
-  await once(server, "listening");
-  onTestFinished(() => void server.close());
-  return `https://${host}:${(server.address() as AddressInfo).port}`;
+  const tls = createServer(options).listen(0, host);
+  await once(tls, "listening");
+  onTestFinished(() => void tls.close());
+  return `https://${host}:${(tls.address() as AddressInfo).port}`;
 }
 
-describe("npm run doctor names a URL and the cause:", () => {
-  it.each<[string, () => Promise<string> | string, string, string]>([
-    [
-      "an untrusted certificate",
-      () => startTls(createCertificate()),
-      "DEPTH_ZERO_SELF_SIGNED_CERT",
-      "NODE_EXTRA_CA_CERTS",
-    ],
-    [
-      "an expired certificate",
-      () => startTls(trust(createCertificate("200601000000Z"))),
-      "CERT_HAS_EXPIRED",
-      "this machine's clock",
-    ],
-    [
-      "a certificate for another name",
-      () => startTls(trustCertificate(), "127.0.0.2"),
-      "ERR_TLS_CERT_ALTNAME_INVALID",
-      "another name",
-    ],
-    ["an unknown host", () => "http://no-host.invalid", "ENOTFOUND", "no host of this name"],
-    [
-      "https at a port without TLS",
-      () => sandbox.rpc.url.replace("http:", "https:"),
-      "ERR_SSL_WRONG_VERSION_NUMBER",
-      "does not use TLS: correct the port, or use http://",
-    ],
-    [
-      "http at a port with TLS",
-      async () => (await startTls(createCertificate())).replace("https:", "http:"),
-      "(UND_ERR_SOCKET|ECONNRESET)",
-      "if it uses TLS, use https://",
-    ],
-  ])("%s", async (_mistake, urlOf, code, remedy) => {
-    const { lines } = await doctor({ SOLANA_RPC_URL: await urlOf() });
-    const problems = lines.filter((line) => /^(WRONG|check) /.test(line));
-    expect(problems.join("\n")).toMatch(
-      new RegExp(`SOLANA_RPC_URL: .* does not answer.* \\(${code}\\).*: .*${remedy}`),
-    );
-    for (const problem of problems) expect(problem).toContain("SOLANA_RPC_URL");
-  });
+it.each<[string, () => Promise<string> | string, string, string]>([
+  [
+    "an untrusted certificate",
+    () => startTls(UNTRUSTED),
+    "DEPTH_ZERO_SELF_SIGNED_CERT",
+    "NODE_EXTRA_CA_CERTS",
+  ],
+  ["an expired certificate", () => startTls(EXPIRED), "CERT_HAS_EXPIRED", "this machine's clock"],
+  [
+    "a certificate for another name",
+    () => startTls(TRUSTED, "127.0.0.2"),
+    "ERR_TLS_CERT_ALTNAME_INVALID",
+    "another name",
+  ],
+  ["an unknown host", () => "http://no-host.invalid", "ENOTFOUND", "no host of this name"],
+  [
+    "https at a port without TLS",
+    () => sandbox.rpc.url.replace("http:", "https:"),
+    "ERR_SSL_WRONG_VERSION_NUMBER",
+    "does not use TLS: correct the port, or use http://",
+  ],
+  [
+    "http at a port with TLS",
+    async () => (await startTls(UNTRUSTED)).replace("https:", "http:"),
+    "(UND_ERR_SOCKET|ECONNRESET)",
+    "if it uses TLS, use https://",
+  ],
+])("npm run doctor names a URL and the cause: %s", async (_mistake, urlOf, code, remedy) => {
+  const { lines } = await doctor({ SOLANA_RPC_URL: await urlOf() });
+  const problems = lines.filter((line) => /^(WRONG|check) /.test(line));
+  expect(problems.join("\n")).toMatch(
+    new RegExp(`SOLANA_RPC_URL: .* does not answer.* \\(${code}\\).*: .*${remedy}`),
+  );
+  for (const problem of problems) expect(problem).toContain("SOLANA_RPC_URL");
 });
 
 describeWithRedis("npm run doctor with Redis", () => {
-  let redis: RedisServer;
-  beforeEach(async () => {
-    redis = await startRedis();
-  });
-  afterEach(() => redis.stop());
+  eachWithRedis();
   it("reports its version, and a policy that evicts keys", async () => {
-    expect((await doctor({ REDIS_URL: redis.url })).line("ok     REDIS_URL")).toMatch(
+    expect((await doctor({ REDIS_URL: server.url })).line("ok     REDIS_URL")).toMatch(
       /runs Redis \d+\..* accepts writes/,
     );
-    await redis.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
-    expect((await doctor({ REDIS_URL: redis.url })).line("check  REDIS_URL")).toContain(
+    await server.command("CONFIG", "SET", "maxmemory-policy", "allkeys-lru");
+    expect((await doctor({ REDIS_URL: server.url })).line("check  REDIS_URL")).toContain(
       "set maxmemory-policy to noeviction",
     );
   });

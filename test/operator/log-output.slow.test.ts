@@ -3,19 +3,15 @@ import { once } from "node:events";
 import { closeSync, constants, openSync, writeSync } from "node:fs";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
+import { expect, onTestFinished } from "vitest";
 import { createClient } from "../support/client.ts";
 import { endWithTests } from "../support/ended-children.ts";
 import { freePort } from "../support/free-port.ts";
 import { MAIN, NO_CODE_FROM_STRINGS } from "../support/program.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-});
-afterEach(() => sandbox.close());
+const it = withNewSandbox();
 
 function openForTest(path: string, flags: number): number {
   const file = openSync(path, flags);

@@ -56,35 +56,31 @@ describe("a misspelled variable", () => {
   });
 });
 
-describe("a key file that every user can read", () => {
-  it("is a warning", async () => {
-    const sandbox = await startTestSandbox();
-    onTestFinished(() => sandbox.close());
-    const file = join(temporaryFolder(), "fee-payer.json");
-    writeFileSync(file, sandbox.env.FEE_PAYER_KEYPAIR);
-    const env = { ...sandbox.env, ...AMPLE_DEADLINES, FEE_PAYER_KEYPAIR: file, PORT: "0" };
-    const warning =
-      "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400";
-    chmodSync(file, 0o440);
-    const doctor = runMain(env, ["doctor"]);
-    expect(await doctor.exitCode()).toBe(0);
-    expect(doctor.output()).not.toContain(warning);
-    chmodSync(file, 0o644);
-    const program = runMain(env);
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toContain(`"level":40`);
-    expect(program.output()).toContain(warning);
-  });
+it("a key file that every user can read is a warning", async () => {
+  const sandbox = await startTestSandbox();
+  onTestFinished(() => sandbox.close());
+  const file = join(temporaryFolder(), "fee-payer.json");
+  writeFileSync(file, sandbox.env.FEE_PAYER_KEYPAIR);
+  const env = { ...sandbox.env, ...AMPLE_DEADLINES, FEE_PAYER_KEYPAIR: file, PORT: "0" };
+  const warning =
+    "FEE_PAYER_KEYPAIR: every user of this machine can read the key's file: run chmod 400";
+  chmodSync(file, 0o440);
+  const doctor = runMain(env, ["doctor"]);
+  expect(await doctor.exitCode()).toBe(0);
+  expect(doctor.output()).not.toContain(warning);
+  chmodSync(file, 0o644);
+  const program = runMain(env);
+  await program.address(/"url":"(http[^"]+)"/);
+  expect(program.output()).toContain(`"level":40`);
+  expect(program.output()).toContain(warning);
 });
 
-describe("SANDBOX in production", () => {
-  it("is a warning", async () => {
-    const sandbox = await startTestSandbox();
-    onTestFinished(() => sandbox.close());
-    const program = runMain({ ...sandbox.env, NODE_ENV: "production", SANDBOX: "true", PORT: "0" });
-    await program.address(/"url":"(http[^"]+)"/);
-    expect(program.output()).toMatch(/"level":40.*SANDBOX has no effect: with NODE_ENV=production/);
-  });
+it("SANDBOX in production is a warning", async () => {
+  const sandbox = await startTestSandbox();
+  onTestFinished(() => sandbox.close());
+  const program = runMain({ ...sandbox.env, NODE_ENV: "production", SANDBOX: "true", PORT: "0" });
+  await program.address(/"url":"(http[^"]+)"/);
+  expect(program.output()).toMatch(/"level":40.*SANDBOX has no effect: with NODE_ENV=production/);
 });
 
 describe("the arguments of npm start", () => {

@@ -1,19 +1,15 @@
 import { once } from "node:events";
 import { createServer, type IncomingMessage } from "node:http";
 import { connect, type AddressInfo, type Socket } from "node:net";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { afterEach, describe, expect, onTestFinished, vi } from "vitest";
 import { startTlsProxy } from "../support/doubles/tls-proxy.ts";
 import { runMain } from "../support/program.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-});
-afterEach(async () => {
+const it = withNewSandbox();
+afterEach(() => {
   vi.unstubAllEnvs();
-  await sandbox.close();
 });
 
 /** Starts a proxy that connects to this machine, whatever the host's name. */
@@ -38,7 +34,8 @@ async function startProxy({ status = 200 } = {}) {
 }
 
 /** Runs the doctor in this process, which trusts the upstream with TLS. */
-async function examine(variables: Record<string, string>): Promise<string> {
+async function examine(HTTPS_PROXY: string): Promise<string> {
+  const variables = { NODE_USE_ENV_PROXY: "1", HTTPS_PROXY };
   const upstream = await startTlsProxy(sandbox.rpc.url);
   onTestFinished(upstream.close);
   for (const [name, value] of Object.entries(variables)) vi.stubEnv(name, value);
@@ -52,28 +49,15 @@ async function examine(variables: Record<string, string>): Promise<string> {
 describe("a proxy", () => {
   it("carries calls, whose certificate is the upstream's", async () => {
     const { url, targets } = await startProxy();
-    const output = await examine({ NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: url });
+    const output = await examine(url);
     expect(output).not.toContain("WRONG");
     expect(targets()).toEqual([expect.stringMatching(/^localhost:/)]);
   });
 
   it("is named if it refuses a connection", async () => {
     const { url } = await startProxy({ status: 407 });
-    expect(await examine({ NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: url })).toMatch(
+    expect(await examine(url)).toMatch(
       /WRONG {2}SOLANA_RPC_URL: .*: the proxy refuses the connection: check HTTPS_PROXY/,
     );
-  });
-
-  it("is not used without NODE_USE_ENV_PROXY, which the doctor says", async () => {
-    const { url, targets } = await startProxy();
-    const output = await examine({ HTTPS_PROXY: url });
-    expect(output).toContain("check  HTTPS_PROXY has no effect: to call the network");
-    expect(targets()).toEqual([]);
-  });
-
-  it("needs a valid URL, which no message quotes", async () => {
-    const output = await examine({ NODE_USE_ENV_PROXY: "1", HTTPS_PROXY: "me:a-secret@proxy" });
-    expect(output).toContain("  - HTTPS_PROXY: expected a URL that starts with http://");
-    expect(output).not.toContain("a-secret");
   });
 });

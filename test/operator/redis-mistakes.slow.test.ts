@@ -2,26 +2,20 @@ import { once } from "node:events";
 import { rmSync } from "node:fs";
 import { createServer as createPlainServer, type AddressInfo } from "node:net";
 import { createServer } from "node:tls";
-import { afterEach, beforeEach, expect, it, onTestFinished } from "vitest";
-import { createCertificate } from "../support/certificate.ts";
-import { describeWithRedis } from "../support/describe-with-redis.ts";
+import { expect, onTestFinished } from "vitest";
+import { UNTRUSTED } from "../support/certificate.ts";
+import { describeWithRedis, eachWithRedis, server } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { runProduction } from "../support/production.ts";
 import { runMain, type Program } from "../support/program.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { startRedis } from "../support/redis-server.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 
+const it = withNewSandbox();
+
 describeWithRedis("a mistake in REDIS_URL", () => {
-  let redis: RedisServer;
-  let sandbox: TestSandbox;
-  beforeEach(async () => {
-    [redis, sandbox] = await Promise.all([startRedis(), startTestSandbox()]);
-  });
-  afterEach(async () => {
-    await sandbox.close();
-    await redis.stop();
-  });
+  eachWithRedis();
 
   const warningsOf = (program: Program) =>
     [...program.output().matchAll(/^\{"level":40.*$/gm)]
@@ -31,7 +25,7 @@ describeWithRedis("a mistake in REDIS_URL", () => {
   it("that names a database which Redis refuses stops the start", async () => {
     // Repeats until Redis answers within the second that the start waits for it.
     for (;;) {
-      const program = runMain({ ...sandbox.env, PORT: "0", REDIS_URL: `${redis.url}/99` });
+      const program = runMain({ ...sandbox.env, PORT: "0", REDIS_URL: `${server.url}/99` });
       await expect.poll(() => /listening|cannot start/.test(program.output())).toBe(true);
       if (program.output().includes("listening")) continue;
       expect(await program.exitCode()).toBe(1);
@@ -44,7 +38,7 @@ describeWithRedis("a mistake in REDIS_URL", () => {
 
   it("that names a numbered database of a cluster stops the start", async () => {
     // Redis has none, so this is what Valkey 9 would answer.
-    const server = createPlainServer((socket) => {
+    const valkey = createPlainServer((socket) => {
       socket.on("data", (data) => {
         for (const [, name] of data.toString().matchAll(/\*\d+\r\n\$\d+\r\n(\w+)/g))
           socket.write(
@@ -54,9 +48,9 @@ describeWithRedis("a mistake in REDIS_URL", () => {
           );
       });
     });
-    await once(server.listen(0, "127.0.0.1"), "listening");
-    onTestFinished(() => void server.close());
-    const REDIS_URL = `redis://127.0.0.1:${(server.address() as AddressInfo).port}/2`;
+    await once(valkey.listen(0, "127.0.0.1"), "listening");
+    onTestFinished(() => void valkey.close());
+    const REDIS_URL = `redis://127.0.0.1:${(valkey.address() as AddressInfo).port}/2`;
     const program = runMain({ ...sandbox.env, PORT: "0", REDIS_URL });
     await expect.poll(() => /Redis is not used|cannot start/.test(program.output())).toBe(true);
     expect(program.output()).toContain(
@@ -68,10 +62,10 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     [
       "an unknown authority of its certificate",
       async () => {
-        const server = createServer(createCertificate()).listen(0, "127.0.0.1");
-        await once(server, "listening");
-        onTestFinished(() => void server.close());
-        return `rediss://127.0.0.1:${(server.address() as AddressInfo).port}`;
+        const tls = createServer(UNTRUSTED).listen(0, "127.0.0.1");
+        await once(tls, "listening");
+        onTestFinished(() => void tls.close());
+        return `rediss://127.0.0.1:${(tls.address() as AddressInfo).port}`;
       },
       /^DEPTH_ZERO_SELF_SIGNED_CERT$/,
       "authority is not trusted: name that in NODE_EXTRA_CA_CERTS",
@@ -80,14 +74,14 @@ describeWithRedis("a mistake in REDIS_URL", () => {
       "a Redis that cannot save",
       async () => {
         const folder = temporaryFolder();
-        const server = await startRedis(() => ["--dir", folder, "--save", "3600 1"]);
-        onTestFinished(() => server.stop());
+        const saving = await startRedis(() => ["--dir", folder, "--save", "3600 1"]);
+        onTestFinished(saving.stop);
         rmSync(folder, { recursive: true });
-        await server.command("BGSAVE");
+        await saving.command("BGSAVE");
         await eventually(async () => {
-          await expect(server.command("SET", "a", "b")).rejects.toThrow("MISCONF");
+          await expect(saving.command("SET", "a", "b")).rejects.toThrow("MISCONF");
         });
-        return server.url;
+        return saving.url;
       },
       /^MISCONF /,
       "Redis cannot save its data: free space on its disk",
@@ -95,8 +89,8 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     [
       "a Redis that misses replicas",
       async () => {
-        await redis.command("CONFIG", "SET", "min-replicas-to-write", 1);
-        return redis.url;
+        await server.command("CONFIG", "SET", "min-replicas-to-write", 1);
+        return server.url;
       },
       /^NOREPLICAS /,
       "Redis misses replicas: start them, or lower its min-replicas-to-write",
@@ -104,15 +98,15 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     [
       "a wrong password",
       async () => {
-        await redis.command("CONFIG", "SET", "requirepass", "the-password");
-        return redis.url.replace("//", "//:not-the-password@");
+        await server.command("CONFIG", "SET", "requirepass", "the-password");
+        return server.url.replace("//", "//:not-the-password@");
       },
       /^(WRONGPASS|NOAUTH) /,
       "check the user and the password",
     ],
     [
       "TLS at a port without it",
-      () => redis.url.replace("redis:", "rediss:"),
+      () => server.url.replace("redis:", "rediss:"),
       /\S/,
       "without TLS use redis://",
     ],
@@ -125,8 +119,8 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     [
       "a read-only replica",
       async () => {
-        await redis.command("REPLICAOF", "127.0.0.1", 1);
-        return redis.url;
+        await server.command("REPLICAOF", "127.0.0.1", 1);
+        return server.url;
       },
       /^READONLY /,
       "a read-only replica: set REDIS_URL to the primary's URL",
@@ -134,8 +128,8 @@ describeWithRedis("a mistake in REDIS_URL", () => {
     [
       "a full Redis",
       async () => {
-        await redis.command("CONFIG", "SET", "maxmemory", 1);
-        return redis.url;
+        await server.command("CONFIG", "SET", "maxmemory", 1);
+        return server.url;
       },
       /^OOM /,
       "Redis is full: raise its maxmemory",

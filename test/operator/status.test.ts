@@ -1,10 +1,8 @@
-import { once } from "node:events";
-import { createServer } from "node:http";
-import type { AddressInfo } from "node:net";
 import { expect, it, onTestFinished } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
 import { showStatus } from "../../src/commands/status.ts";
+import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { createClient, from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { runMain } from "../support/program.ts";
@@ -152,6 +150,30 @@ it("npm run status prints JSON for the service of these variables, or of --url",
   }
 });
 
+/** Shows the status at a URL in a terminal, whose screen has what was written last. */
+function watch(url: string, columns: number) {
+  let stop = (): void => expect.fail("no signal");
+  const onSignal = (listener: () => void) => void (stop = listener);
+  let screen = "";
+  const terminal = { columns, rows: 60, write: (text: string) => Boolean((screen = text)) };
+  const silent = () => expect.fail("printed");
+  const shown = showStatus({}, { url, terminal, onSignal, print: silent, printError: silent });
+  return {
+    terminal,
+    shows: (text: RegExp | string) =>
+      eventually(() => {
+        expect(screen).toMatch(text);
+      }),
+    /** Without breaks: a line may be longer than the terminal is wide. */
+    text: () => screen.replaceAll("\n", ""),
+    lines: () => screen.split("\n"),
+    async end() {
+      stop();
+      expect(await shown).toBe(0);
+    },
+  };
+}
+
 it("npm run status says why it has no status", async () => {
   const { world } = await start();
   const without = await run({});
@@ -169,18 +191,10 @@ it("npm run status shows what a replica of another version has, and its problem 
     collects: { open: [{ unit: "a" }, { age: 1.5 }] },
   };
   let status = 200;
-  const server = createServer((_, response) =>
-    response.writeHead(status).end(JSON.stringify(other)),
-  );
-  await once(server.listen(0, "127.0.0.1"), "listening");
-  onTestFinished(() => void server.close());
-  let stop = (): void => expect.fail("no signal");
-  const onSignal = (listener: () => void) => void (stop = listener);
-  let screen = "";
-  const terminal = { columns: 0, rows: 60, write: (text: string) => Boolean((screen = text)) };
-  const silent = () => expect.fail("printed");
-  const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-  const shown = showStatus({}, { url, terminal, onSignal, print: silent, printError: silent });
+  const handle = () => ({ status, body: JSON.stringify(other) });
+  const server = await createLoopbackServer({ port: 0, handle });
+  onTestFinished(server.close);
+  const { shows, end } = watch(server.url, 0);
   const table = [
     "version: 0.1.0",
     "endpoints: []",
@@ -189,15 +203,10 @@ it("npm run status shows what a replica of another version has, and its problem 
     "  a",
     "        1.5",
   ];
-  await eventually(() => {
-    expect(screen).toContain(`\n${table.join("\n")}\n`);
-  });
+  await shows(`\n${table.join("\n")}\n`);
   status = 503;
-  await eventually(() => {
-    expect(screen).toContain("HTTP 503");
-  });
-  stop();
-  expect(await shown).toBe(0);
+  await shows("HTTP 503");
+  await end();
 });
 
 it("npm run status shows tables in a terminal, which refresh, and fit", async () => {
@@ -205,35 +214,22 @@ it("npm run status shows tables in a terminal, which refresh, and fit", async ()
   const release = hold(world.sandbox.rpc, isLook);
   const { id, address } = world.account("creator");
   const collected = world.collect(id);
-  let stop = (): void => expect.fail("no signal");
-  const onSignal = (listener: () => void) => void (stop = listener);
-  let screen = "";
-  const terminal = { columns: 90, rows: 60, write: (text: string) => Boolean((screen = text)) };
-  const silent = () => expect.fail("printed");
-  const options = { url: adminUrl, terminal, onSignal, print: silent, printError: silent };
-  const shown = showStatus({}, options);
+  const { terminal, shows, text, lines, end } = watch(adminUrl, 90);
+  await shows(new RegExp(`^  ${address} +sent +\\w+`, "m"));
+  await shows(new RegExp(`^  ${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
   await eventually(() => {
-    expect(screen).toMatch(new RegExp(`^  ${address} +sent +\\w+`, "m"));
+    expect(text()).toMatch(/feePayer: \{ address: '\w+', lamports: '\d+' \}/);
   });
-  expect(screen).toMatch(new RegExp(`^  ${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
-  await eventually(() => {
-    // Its line may be longer than the terminal is wide.
-    expect(screen.replaceAll("\n", "")).toMatch(/feePayer: \{ address: '\w+', lamports: '\d+' \}/);
-  });
-  // Its line is longer than the terminal is wide.
   const { collects } = (await createClient(adminUrl).request("/status")).body;
-  expect(screen.replaceAll("\n", "")).toContain(collects.open[0].signature);
+  expect(text()).toContain(collects.open[0].signature);
   release();
   await collected;
-  await eventually(() => {
-    expect(screen).toMatch(/^collects open: \[\]$/m);
-  });
+  await shows(/^collects open: \[\]$/m);
   terminal.rows = 10;
   await eventually(() => {
-    expect(screen.split("\n")).toHaveLength(10);
+    expect(lines()).toHaveLength(10);
   });
-  const lengths = screen.split("\n").map((line) => line.length);
+  const lengths = lines().map((line) => line.length);
   expect(Math.max(...lengths)).toBeLessThanOrEqual(90 + "\x1b[H\x1b[J".length);
-  stop();
-  expect(await shown).toBe(0);
+  await end();
 });

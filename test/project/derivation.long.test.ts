@@ -1,7 +1,6 @@
 import { execFile } from "node:child_process";
 import { dirname, resolve } from "node:path";
 import { promisify } from "node:util";
-import { describe, expect } from "vitest";
 import { addressChecks, expectToCheck, type AddressCheck } from "../support/address-checks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { it, world } from "../support/fixtures.ts";
@@ -25,26 +24,20 @@ async function shell(folder: string, command: string): Promise<void> {
   await promisify(execFile)("bash", ["-c", command], options);
 }
 
-describe("docs/check-an-address.md's code, with the packages that a reader installs", () => {
-  it("is for three of them", () => {
-    expect(checks).toHaveLength(3);
-  });
-
-  it.for(checks)(
-    "accepts a lookup, and rejects a wrong address and id: $install",
-    { timeout: 1_800_000 },
-    async (check, { skip }) => {
-      const { start, probe, run } = PLACES[check.language];
-      const folder = temporaryFolder();
-      try {
-        await shell(folder, `${start} && ${probe}`);
-      } catch (error) {
-        // In CI, what cannot be installed is a failure.
-        if (process.env.CI) throw error;
-        skip(`nothing can be installed: ${String(error)}`);
-      }
-      await shell(folder, check.install);
-      await expectToCheck(check, { world, folder, command: resolve(folder, run) });
-    },
-  );
-});
+it.for(checks)(
+  "docs/check-an-address.md's code, with the packages that a reader installs accepts a lookup, and rejects a wrong address and id: $install",
+  { timeout: 1_800_000 },
+  async (check, { skip }) => {
+    const { start, probe, run } = PLACES[check.language];
+    const folder = temporaryFolder();
+    try {
+      await shell(folder, `${start} && ${probe}`);
+    } catch (error) {
+      // In CI, what cannot be installed is a failure.
+      if (process.env.CI) throw error;
+      skip(`nothing can be installed: ${String(error)}`);
+    }
+    await shell(folder, check.install);
+    await expectToCheck(check, { world, folder, command: resolve(folder, run) });
+  },
+);

@@ -1,7 +1,6 @@
 import { symlinkSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { describe, expect } from "vitest";
 import { addressChecks, expectToCheck } from "../support/address-checks.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { it, world } from "../support/fixtures.ts";
@@ -9,18 +8,12 @@ import { it, world } from "../support/fixtures.ts";
 /** The others are tested by `derivation.long.test.ts`. */
 const checks = addressChecks().filter(({ language }) => language === "js");
 
-describe("docs/check-an-address.md's code, with this project's packages", () => {
-  it("is for two of them", () => {
-    expect(checks).toHaveLength(2);
-  });
-
-  it.each(checks)(
-    "accepts a lookup, and rejects a wrong address and id: $install",
-    async (check) => {
-      const folder = temporaryFolder();
-      const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
-      symlinkSync(modules, join(folder, "node_modules"));
-      await expectToCheck(check, { world, folder, command: process.execPath });
-    },
-  );
-});
+it.each(checks)(
+  "docs/check-an-address.md's code, with this project's packages accepts a lookup, and rejects a wrong address and id: $install",
+  async (check) => {
+    const folder = temporaryFolder();
+    const modules = fileURLToPath(new URL("../../node_modules", import.meta.url));
+    symlinkSync(modules, join(folder, "node_modules"));
+    await expectToCheck(check, { world, folder, command: process.execPath });
+  },
+);

@@ -1,21 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterAll, beforeEach, describe, expect } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
-import { isMethod } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
 import { addCreatorFees, transfer } from "../support/faucet.ts";
+import { withWorld, world } from "../support/fixtures.ts";
+import { isMethod } from "../support/sandbox.ts";
 
-let world: World;
 let node: LyingEndpoint;
+const it = withWorld(async (sandbox) => {
+  node = await startLyingEndpoint(sandbox);
+  return { SOLANA_RPC_URL: node.url };
+});
 /** Each test has an account of its own, with an empty address and vault. */
 let account: SandboxAccount;
 let tests = 0;
-beforeAll(async () => {
-  world = await startWorld(async (sandbox) => {
-    node = await startLyingEndpoint(sandbox);
-    return { SOLANA_RPC_URL: node.url };
-  });
-});
 beforeEach(() => {
   const { chain } = world.sandbox;
   account = world.account(`artist${String(++tests).padStart(3, "0")}`);
@@ -25,10 +22,7 @@ beforeEach(() => {
   node.faults.clear();
   node.calls.length = 0;
 });
-afterAll(async () => {
-  await world.close();
-  await node.close();
-});
+afterAll(() => node.close());
 
 const FIELDS = `nodes { kind amount lamports signature at }
   edges { cursor node { signature } } pageInfo { hasNextPage hasPreviousPage startCursor endCursor }`;

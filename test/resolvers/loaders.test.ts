@@ -1,13 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { describe, expect } from "vitest";
 import { onNext } from "../support/sandbox.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withNewWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeEach(async () => {
-  // Without the account cache, so that only the loaders save reads.
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0" });
-});
-afterEach(() => world.close());
+// Without the account cache, so that only the loaders save reads.
+const it = withNewWorld({ SOCIAL_CACHE_SECONDS: "0" });
 
 /** Number of balance reads of the address. */
 const balanceReads = (address: string) =>

@@ -1,14 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
+import { afterEach, describe, expect } from "vitest";
 import { from } from "../support/client.ts";
 import { runProduction } from "../support/production.ts";
-import { startWorld, type World } from "../support/world.ts";
+import { withWorld, world } from "../support/fixtures.ts";
 
-let world: World;
-beforeAll(async () => {
-  world = await startWorld({ SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" });
-});
+const it = withWorld({ SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" });
+
 afterEach(() => sendFault({ seconds: 0 }));
-afterAll(() => world.close());
 
 /** Sends a request of a caller on this machine, without a proxy. */
 async function sendFault(body: unknown, headers: Record<string, string> = {}) {

@@ -1,10 +1,8 @@
 import { Kind, parse } from "graphql";
-import { expect, it, onTestFinished } from "vitest";
-import { startWorld } from "../support/world.ts";
+import { expect } from "vitest";
+import { it, world } from "../support/fixtures.ts";
 
 it("the schema has a description by introspection but not in its SDL: parsers of other languages refuse one", async () => {
-  const world = await startWorld();
-  onTestFinished(world.close);
   const { body: sdl } = await world.request("/schema.graphql");
   expect(sdl).toMatch(/^(type|enum|interface|scalar|input|"{3})/);
   const { definitions } = parse(sdl);

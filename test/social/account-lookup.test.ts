@@ -1,44 +1,13 @@
 import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
-import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
-import { createReadBudget } from "../../src/social/read-budget.ts";
-import { nameOf } from "../../src/social/account.ts";
+import { nameOf, type SocialAccount } from "../../src/social/account.ts";
+import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { NO_PROFILE } from "../../src/social/profile.ts";
+import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 
-const defaults = {
-  budget: createReadBudget({
-    socialReadsPerHour: 0,
-    socialApiUrl: new URL("http://network"),
-  }),
-  socialConcurrency: 4,
-  socialQueueMax: 1000,
-  socialTimeoutMs: 5_000,
-  socialCacheSeconds: 300,
-  socialApiUrl: new URL("http://network"),
-};
-const names = (count: number, prefix = "name") =>
-  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
-const answerAll = (keys: readonly string[]): SocialAnswers =>
-  new Map(
-    keys.map((key) => {
-      const name = nameOf(key);
-      return [key, { id: String(name.length), handle: name.toUpperCase(), profile: NO_PROFILE }];
-    }),
-  );
-const results = (answers: readonly unknown[]) =>
-  answers.map((answer) => (answer instanceof SocialError ? answer.failure.kind : "found"));
-
-/** Lets the lookup queue its keys, and then the batcher send them at the end of the turn. */
-async function turn(): Promise<void> {
-  await setImmediate();
-  await setImmediate();
-}
-/** Resolves after the time for which the batcher holds keys while other calls are in flight. */
-const batchSent = () => vi.advanceTimersByTimeAsync(150);
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ["Date", "performance", "setTimeout", "clearTimeout"] });
   // The cache treats a start time of 0 as unset.
@@ -48,176 +17,284 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-/** A network that keeps every call open until the test answers it. */
-function heldNetwork() {
-  const calls: {
-    names: readonly string[];
-    answer: (answers?: SocialAnswers) => void;
-  }[] = [];
+/** Lets calls end or requests queue, and then the queue send at the end of the turn. */
+async function turn(): Promise<void> {
+  await setImmediate();
+  await setImmediate();
+}
+/** Resolves after the time for which keys wait while other calls are in flight. */
+const batchSent = () => vi.advanceTimersByTimeAsync(150);
+const names = (count: number, prefix = "n") =>
+  Array.from({ length: count }, (_, i) => `${prefix}${i}`);
+const accountOf = (handle: string): SocialAccount => ({ id: "7", handle, profile: NO_PROFILE });
+
+const socialApiUrl = new URL("http://network");
+const createBudget = (socialReadsPerHour: number) =>
+  createReadBudget({ socialReadsPerHour, socialApiUrl });
+
+type Options = Partial<Parameters<typeof createAccountLookup>[0]> & {
+  turn?: () => Promise<unknown>;
+};
+
+/** A lookup whose calls stay in flight until the test ends them. */
+function createHeldLookup(options: Options = {}) {
+  const calls: { names: readonly string[]; end: () => void }[] = [];
   const find = (keys: readonly string[]) =>
     new Promise<SocialAnswers>((resolve) => {
       calls.push({
         names: keys.map(nameOf),
-        answer: (answers = answerAll(keys)) => {
-          resolve(answers);
+        end: () => {
+          resolve(new Map(keys.map((key) => [key, accountOf(nameOf(key))])));
         },
       });
     });
-  return { calls, client: { turn: () => undefined, find } };
+  const lookup = createAccountLookup({
+    client: { turn: options.turn ?? (() => undefined), find },
+    budget: createBudget(0),
+    socialConcurrency: 3,
+    socialQueueMax: Infinity,
+    socialTimeoutMs: 1_000_000,
+    socialCacheSeconds: 0,
+    socialApiUrl,
+    ...options,
+  });
+  /** Resolves to the handles of the answers, or to what is wrong. */
+  async function loadAll(
+    handles: readonly string[],
+    addressBlock = "",
+    signal = new AbortController().signal,
+  ): Promise<string[]> {
+    const answers = await lookup.findByHandles(handles, { addressBlock, signal });
+    return answers.map((answer) => {
+      if (answer instanceof SocialError) return answer.failure.kind;
+      return answer instanceof Error ? answer.message : answer.handle;
+    });
+  }
+  /** Loads names, and ends their call. */
+  async function loadAnswered(handles: readonly string[], addressBlock: string) {
+    const { length } = calls;
+    const answers = loadAll(handles, addressBlock);
+    await turn();
+    calls[length]?.end();
+    return answers;
+  }
+  const load = async (name: string, addressBlock?: string, signal?: AbortSignal) =>
+    (await loadAll([name], addressBlock, signal))[0]!;
+  const sizes = () => calls.map((call) => call.names.length);
+  return { lookup, load, loadAll, loadAnswered, calls, sizes };
 }
 
-describe("the account lookup", () => {
-  it("caches accounts by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
-    const answer = (keys: readonly string[]): Promise<SocialAnswers> =>
-      Promise.resolve(
-        new Map(keys.map((key) => [key, { id: "7", handle: "creator", profile: NO_PROFILE }])),
-      );
-    const find = vi.fn(answer);
-    const client = { turn: () => undefined, find };
-    const lookup = createAccountLookup({ ...defaults, client });
-    const asked = () => find.mock.calls.map(([keys]) => keys);
-    await Promise.all([lookup.findByIds(["7"]), lookup.findByIds(["7"])]);
-    expect(results(await lookup.findByIds(["7"]))).toEqual(["found"]);
-    expect(asked()).toEqual([["7"]]);
-    // Only a lookup of the handle says whose it is now.
-    expect(lookup.cached("creator")).toBeUndefined();
-    await lookup.findByHandles(["creator"]);
-    expect(asked()).toEqual([["7"], ["@creator"]]);
+function leavingCaller() {
+  const controller = new AbortController();
+  const abort = () => {
+    controller.abort(new Error("left"));
+  };
+  return { signal: controller.signal, abort };
+}
 
-    const other = createAccountLookup({ ...defaults, client });
-    await other.findByHandles(["creator"]);
-    expect(other.cachedById("7")).toBeUndefined();
-  });
+it("accounts are cached by the name that was looked up: an id for lookups by id, a handle for those by handle", async () => {
+  const find = vi.fn((keys: readonly string[]) =>
+    Promise.resolve(new Map(keys.map((key) => [key, accountOf("creator")]))),
+  );
+  const create = () =>
+    createHeldLookup({ client: { turn: () => undefined, find }, socialCacheSeconds: 300 }).lookup;
+  const lookup = create();
+  const asked = () => find.mock.calls.map(([keys]) => keys);
+  await Promise.all([lookup.findByIds(["7"]), lookup.findByIds(["7"])]);
+  expect(await lookup.findByIds(["7"])).toEqual([accountOf("creator")]);
+  expect(asked()).toEqual([["7"]]);
+  // Only a lookup of the handle says whose it is now.
+  expect(lookup.cached("creator")).toBeUndefined();
+  await lookup.findByHandles(["creator"]);
+  expect(asked()).toEqual([["7"], ["@creator"]]);
+
+  const other = create();
+  await other.findByHandles(["creator"]);
+  expect(other.cachedById("7")).toBeUndefined();
 });
 
 describe("the budget for reading accounts", () => {
-  const caller = (addressBlock: string, signal = new AbortController().signal) => ({
-    addressBlock,
-    signal,
-  });
   /** A lookup with a budget of which a caller gets seven reads at once. */
-  function createLimited(options: Partial<Parameters<typeof createAccountLookup>[0]> = {}) {
-    const { calls, client } = heldNetwork();
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
-    const lookup = createAccountLookup({ ...defaults, client, budget, ...options });
-    const find = async (block: string, ...handles: string[]) =>
-      results(await lookup.findByHandles(handles, caller(block)));
-    /** Looks up handles that the network finds, unless another answer is given. */
-    const findAnswered = async (block: string, handles: string[], answers?: SocialAnswers) => {
-      const { length } = calls;
-      const found = find(block, ...handles);
-      await turn();
-      calls[length]?.answer(answers);
-      return found;
-    };
-    return { lookup, calls, find, findAnswered };
-  }
+  const createLimited = (budget = createBudget(170)) =>
+    createHeldLookup({ budget, socialCacheSeconds: 300 });
+  const refusals = (count: number) => Array<string>(count).fill("budget-used");
 
   it("refuses the handles that do not fit, and returns cached ones", async () => {
-    const { calls, findAnswered } = createLimited();
-    expect(await findAnswered("a", names(9))).toEqual([
-      ...Array<string>(7).fill("found"),
-      "budget-used",
-      "budget-used",
-    ]);
+    const { calls, loadAnswered } = createLimited();
+    expect(await loadAnswered(names(9), "a")).toEqual([...names(7), ...refusals(2)]);
     expect(calls[0]!.names).toEqual(names(7));
-    expect(await findAnswered("a", ["NAME0", "name7", "name2"])).toEqual([
-      "found",
-      "budget-used",
-      "found",
-    ]);
+    expect(await loadAnswered(["N0", "n7", "n2"], "a")).toEqual(["n0", "budget-used", "n2"]);
     expect(calls).toHaveLength(1);
-    expect(await findAnswered("b", ["name7"])).toEqual(["found"]);
+    expect(await loadAnswered(["n7"], "b")).toEqual(["n7"]);
   });
 
   it("charges a handle that several callers request at once to the first of them", async () => {
-    const { calls, find, findAnswered } = createLimited();
-    const all = ["a", "b", "c"].map((block) => find(block, ...names(3)));
+    const { calls, loadAll, loadAnswered } = createLimited();
+    const all = ["a", "b", "c"].map((block) => loadAll(names(3), block));
     await turn();
-    const later = find("d", ...names(3));
+    const later = loadAll(names(3), "d");
     await turn();
-    calls[0]!.answer();
-    expect(await Promise.all([...all, later])).toEqual(Array(4).fill(Array(3).fill("found")));
+    calls[0]!.end();
+    expect(await Promise.all([...all, later])).toEqual(Array(4).fill(names(3)));
     expect(calls).toHaveLength(1);
-    expect(await findAnswered("a", names(5, "other"))).toEqual([
-      ...Array<string>(4).fill("found"),
-      "budget-used",
-    ]);
-    expect(await findAnswered("b", names(7, "another"))).toEqual(Array(7).fill("found"));
+    expect(await loadAnswered(names(5, "o"), "a")).toEqual([...names(4, "o"), ...refusals(1)]);
+    expect(await loadAnswered(names(7, "p"), "b")).toEqual(names(7, "p"));
   });
 
   it("lets a caller whose reads are used up join one who pays", async () => {
-    const metrics = createBudgetMetrics(new Registry());
-    const refused = vi.spyOn(metrics, "refused");
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, metrics });
-    const { calls, find, findAnswered } = createLimited({ budget });
-    await findAnswered("a", names(7));
-    const both = ["a", "b"].map((block) => find(block, "wanted"));
+    const { calls, load, loadAnswered } = createLimited();
+    await loadAnswered(names(7), "a");
+    const both = ["a", "b"].map((block) => load("wanted", block));
     await turn();
-    calls.at(-1)!.answer();
-    expect(await Promise.all(both)).toEqual([["found"], ["found"]]);
-    expect(refused).not.toHaveBeenCalled();
-    expect(await find("a", ...names(2, "other"))).toEqual(["budget-used", "budget-used"]);
-    expect(refused.mock.calls).toEqual([["social_reads", "CALLER", 2]]);
+    calls.at(-1)!.end();
+    expect(await Promise.all(both)).toEqual(["wanted", "wanted"]);
   });
 
   it("neither asks for nor charges a handle whose callers leave while they reserve it", async () => {
-    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170 });
+    const budget = createBudget(170);
     const slow = Promise.withResolvers<undefined>();
-    const { calls, find, lookup } = createLimited({
-      budget: async (count, block) => {
-        await slow.promise;
-        return budget(count, block);
-      },
+    const { calls, load, loadAnswered } = createLimited(async (count, block) => {
+      await slow.promise;
+      return budget(count, block);
     });
-    const [first, second] = [new AbortController(), new AbortController()];
-    const both = [
-      lookup.findByHandles(["wanted"], caller("a", first.signal)),
-      lookup.findByHandles(["wanted"], caller("b", second.signal)),
-    ];
+    const leaving = leavingCaller();
+    const both = ["a", "b"].map((block) => load("wanted", block, leaving.signal));
     await turn();
-    first.abort(new Error("first left"));
-    second.abort(new Error("second left"));
+    leaving.abort();
     slow.resolve(undefined);
-    expect(await Promise.all(both)).toEqual([
-      [new Error("first left")],
-      [new Error("second left")],
-    ]);
+    expect(await Promise.all(both)).toEqual(["left", "left"]);
     await batchSent();
     expect(calls).toEqual([]);
-
     // What was reserved is back: the caller gets seven.
-    const after = find("a", ...names(8));
-    await turn();
-    calls[0]!.answer();
-    expect(await after).toEqual([...Array<string>(7).fill("found"), "budget-used"]);
+    expect(await loadAnswered(names(8), "a")).toEqual([...names(7), ...refusals(1)]);
   });
 
   it("is asked again for a handle whose payment failed, and callers hear of the failure", async () => {
     const failure = new Error("the budget failed");
-    const budget = vi.fn(defaults.budget).mockRejectedValueOnce(failure);
-    const client = {
-      turn: () => undefined,
-      find: (keys: readonly string[]) => Promise.resolve(answerAll(keys)),
-    };
-    const { lookup } = createLimited({ budget, client });
-    const load = async () => lookup.findByHandles(["wanted"], caller("a"));
-    await expect(load()).rejects.toBe(failure);
-    expect(results(await load())).toEqual(["found"]);
+    const budget = vi.fn(createBudget(0)).mockRejectedValueOnce(failure);
+    const { load, loadAnswered } = createLimited(budget);
+    await expect(load("wanted")).rejects.toBe(failure);
+    expect(await loadAnswered(["wanted"], "a")).toEqual(["wanted"]);
   });
 });
 
 it("a handle whose turn does not come before the caller's deadline is refused as if the queue were full", async () => {
-  const { calls, client } = heldNetwork();
   const never = () => new Promise(() => undefined);
-  const lookup = createAccountLookup({
-    ...defaults,
-    client: { ...client, turn: never },
-    socialTimeoutMs: 50,
-  });
-  const found = lookup.findByHandles(["waiting"]);
+  const { calls, load } = createHeldLookup({ turn: never, socialTimeoutMs: 50 });
+  const answer = load("waiting");
   await turn();
   await vi.advanceTimersByTimeAsync(50);
-  expect(results(await found)).toEqual(["queue-full"]);
+  expect(await answer).toBe("queue-full");
   expect(calls).toEqual([]);
+});
+
+it("a name is asked for again when all callers of the call in flight have left, and the calls are kept apart", async () => {
+  const { load, calls } = createHeldLookup();
+  const leaving = leavingCaller();
+  const gone = load("a", "", leaving.signal);
+  await turn();
+  leaving.abort();
+  expect(await gone).toBe("left");
+  const late = load("a");
+  await turn();
+  calls[0]!.end();
+  await turn();
+  const joining = load("a");
+  await turn();
+  await batchSent();
+  expect(calls).toHaveLength(2);
+  calls[1]!.end();
+  expect(await Promise.all([late, joining])).toEqual(["a", "a"]);
+});
+
+describe("when more names wait than fit", () => {
+  /** A lookup with one call at once, which is in flight, and a call for the names that wait. */
+  async function createBusyLookup(options: Options = {}) {
+    const { calls, load } = createHeldLookup({ socialConcurrency: 1, ...options });
+    void load("first");
+    await turn();
+    const loadFor = (addressBlock: string, count: number) =>
+      Promise.all(names(count, addressBlock).map((name) => load(name, addressBlock)));
+    async function nextCall() {
+      await turn();
+      calls[0]!.end();
+      await turn();
+      await batchSent();
+      return calls[1]!;
+    }
+    return { load, loadFor, nextCall };
+  }
+
+  it("a call has an equal number of names of each address block, the oldest first", async () => {
+    const { loadFor, nextCall } = await createBusyLookup();
+    void loadFor("a", 300);
+    void loadFor("b", 2);
+    void loadFor("c", 300);
+    const call = await nextCall();
+    expect(call.names.slice(0, 8)).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "c2"]);
+    expect(call.names.slice(-2)).toEqual(["a48", "c48"]);
+  });
+
+  it("the newest names of the blocks with the most names are refused when the queue is full", async () => {
+    const { loadFor, nextCall } = await createBusyLookup({ socialQueueMax: 10 });
+    const many = loadFor("a", 100);
+    await turn();
+    const few = loadFor("b", 4);
+    (await nextCall()).end();
+    expect(await few).toEqual(names(4, "b"));
+    const answers = await many;
+    expect(answers.slice(0, 6)).toEqual(names(6, "a"));
+    expect(new Set(answers.slice(6))).toEqual(new Set(["queue-full"]));
+  });
+
+  it("a name is served as early as any of its blocks would get it", async () => {
+    const { load, loadFor, nextCall } = await createBusyLookup();
+    void loadFor("a", 300);
+    void load("a299", "b");
+    expect((await nextCall()).names.slice(0, 4)).toEqual(["a0", "a299", "a1", "a2"]);
+  });
+});
+
+describe("with turns", () => {
+  /** A lookup whose turns come when the test says so. */
+  function createPacedLookup() {
+    const turns: (() => void)[] = [];
+    const takeTurn = () => new Promise<void>((resolve) => turns.push(resolve));
+    return { ...createHeldLookup({ turn: takeTurn }), turns };
+  }
+
+  it("each call waits for its turn, and has all names that have gathered by then", async () => {
+    const { load, calls, turns, sizes } = createPacedLookup();
+    void load("first");
+    await turn();
+    for (const name of names(5)) void load(name);
+    await turn();
+    await vi.advanceTimersByTimeAsync(1_000);
+    expect([sizes(), turns.length]).toEqual([[], 1]);
+    turns[0]!();
+    await turn();
+    expect([sizes(), turns.length]).toEqual([[6], 1]);
+
+    for (const name of names(150, "later")) void load(name);
+    await turn();
+    expect([sizes(), turns.length]).toEqual([[6], 2]);
+    turns[1]!();
+    await turn();
+    calls[0]!.end();
+    expect(sizes()).toEqual([6, 100]);
+  });
+
+  it("an unused turn is kept for the next name", async () => {
+    const { load, turns, sizes } = createPacedLookup();
+    const leaving = leavingCaller();
+    const gone = load("gone", "", leaving.signal);
+    await turn();
+    leaving.abort();
+    expect(await gone).toBe("left");
+    turns[0]!();
+    await turn();
+    void load("next");
+    await turn();
+    expect([sizes(), turns.length]).toEqual([[1], 1]);
+  });
 });

@@ -185,33 +185,53 @@ describe("a call to the network", () => {
     expect(JSON.stringify(log.error.mock.calls)).not.toMatch(/the.token/i);
   });
 
-  it.each([
-    ["soon", 60],
-    ["1", 1],
-    [String(Date.now()), 900],
-  ])("converts a reset of %j to a wait of %i seconds", async (reset, seconds) => {
-    network.faults.add({
-      then: { status: 429, headers: { "x-rate-limit-reset": reset }, body: "" },
-    });
-    await expect(client().find(["@one"])).rejects.toMatchObject({
-      failure: { kind: "rate-limited", retryAfterSeconds: seconds },
-    });
+  /** The headers of a limit, whose reset is at this second. */
+  const limit = (name: string, remaining: number, reset: number) => ({
+    [`${name}-remaining`]: String(remaining),
+    [`${name}-reset`]: String(reset),
   });
 
-  it.each([
-    [{ "x-app-limit-24hour": [0, 7_200], "x-rate-limit": [0, 100] }, 7_200],
-    [{ "x-app-limit-24hour": [9, 7_200], "x-rate-limit": [0, 100] }, 100],
-    [{ "x-app-limit-24hour": [0, 100_000], "x-rate-limit": [299, 100] }, 86_400],
-  ])("waits until the latest reset of the limits that are used up: %j", async (limits, seconds) => {
+  it.each<[string, (now: number) => Record<string, string>, number]>([
+    ["a reset that is no time", () => ({ "x-rate-limit-reset": "soon" }), 60],
+    ["a reset that has passed", () => ({ "x-rate-limit-reset": "1" }), 1],
+    ["a reset in milliseconds", (now) => ({ "x-rate-limit-reset": `${now}000` }), 900],
+    [
+      "the latest reset of two limits that are used up",
+      (now) => ({
+        ...limit("x-app-limit-24hour", 0, now + 7_200),
+        ...limit("x-rate-limit", 0, now + 100),
+      }),
+      7_200,
+    ],
+    [
+      "a limit that is used up beside one that is not",
+      (now) => ({
+        ...limit("x-app-limit-24hour", 9, now + 7_200),
+        ...limit("x-rate-limit", 0, now + 100),
+      }),
+      100,
+    ],
+    [
+      "a day's limit of more than a day",
+      (now) => ({
+        ...limit("x-app-limit-24hour", 0, now + 100_000),
+        ...limit("x-rate-limit", 299, now + 100),
+      }),
+      86_400,
+    ],
+    [
+      "the network's clock, which is an hour ahead",
+      (now) => ({
+        "x-rate-limit-reset": String(now + 3_700),
+        date: new Date(1_000 * (now + 3_600)).toUTCString(),
+      }),
+      100,
+    ],
+  ])("after a 429 waits by %s: %i seconds", async (_name, headersAt, seconds) => {
     const sentAt = Math.ceil(Date.now() / 1_000);
-    const headers = Object.fromEntries(
-      Object.entries(limits).flatMap(([limit, [remaining, inSeconds]]) => [
-        [`${limit}-remaining`, String(remaining)],
-        [`${limit}-reset`, String(sentAt + inSeconds!)],
-      ]),
-    );
     const date = new Date(1_000 * sentAt).toUTCString();
-    network.faults.add({ then: { status: 429, headers: { date, ...headers }, body: "" } });
+    const headers = { date, ...headersAt(sentAt) };
+    network.faults.add({ then: { status: 429, headers, body: "" } });
     await expect(client().find(["@one"])).rejects.toMatchObject({
       failure: { kind: "rate-limited", retryAfterSeconds: seconds },
     });
@@ -233,15 +253,5 @@ describe("a call to the network", () => {
     expect(Object.values(found)).toEqual([
       name === "data" ? "not-found" : expect.objectContaining({ id: "1" }),
     ]);
-  });
-
-  it("waits until the reset by the network's clock, though that is an hour ahead of ours", async () => {
-    const sentAt = Math.ceil(Date.now() / 1_000) + 3_600;
-    const date = new Date(1_000 * sentAt).toUTCString();
-    const headers = { date, "x-rate-limit-reset": String(sentAt + 100) };
-    network.faults.add({ then: { status: 429, headers, body: "" } });
-    await expect(client().find(["@one"])).rejects.toMatchObject({
-      failure: { kind: "rate-limited", retryAfterSeconds: 100 },
-    });
   });
 });

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
 import type { Redis } from "../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import { describeWithRedis, eachWithRedis, redis, server } from "../support/describe-with-redis.ts";
 
 const newQuota = (redis?: Redis, socialTimeoutMs = 5_000) =>
   createCallQuota({
@@ -115,11 +114,7 @@ describe("the network's call quota", () => {
 });
 
 describeWithRedis("the network's call quota in Redis", () => {
-  let server: RedisServer;
-  let redis: Redis;
-  eachWithRedis((...started) => {
-    [server, redis] = started;
-  });
+  eachWithRedis();
 
   it("spaces the calls of all replicas together", async () => {
     const replicas = [newQuota(redis), newQuota(redis)];

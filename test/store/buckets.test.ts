@@ -1,13 +1,13 @@
 import { expect, it, vi } from "vitest";
 import { createBuckets, hourlyBucket, type Bucket, type Taken } from "../../src/store/buckets.ts";
-import type { Redis } from "../../src/store/redis.ts";
 import {
   describeInMemoryAndInRedis,
   describeWithRedis,
   eachWithRedis,
+  redis,
+  server,
   setSeconds,
 } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
 
 const SECOND = 1_000;
 /** Hold ten and twenty units; a unit flows in each second, or every two seconds. */
@@ -202,11 +202,7 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
 });
 
 describeWithRedis("buckets in Redis", () => {
-  let server: RedisServer;
-  let redis: Redis;
-  eachWithRedis((...started) => {
-    [server, redis] = started;
-  });
+  eachWithRedis();
 
   it.each(["-1e308", "nan", "inf", "", "text", "9".repeat(400)])(
     "give what they hold at most, and can be used again, if someone has written '%s'",

@@ -1,8 +1,6 @@
 import { expect, it, vi } from "vitest";
-import type { Redis } from "../../src/store/redis.ts";
 import { createReplicaCount } from "../../src/store/replica-count.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import { describeWithRedis, eachWithRedis, redis, server } from "../support/describe-with-redis.ts";
 
 const KEY = "tributary:v2:replicas";
 
@@ -11,11 +9,7 @@ it("without Redis is one", () => {
 });
 
 describeWithRedis("the number of replicas", () => {
-  let server: RedisServer;
-  let redis: Redis;
-  eachWithRedis((...started) => {
-    [server, redis] = started;
-  });
+  eachWithRedis();
 
   it("is four until Redis has answered, and then what Redis knows", async () => {
     const first = createReplicaCount(redis);
@@ -39,16 +33,6 @@ describeWithRedis("the number of replicas", () => {
       expect(count()).toBe(1);
     });
     expect(await server.command("PTTL", KEY)).toBeLessThanOrEqual(15_000);
-    stop();
-  });
-
-  it("stays the same while Redis is down", async () => {
-    const { count, stop } = createReplicaCount(redis);
-    await vi.waitFor(() => {
-      expect(count()).toBe(1);
-    });
-    await server.stop();
-    expect(count()).toBe(1);
     stop();
   });
 });

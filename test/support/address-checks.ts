@@ -44,13 +44,15 @@ print(json.dumps(results))
 
 export function addressChecks(): AddressCheck[] {
   const text = readFileSync(DOCUMENT, "utf8");
-  return [...text.matchAll(/^With .+ \(`(.+)`\):\n\n```(js|py)\n([^]+?)^```/gm)].map(
+  const checks = [...text.matchAll(/^With .+ \(`(.+)`\):\n\n```(js|py)\n([^]+?)^```/gm)].map(
     ([, install, language, code]) => ({
       install: install!,
       language: language as "js" | "py",
       code: code!,
     }),
   );
+  expect(checks).toHaveLength(3);
+  return checks;
 }
 
 /**

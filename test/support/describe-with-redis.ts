@@ -30,18 +30,21 @@ export const isBack = (redis: Redis) =>
     expect(await redis.run(PING, {})).toBe(1);
   });
 
+/** The server and the connection of the test that runs. */
+export let server: RedisServer;
+export let redis: Redis;
+
 /**
  * Gives each test of the block an empty server and a new connection, whose calls do not time out by
  * default.
  */
 export function eachWithRedis(
-  use: (server: RedisServer, redis: Redis) => void,
+  use?: (server: RedisServer, redis: Redis) => void,
   { answerTimeoutMs = 600_000 } = {},
 ): void {
   const servers = reuseRedis();
-  let redis: Redis;
   beforeEach(async () => {
-    const server = await servers.empty();
+    server = await servers.empty();
     redis = createRedis({
       urls: [new URL(server.url)],
       log: createLogger("silent"),
@@ -50,7 +53,7 @@ export function eachWithRedis(
     });
     await redis.ready;
     await isBack(redis);
-    use(server, redis);
+    use?.(server, redis);
   });
   afterEach(() => {
     redis.close();
@@ -79,9 +82,8 @@ export function describeInMemoryAndInRedis(
     tests(() => undefined);
   });
   describeWithRedis(`${name}, in Redis`, () => {
-    let redis: Redis;
-    eachWithRedis((_server, started) => {
-      redis = inSimulatedTime(started);
+    eachWithRedis(() => {
+      redis = inSimulatedTime(redis);
     });
     simulateTime();
     tests(() => redis);

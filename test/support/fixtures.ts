@@ -2,7 +2,7 @@ import { test } from "vitest";
 import { hasRedis } from "./describe-with-redis.ts";
 import { startRedis, type RedisServer } from "./redis-server.ts";
 import { startReplicas, type ReplicaOptions, type Replicas } from "./replicas.ts";
-import type { TestSandbox } from "./sandbox.ts";
+import { startTestSandbox, type TestSandbox } from "./sandbox.ts";
 import { startWorld, type World } from "./world.ts";
 
 type SharedReplicas = Replicas & { readonly redis: RedisServer };
@@ -11,7 +11,7 @@ type SharedReplicas = Replicas & { readonly redis: RedisServer };
 export let world: World;
 /** The replicas of the test that runs. */
 export let replicas: SharedReplicas;
-/** The sandbox of the world or the replicas. */
+/** The sandbox of the test that runs. */
 export let sandbox: TestSandbox;
 
 const withWorldPer =
@@ -43,6 +43,19 @@ export const withWorld = withWorldPer("file");
 export const withNewWorld = withWorldPer("test");
 /** An `it` whose tests share a world with the default configuration. */
 export const it = withWorld();
+
+/** An `it` whose tests have a sandbox each, without a gateway. */
+export const withNewSandbox = () =>
+  test.extend<{ started: undefined }>({
+    started: [
+      async ({}, use) => {
+        sandbox = await startTestSandbox();
+        await use(undefined);
+        await sandbox.close();
+      },
+      { auto: true },
+    ],
+  });
 
 /**
  * An `it` whose tests share two replicas and their Redis. Without redis-server they are skipped,

@@ -1,9 +1,11 @@
+import "./address-bytes.ts";
 import { createStandstill } from "./chain-levers.ts";
 import { Keypair } from "@solana/web3.js";
 import type { Address } from "@solana/kit";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
+import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { withFaults, withRpcFaults, type FaultyServer } from "./faults.ts";
@@ -61,6 +63,7 @@ export async function startTestSandbox({
   if (launchpadFile) chain.svm.addProgramFromFile(LAUNCHPAD_PROGRAM_ID as Address, launchpadFile);
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
+  const { handle } = sandbox.rpc;
   const rpc = withRpcFaults(sandbox.rpc);
   const { add } = sandbox.social;
   const social = withFaults(sandbox.social, ({ url }) => ({
@@ -68,7 +71,7 @@ export async function startTestSandbox({
     /** The requested handles or ids. */
     names: (url.searchParams.get("usernames") ?? url.searchParams.get("ids"))?.split(",") ?? [],
   }));
-  const secondRpc = withRpcFaults(await createChainRpc({ chain, port: 0 }));
+  const secondRpc = withRpcFaults(await createLoopbackServer({ port: 0, handle }));
   const timer = setInterval(() => {
     const newest = chain.ledger().at(-1);
     if (newest && newest.slot > chain.slot("finalized")) chain.advanceSlots(1);

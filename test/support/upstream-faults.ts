@@ -54,15 +54,24 @@ interface Fault {
 }
 
 const TWO_ENDPOINTS = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
-const during = (then: LoopbackAnswer | "reset" | "hang" | "cut") => (world: World) => {
-  world.sandbox.social.faults.add({ then });
-  return lookup(world);
-};
-const unavailable = {
-  answer: "503 SOCIAL_API_UNAVAILABLE",
-  time: "at once",
-  chain: "untouched",
-} as const;
+/** Looks up during each of these faults of the network, of which five would open the circuit. */
+const during =
+  (...faults: (LoopbackAnswer | "reset" | "hang" | "cut")[]) =>
+  async ({ sandbox: { social }, lookup }: World) => {
+    const answers: Answer[] = [];
+    for (const then of faults) {
+      const stop = social.faults.add({ then });
+      answers.push(await lookup("creator"));
+      stop();
+      expect(social.calls.splice(0)).not.toEqual([]);
+    }
+    expect(new Set(answers.map(({ body }) => body.error)).size).toBe(1);
+    return answers[0]!;
+  };
+const atOnce = { time: "at once", chain: "untouched" } as const;
+const unavailable = { answer: "503 SOCIAL_API_UNAVAILABLE", ...atOnce };
+const found = { answer: "200", ...atOnce };
+const collected = { answer: "200", time: "COLLECT_TIMEOUT_MS", chain: "collected once" } as const;
 
 /** What each fault of an upstream does to a request: the tables of docs/faults.md. */
 export const FAULTS: readonly { readonly title: string; readonly rows: readonly Fault[] }[] = [
@@ -76,8 +85,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
             world,
           ),
         answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
       },
       {
         fault: "any lookup between a 429 and its reset",
@@ -93,17 +101,16 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return answer;
         },
         answer: "429 SOCIAL_RATE_LIMITED, Retry-After until the reset",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
       },
       {
-        fault: "503 in JSON",
-        run: during(json(503, { title: "Service Unavailable" })),
-        ...unavailable,
-      },
-      {
-        fault: "503 in plain text",
-        run: during({ status: 503, body: "upstream connect error" }),
+        fault: "503 in JSON; 503 in plain text; 401, token refused; 402, credit used up",
+        run: during(
+          json(503, { title: "Service Unavailable" }),
+          { status: 503, body: "upstream connect error" },
+          json(401, { title: "Unauthorized" }),
+          json(402, { title: "CreditsDepleted" }),
+        ),
         ...unavailable,
       },
       {
@@ -112,21 +119,8 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           world.sandbox.social.faults.add({ times: 1, then: json(503, {}) });
           return lookup(world);
         },
-        answer: "200",
-        time: "at once",
-        chain: "untouched",
+        ...found,
       },
-      {
-        fault: "401, token refused",
-        run: during(json(401, { title: "Unauthorized" })),
-        ...unavailable,
-      },
-      {
-        fault: "402, credit used up",
-        run: during(json(402, { title: "CreditsDepleted" })),
-        ...unavailable,
-      },
-      { fault: "403", run: during(json(403, { title: "Forbidden" })), ...unavailable },
       {
         fault: "no response",
         run: during("hang"),
@@ -134,11 +128,12 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
         time: "SOCIAL_TIMEOUT_MS",
         env: { SOCIAL_TIMEOUT_MS: "1000" },
       },
-      { fault: "connection reset", run: during("reset"), ...unavailable },
-      { fault: "truncated response", run: during("cut"), ...unavailable },
       {
-        fault: "HTML instead of JSON",
-        run: during({ status: 200, body: "<html></html>" }),
+        fault: "403; connection reset; truncated response; HTML instead of JSON",
+        run: during(json(403, { title: "Forbidden" }), "reset", "cut", {
+          status: 200,
+          body: "<html></html>",
+        }),
         ...unavailable,
       },
       {
@@ -167,9 +162,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           expect(body.errors[0].extensions.code).toBe("SOCIAL_API_UNAVAILABLE");
           return { status, body: body.data.wallets[2], headers };
         },
-        answer: "200",
-        time: "at once",
-        chain: "untouched",
+        ...found,
       },
       {
         fault: "any lookup after five failures in a row",
@@ -228,9 +221,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           rpcProxy.reset();
           return lookup(world);
         },
-        answer: "200",
-        time: "at once",
-        chain: "untouched",
+        ...found,
       },
       {
         fault: "any lookup after one whose connection was silent",
@@ -243,9 +234,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           while (answer.status !== 200) answer = await lookup(world);
           return answer;
         },
-        answer: "200",
-        time: "at once",
-        chain: "untouched",
+        ...found,
         env: { RPC_TIMEOUT_MS: "3000" },
       },
       {
@@ -256,8 +245,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return lookup(world);
         },
         answer: "500 LOOKUP_FAILED",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
         env: TWO_ENDPOINTS,
       },
       {
@@ -283,9 +271,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           world.sandbox.rpc.faults.add({ then: "reset" });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
         env: TWO_ENDPOINTS,
       },
       {
@@ -295,8 +281,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return collect(world);
         },
         answer: "500 COLLECT_FAILED",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
       },
       ...(
         [
@@ -310,9 +295,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           world.sandbox.rpc.faults.add({ when: isMethod(method), then: rpcResult(result) });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
         env: TWO_ENDPOINTS,
       })),
       {
@@ -326,9 +309,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
       },
       {
         fault: "the response to the send is lost",
@@ -341,9 +322,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
       },
       {
         fault: "the transaction fails on the chain after a good simulation",
@@ -390,9 +369,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
       },
       {
         fault: "the confirmation comes after the caller's time is up",
@@ -430,9 +407,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           });
           return collect(world);
         },
-        answer: "200",
-        time: "COLLECT_TIMEOUT_MS",
-        chain: "collected once",
+        ...collected,
       },
       ...(
         [
@@ -447,8 +422,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return collect(world);
         },
         answer: "500 INSUFFICIENT_FUNDS",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
       })),
       {
         fault: "the hour's fee budget is spent",
@@ -457,8 +431,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return collect(world);
         },
         answer: "500 COLLECT_FAILED, Retry-After until enough of it has flowed in",
-        time: "at once",
-        chain: "untouched",
+        ...atOnce,
         env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000" },
       },
     ],

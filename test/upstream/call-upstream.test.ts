@@ -1,9 +1,8 @@
 import dns from "node:dns";
-import { createServer, type Server } from "node:http";
-import type { AddressInfo } from "node:net";
 import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, expect, it, onTestFinished, vi } from "vitest";
+import { createLoopbackServer, type LoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { createCallUpstream, type CallUpstream } from "../../src/upstream/http.ts";
 import { startLateServer } from "../support/doubles/late-server.ts";
 import { startTlsProxy } from "../support/doubles/tls-proxy.ts";
@@ -11,7 +10,7 @@ import { eventually } from "../support/eventually.ts";
 
 let registry: Registry;
 let callUpstream: CallUpstream;
-let server: Server;
+let server: LoopbackServer;
 let url: string;
 let received: number;
 
@@ -20,18 +19,18 @@ beforeEach(async () => {
   callUpstream = createCallUpstream(registry);
   received = 0;
   // Answers at /ok, breaks the connection at /broken, and never answers anything else.
-  server = createServer((request, response) => {
-    received++;
-    if (request.url === "/ok") response.end("fine");
-    else if (request.url === "/broken") request.socket.destroy();
+  server = await createLoopbackServer({
+    port: 0,
+    handle({ url: { pathname }, socket }) {
+      received++;
+      if (pathname === "/ok") return { status: 200, body: "fine" };
+      if (pathname === "/broken") socket.destroy();
+      return new Promise(() => undefined);
+    },
   });
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
+  ({ url } = server);
 });
-afterEach(() => {
-  server.closeAllConnections();
-  server.close();
-});
+afterEach(() => server.close());
 
 type Lookup = [
   host: string,

@@ -1,15 +1,19 @@
-import { afterAll, beforeAll, expect, it } from "vitest";
+import { beforeEach, expect } from "vitest";
 import { codesOf, meaningOf, rowOf } from "../../../src/contract/error-codes.ts";
-import { startWorld, type World } from "../../support/world.ts";
-import { withoutPictures } from "../../support/without-pictures.ts";
+import { withWorld, world } from "../../support/fixtures.ts";
 
-let world: World;
+const it = withWorld({ BASE_PATH: "/base", RATE_LIMIT_MAX: "4" });
+
 let text: string;
-beforeAll(async () => {
-  world = await startWorld({ BASE_PATH: "/base", RATE_LIMIT_MAX: "4" });
+beforeEach(async () => {
   text = (await world.request("/llms.txt")).body;
 });
-afterAll(() => world.close());
+
+/** Without the pictures' URLs, which only the sandbox's examples have. */
+const withoutPictures = (body: unknown): unknown =>
+  JSON.parse(
+    JSON.stringify(body, (name, value: unknown) => (name === "pictureUrl" ? undefined : value)),
+  );
 
 /** The text below a heading. */
 const section = (name: string) => text.split("\n## ").find((part) => part.startsWith(`${name}\n`))!;

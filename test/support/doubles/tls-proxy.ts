@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { request as requestTarget } from "node:http";
 import { createSecureServer, type Http2SecureServer } from "node:http2";
 import { connect, createServer, type AddressInfo, type Server, type Socket } from "node:net";
-import { trustCertificate } from "../certificate.ts";
+import { TRUSTED } from "../certificate.ts";
 
 /** A client's connection, and the one that carries its bytes to the TLS server. */
 interface Connection {
@@ -34,7 +34,7 @@ export async function startTlsProxy(target: string) {
   const open = new Set<Connection>();
   let opened = 0;
 
-  const options = { ...trustCertificate(), allowHTTP1: true };
+  const options = { ...TRUSTED, allowHTTP1: true };
   const tlsServer = createSecureServer(options, (request, response) => {
     const { method, url, headers, socket } = request;
     const { remotePort } = socket;

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { it, onTestFinished } from "vitest";
+import { it, onTestFinished, type TestAPI } from "vitest";
 
 /**
  * Number of cases, divided among the properties by their shares; `npm run fuzz` sets a high number.
@@ -19,8 +19,6 @@ const LAST_CASES_SECONDS = 600;
  */
 const SEED = Number(process.env.FUZZ_SEED ?? 1);
 const PATH = process.env.FUZZ_PATH;
-/** Fewer cases are not worth the start of a parallel run. */
-const MIN_CASES_PER_RUN = 5;
 
 /**
  * A test that runs `check` on its `share` of all cases, and prints their number and seed. Cases
@@ -31,11 +29,13 @@ export function fuzz<Case>(
   {
     share,
     parallelRuns = 1,
+    test = it,
     cases,
     check,
   }: {
     share: number;
     parallelRuns?: number;
+    test?: TestAPI<any>;
     cases: fc.Arbitrary<Case>;
     check: (one: Case) => Promise<void>;
   },
@@ -48,11 +48,10 @@ export function fuzz<Case>(
       throw new Error("unhandled promise rejection", { cause: unhandled.pop() });
   });
   const count = Math.ceil(CASES * share);
-  const runCount =
-    PATH === undefined ? Math.min(parallelRuns, Math.ceil(count / MIN_CASES_PER_RUN)) : 1;
+  const runCount = PATH === undefined ? parallelRuns : 1;
   const limits =
     MAX_SECONDS === undefined ? {} : { timeout: 1000 * (MAX_SECONDS + LAST_CASES_SECONDS) };
-  it(name, limits, async () => {
+  test(name, limits, async () => {
     process.on("unhandledRejection", recordUnhandled);
     onTestFinished(() => {
       process.off("unhandledRejection", recordUnhandled);
