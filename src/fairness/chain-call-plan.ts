@@ -1,8 +1,8 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
-import { reasonOf } from "../observability/thrown.ts";
 import { createLruCache } from "../store/lru-cache.ts";
 import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../time/monotonic.ts";
+import { blocksOf, createBatcher, type Policy } from "../upstream/batcher.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
 import { inFairOrder } from "./fair-order.ts";
@@ -79,16 +79,6 @@ interface Tab extends Owner {
   hasEnded: boolean;
 }
 
-/** A call that waits for its turn. */
-interface Waiter {
-  readonly use: Use;
-  readonly blocks: () => readonly string[];
-  /** Why the call is not made, although it is its turn. Absent for batches: their keys are refused. */
-  readonly refusal?: () => Error | undefined;
-  readonly resolve: () => void;
-  readonly reject: (error: Error) => void;
-}
-
 export type ChainCallPlan = ReturnType<typeof createChainCallPlan>;
 
 /**
@@ -118,15 +108,16 @@ export function createChainCallPlan(needs: {
   const counts = createLruCache<string, { readonly calls: number; readonly at: MonotonicTime }>(
     MAX_COUNTS,
   );
-  const waiting = new Set<Waiter>();
   /** What is left of each floor, and of the plan. Negative after calls that did not wait. */
   const floors: Record<Use, number> = { ...FLOORS };
   let plan = 0;
   let refilledAt = LONG_AGO;
-  let timer: NodeJS.Timeout | undefined;
+  /** The newest turn of each use that somebody waits for, or has had. */
+  const lastTurns: Partial<Record<Use, Promise<void>>> = {};
+  /** How many calls owners' code has asked for: the name of the next one. */
+  let askedCalls = 0;
   const rate = () => needs.callsPerSecond / needs.replicas();
   const sum = (of: (use: Use) => number) => USES.reduce((total, use) => total + of(use), 0);
-  const waitersOf = (use: Use) => [...waiting].filter((waiter) => waiter.use === use);
   needs.metrics.watch("chain_calls", () =>
     Math.max(0, 1 - callsOf("all") / FADE_SECONDS / sustainedRate()),
   );
@@ -144,15 +135,21 @@ export function createChainCallPlan(needs: {
   }
 
   function mayCall(use: Use): boolean {
+    refill();
     if (floors[use] >= 1 || use === "streams") return floors[use] >= 1;
     return plan - sum((each) => (each === use ? 0 : Math.max(0, floors[each]))) >= 1;
   }
 
-  /** Takes a call that may be made. What other uses leave does not count against the floor. */
-  function takeOne(use: Use): void {
+  async function waitForTurn(use: Use, lastTurn: Promise<void> | undefined): Promise<void> {
+    await lastTurn;
+    while (!mayCall(use)) await sleep(1_000 / rate());
     plan--;
+    // What other uses leave does not count against the floor.
     if (floors[use] >= 1) floors[use]--;
   }
+
+  /** Takes a use's next call, once it may be made. Batches and single calls take turns. */
+  const takeTurn = (use: Use): Promise<void> => (lastTurns[use] = waitForTurn(use, lastTurns[use]));
 
   /** Returns the calls that still count by this name, with those that are added now. */
   function callsOf(name: string, added = 0): number {
@@ -191,68 +188,65 @@ export function createChainCallPlan(needs: {
   }
 
   const maxWaiting = () => Math.max(MIN_WAITING, Math.ceil(MAX_WAIT_SECONDS * rate()));
-  /** After this time, the calls that wait now have been made. */
-  const refusalOfMany = (use: Use) => refusal("SERVICE", maxWaiting() / rate() / FLOORS[use]);
 
-  /** Sorts items so that those of the blocks that use least of their shares come first. */
-  const orderOf =
-    (use: Use) =>
-    <T>(
+  /** For batches of a use, which choose their keys once they have a turn. */
+  function batchesOf(use: Use) {
+    const turn = () => takeTurn(use);
+    /** Sorts items so that those of the blocks that use least of their shares come first. */
+    const inOrder = <T>(
       items: readonly T[],
-      blocksOf: (item: T) => Iterable<string>,
-      sizeOf: (item: T) => number = () => 1,
+      blocksIn: (item: T) => Iterable<string>,
+      partOf: (item: T) => number,
     ): T[] =>
       inFairOrder(
         items,
-        blocksOf,
+        blocksIn,
         (block) => partUsed(block, use),
-        (item, block) => sizeOf(item) / mostOf(block),
+        (item, block) => partOf(item) / mostOf(block),
       );
+    return {
+      turn,
+      inOrder,
+      /** Makes the call, for the owners of the chosen keys. */
+      run: <T>(parts: Parts, run: () => T | Promise<T>): Promise<T> =>
+        runAs({ use, parts, rankedCalls: 0, isBatch: true, turns: 1, hasEnded: false }, run),
+      /** `partOf`: the part of a call that a key takes. `perCall`: the size of a call's keys. */
+      policyOf: <Key>(partOf: (key: Key) => number, perCall: number): Policy<Key> => ({
+        turn,
+        inOrder: (waiting) => inOrder(waiting, blocksOf, ({ key }) => partOf(key)),
+        refusalOf: (entry) => refusalOf(blocksOf(entry)),
+        maxWaiting: () => perCall * maxWaiting(),
+        // After this time, the calls that wait now have been made.
+        refuse: () => refusal("SERVICE", maxWaiting() / rate() / FLOORS[use]),
+      }),
+    };
+  }
 
-  /** Takes the next call of a use; undefined if it may be made at once. */
-  function takeTurn(waiter: Omit<Waiter, "resolve" | "reject">): Promise<void> | undefined {
-    const { use } = waiter;
-    refill();
-    if (waitersOf(use).length === 0 && mayCall(use)) {
-      takeOne(use);
-      return undefined;
-    }
-    return new Promise((resolve, reject) => {
-      waiting.add({ ...waiter, resolve, reject });
-      timer ??= setTimeout(giveTurns, 1_000 / rate());
+  /** The calls of owners' code, which wait one by one. */
+  const createQueue = (use: Use) =>
+    createBatcher<string, true>({
+      ask(_call, answer) {
+        answer(0, true);
+        return Promise.resolve();
+      },
+      idOf: (call) => call,
+      maxKeys: 1,
+      policy: batchesOf(use).policyOf(() => 1, 1),
     });
-  }
-
-  function giveTurns(): void {
-    refill();
-    const most = maxWaiting();
-    for (const use of USES) {
-      const waiters = waitersOf(use);
-      if (waiters.length <= most && !mayCall(use)) continue;
-      const next = orderOf(use)(waiters, ({ blocks }) => blocks());
-      for (const [i, waiter] of next.entries()) {
-        const isTooLate = i >= most && waiter.refusal !== undefined;
-        if (!isTooLate && !mayCall(use)) continue;
-        waiting.delete(waiter);
-        const error = isTooLate ? refusalOfMany(use) : waiter.refusal?.();
-        if (error) {
-          waiter.reject(error);
-          continue;
-        }
-        takeOne(use);
-        waiter.resolve();
-      }
-    }
-    timer = waiting.size > 0 ? setTimeout(giveTurns, 1_000 / rate()) : undefined;
-  }
+  const queues = {
+    lookups: createQueue("lookups"),
+    collects: createQueue("collects"),
+    histories: createQueue("histories"),
+    streams: createQueue("streams"),
+  };
 
   async function takeTurnOf(tab: Tab): Promise<void> {
     const { use, parts, signal } = tab;
     const blocks = [...parts.keys()];
-    const refusal = () => (signal?.aborted ? reasonOf(signal) : refusalOf(blocks));
-    const error = refusal();
+    const error = refusalOf(blocks);
     if (error) throw error;
-    await takeTurn({ use, blocks: () => blocks, refusal });
+    const [answer] = await queues[use].load([String(askedCalls++)], { blocks, signal });
+    if (answer instanceof Error) throw answer;
     tab.turns++;
   }
 
@@ -284,7 +278,7 @@ export function createChainCallPlan(needs: {
       uses: Object.fromEntries(
         USES.map((use) => [
           use,
-          { perSecond: callsOf(use) / FADE_SECONDS, waiting: waitersOf(use).length },
+          { perSecond: callsOf(use) / FADE_SECONDS, waiting: queues[use].waiting() },
         ]),
       ),
     }),
@@ -321,19 +315,7 @@ export function createChainCallPlan(needs: {
       else charge(use, parts, 1);
     },
 
-    /** For batches of a use, which choose their keys once they have a turn. */
-    batchesOf: (use: Use) => ({
-      /** `blocks`: returns those whose keys wait. */
-      turn: (blocks: Waiter["blocks"]) => takeTurn({ use, blocks }),
-      /** Makes the call, for the owners of the chosen keys. */
-      run: <T>(parts: Parts, run: () => T | Promise<T>): Promise<T> =>
-        runAs({ use, parts, rankedCalls: 0, isBatch: true, turns: 1, hasEnded: false }, run),
-      inOrder: orderOf(use),
-      refusalOf,
-      /** The error for a key when the keys of more than `maxWaiting` calls wait. */
-      refusalOfMany: () => refusalOfMany(use),
-      maxWaiting,
-    }),
+    batchesOf,
   };
 }
 
@@ -341,3 +323,5 @@ export type Batches = ReturnType<ChainCallPlan["batchesOf"]>;
 
 /** An address block, and the IPv6 /32 that contains it. */
 const widthsOf = (block: string): string[] => [block, toWideBlock(block) ?? []].flat();
+
+const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -2,7 +2,7 @@ import type { BudgetMetrics } from "../fairness/budget-metrics.ts";
 import type { Caller } from "../fairness/caller.ts";
 import { inFairOrder } from "../fairness/fair-order.ts";
 import type { Redis } from "../store/redis.ts";
-import { createBatcher, type KeyOwner } from "../upstream/batcher.ts";
+import { blocksOf, createBatcher } from "../upstream/batcher.ts";
 import { withDeadline } from "../upstream/deadline.ts";
 import { isTimeout } from "../upstream/http.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
@@ -13,12 +13,6 @@ import { SocialError } from "./social-error.ts";
 import { monotonicNow, msSince } from "../time/monotonic.ts";
 
 export type AccountLookup = ReturnType<typeof createAccountLookup>;
-
-/** A request that waits for accounts. */
-interface Reader extends KeyOwner {
-  /** Called once for each key that this request was the first to load; with the answer if sent. */
-  readonly onEnd: (answer?: SocialAccount | Error) => void;
-}
 
 /**
  * How long a key waits for its call to fill while calls are in flight: long, because calls are few
@@ -59,7 +53,7 @@ export function createAccountLookup(needs: {
   }
 
   const createQueue = () =>
-    createBatcher<AccountKey, SocialAccount, Reader>({
+    createBatcher<AccountKey, SocialAccount>({
       async ask(batch, answer) {
         const answers = await client.find(batch.map(({ key }) => key));
         cache.store(answers);
@@ -75,16 +69,9 @@ export function createAccountLookup(needs: {
       joinsInFlight: true,
       policy: {
         turn: client.turn,
-        inOrder: (waiting) =>
-          inFairOrder(
-            waiting,
-            ({ owners }) => new Set([...owners].flatMap(({ blocks }) => blocks)),
-          ),
+        inOrder: (waiting) => inFairOrder(waiting, blocksOf),
         maxWaiting: () => needs.socialQueueMax,
         refuse,
-        onEnd: ({ onEnd }, answer) => {
-          onEnd(answer);
-        },
       },
     });
   /** No call has both, and the network counts their calls separately. */
@@ -106,15 +93,21 @@ export function createAccountLookup(needs: {
     signal: AbortSignal,
   ): Promise<(SocialAccount | Error)[]> {
     const queue = keys.every(isHandleKey) ? queues.handles : queues.ids;
-    const { paid: paidCount, refusal, onEnd } = await budget(keys.length, addressBlock);
-    // Do not await between here and `load`: another request could then pay for the keys again.
-    const fresh = keys.filter((key) => !queue.isPending(key));
-    for (let i = fresh.length; i < paidCount; i++) onEnd();
+    const {
+      paid: paidCount,
+      refuse: refuseReads,
+      settle,
+    } = await budget(keys.length, addressBlock);
+    // Do not await between here and `pending`: another request could then pay for the keys again.
+    const fresh = keys.filter((key) => !queue.pending(key));
     const refused = fresh.slice(paidCount);
+    const refusal = refused.length > 0 && refuseReads(refused.length);
     const asked = keys.filter((key) => !refused.includes(key));
-    const answers = await queue.load(asked, { blocks: [addressBlock], signal, onEnd });
+    const loading = queue.load(asked, { blocks: [addressBlock], signal });
+    void Promise.all(fresh.slice(0, paidCount).map(async (key) => queue.pending(key))).then(settle);
+    const answers = await loading;
     return keys.map((key) => {
-      const answer = answers[asked.indexOf(key)] ?? refusal!;
+      const answer = answers[asked.indexOf(key)] ?? (refusal as SocialError);
       if (!isTimeout(answer)) return answer;
       return queue.isInFlight(key) ? new SocialError({ kind: "lookup-timeout" }) : refuse();
     });

@@ -18,16 +18,6 @@ const TIERS = [
   { first: 200, mayUse: 2 / 3 },
 ] as const;
 
-/** How many of the wanted reads are paid, and the error of the others. */
-interface PaidReads {
-  readonly paid: number;
-  readonly refusal?: SocialError | undefined;
-  /**
-   * Call it once for each paid read, with the answer if this read caused the call to the network.
-   */
-  readonly onEnd: (answer?: SocialAccount | Error) => void;
-}
-
 export type ReadBudget = ReturnType<typeof createReadBudget>;
 
 /**
@@ -51,26 +41,22 @@ export function createReadBudget(needs: {
   if (socialReadsPerHour > 0) metrics?.watch("social_reads", budget.leftRatio);
 
   /** Reserves the wanted reads for an address block, or as many of them as fit. */
-  return async (wantedReads: number, addressBlock: string): Promise<PaidReads> => {
-    if (socialReadsPerHour === 0 || wantedReads === 0)
-      return { paid: wantedReads, onEnd: () => undefined };
-    const { amount, shortage, giveBack } = await budget.take(addressBlock, wantedReads, {
-      least: 1,
-    });
-    if (shortage) metrics?.refused("social_reads", shortage.scope, wantedReads - amount);
-    let unread = 0;
+  return async (wantedReads: number, addressBlock: string) => {
+    const share =
+      socialReadsPerHour > 0 && (await budget.take(addressBlock, wantedReads, { least: 1 }));
     return {
-      paid: amount,
-      // `shortage` always has `retryAfterSeconds`, because each bucket holds at least one account.
-      refusal:
-        shortage && new SocialError({ kind: "budget-used", retryAfterSeconds: 1, ...shortage }),
-      onEnd(answer) {
-        // Most reads of a request end at the same time: give back all their units at once.
-        if (isCharged(answer) || unread++ > 0) return;
-        queueMicrotask(() => {
-          giveBack(unread);
-          unread = 0;
-        });
+      paid: share ? share.amount : wantedReads,
+      /** Returns the error of so many reads that are not paid. */
+      refuse(reads: number): SocialError {
+        const shortage = { ...(share && share.shortage) };
+        // Each bucket holds at least one account, so there is always a time.
+        const { scope = "SERVICE", retryAfterSeconds = 1 } = shortage;
+        metrics?.refused("social_reads", scope, reads);
+        return new SocialError({ kind: "budget-used", scope, retryAfterSeconds });
+      },
+      /** Gives back what the reads with these answers, the paid ones, did not cost. */
+      settle(answers: readonly (SocialAccount | Error | undefined)[]): void {
+        if (share) share.giveBack(share.amount - answers.filter(isCharged).length);
       },
     };
   };

@@ -7,43 +7,39 @@ type Answer<Value> = Value | Error;
  * Calls `answer` with a key's index as soon as the key's value is known. Keys that are still
  * without an answer when it settles get an Error.
  */
-export type Ask<Key, Value, Owner = KeyOwner> = (
-  batch: readonly Entry<Key, Owner>[],
+type Ask<Key, Value> = (
+  batch: readonly Entry<Key>[],
   answer: (index: number, answer: Answer<Value>) => void,
 ) => Promise<void>;
 
 /** Who waits for keys. */
-export interface KeyOwner {
+interface KeyOwner {
   /** The owner's address blocks. */
   readonly blocks: readonly string[];
   readonly signal?: AbortSignal | undefined;
 }
 
 /** A key that waits or is in flight, and the owners that wait for it. */
-export interface Entry<Key, Owner> {
+interface Entry<Key> {
   readonly key: Key;
-  readonly owners: ReadonlySet<Owner>;
+  readonly owners: ReadonlySet<KeyOwner>;
 }
 
 /** Decides when calls are made, with which keys, and which keys are refused. */
-interface Policy<Key, Owner, Value> {
+export interface Policy<Key> {
   /** Resolves when the next call may be made; undefined if that is now. */
-  turn?(waiting: () => Iterable<Entry<Key, Owner>>): Promise<unknown> | undefined;
+  turn(): Promise<unknown> | undefined;
   /** Sorts the keys if not all fit into a call, or may wait. */
-  inOrder<Each extends Entry<Key, Owner>>(waiting: readonly Each[]): Each[];
+  inOrder<Each extends Entry<Key>>(waiting: readonly Each[]): Each[];
   /** Why a key is not sent, although it is its turn. */
-  refusalOf?(entry: Entry<Key, Owner>): Error | undefined;
+  refusalOf?(entry: Entry<Key>): Error | undefined;
   /** The size of the keys that may wait, and the error of the others. */
   maxWaiting(): number;
   refuse(): Error;
-  /** Called once for each key of the owner who first asked for it; without `answer` if not sent. */
-  onEnd?(first: Owner, answer?: Answer<Value>): void;
 }
 
-interface OwnEntry<Key, Owner, Value>
-  extends Entry<Key, Owner>, PromiseWithResolvers<Answer<Value>> {
-  readonly owners: Set<Owner>;
-  readonly first: Owner;
+interface OwnEntry<Key, Value> extends Entry<Key>, PromiseWithResolvers<Answer<Value>> {
+  readonly owners: Set<KeyOwner>;
   /** Whether it has waited for `maxWaitMs`. */
   isDue: boolean;
   answer?: Answer<Value>;
@@ -58,22 +54,22 @@ interface OwnEntry<Key, Owner, Value>
  * All callers of a waiting key get its answer; with `joinsInFlight`, also the callers of a key in
  * flight, unless all its earlier callers have left: that call is probably failing.
  */
-export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(options: {
-  ask: Ask<Key, Value, Owner>;
+export function createBatcher<Key, Value>(options: {
+  ask: Ask<Key, Value>;
   /** Keys are equal if they have the same id. */
   idOf: (key: Key) => string;
   /** The most keys of a call. */
   maxKeys: number;
   /** As how many keys a key counts in a call with `others`; by default, one. */
   sizeOf?: (key: Key, others?: readonly Key[]) => number;
-  maxCalls: number;
-  maxWaitMs: number;
+  maxCalls?: number;
+  maxWaitMs?: number;
   joinsInFlight?: boolean;
-  policy?: Policy<Key, Owner, Value> | undefined;
+  policy?: Policy<Key> | undefined;
 }) {
-  const { ask, idOf, maxKeys, sizeOf = () => 1, maxCalls, maxWaitMs, joinsInFlight } = options;
-  const { policy } = options;
-  type Own = OwnEntry<Key, Owner, Value>;
+  const { ask, idOf, maxKeys, sizeOf = () => 1, joinsInFlight, policy } = options;
+  const { maxCalls = Infinity, maxWaitMs = 0 } = options;
+  type Own = OwnEntry<Key, Value>;
   /** By id, the entries that a load may join. */
   const entries = new Map<string, Own>();
   const waiting = new Set<Own>();
@@ -91,26 +87,25 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
     return entry?.owners.size ? entry : undefined;
   }
 
-  function add(key: Key, first: Owner): Own {
+  function add(key: Key): Own {
     const entry: Own = {
       ...Promise.withResolvers<Answer<Value>>(),
-      ...{ key, first, owners: new Set<Owner>(), isDue: false },
+      ...{ key, owners: new Set(), isDue: false },
     };
     entries.set(idOf(key), entry);
     waiting.add(entry);
     size += sizeOf(key);
-    setTimeout(() => {
-      entry.isDue = true;
-      void send();
-    }, maxWaitMs);
+    if (maxWaitMs > 0)
+      setTimeout(() => {
+        entry.isDue = true;
+        void send();
+      }, maxWaitMs);
     wake();
     return entry;
   }
 
-  function removeFromWaiting(entry: Own): boolean {
-    const wasWaiting = waiting.delete(entry);
-    if (wasWaiting) size -= sizeOf(entry.key);
-    return wasWaiting;
+  function removeFromWaiting(entry: Own): void {
+    if (waiting.delete(entry)) size -= sizeOf(entry.key);
   }
 
   function forget(entry: Own): void {
@@ -119,10 +114,9 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
   }
 
   function end(entry: Own, answer: Answer<Value>): void {
-    const wasWaiting = removeFromWaiting(entry);
+    removeFromWaiting(entry);
     forget(entry);
     entry.answer = answer;
-    policy?.onEnd?.(entry.first, wasWaiting ? undefined : answer);
     entry.resolve(answer);
   }
 
@@ -139,7 +133,7 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
       if (hasTurn) void sendOne();
       else {
         isAwaitingTurn = true;
-        await policy?.turn?.(() => waiting);
+        await policy?.turn();
         isAwaitingTurn = false;
         hasTurn = true;
       }
@@ -202,10 +196,10 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
      * Resolves to a value or an Error for each key, in order. When the owner's `signal` aborts,
      * keys without an answer get the signal's reason. A key whose owners have all left is not sent.
      */
-    load(keys: readonly Key[], owner: Owner): Promise<Answer<Value>[]> {
+    load(keys: readonly Key[], owner: KeyOwner): Promise<Answer<Value>[]> {
       const { signal } = owner;
       const ownEntries = keys.map((key) => {
-        const entry = pending(key) ?? add(key, owner);
+        const entry = pending(key) ?? add(key);
         entry.owners.add(owner);
         return entry;
       });
@@ -221,8 +215,8 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
         });
       });
     },
-    /** Whether a load of the key would join an earlier load. */
-    isPending: (key: Key): boolean => pending(key) !== undefined,
+    /** The answer of an earlier load that a load of the key would join, if there is one. */
+    pending: (key: Key): Promise<Answer<Value>> | undefined => pending(key)?.promise,
     /** Whether a call with the key has no answer yet, if loads join it. */
     isInFlight(key: Key): boolean {
       const entry = entries.get(idOf(key));
@@ -232,3 +226,8 @@ export function createBatcher<Key, Value, Owner extends KeyOwner = KeyOwner>(opt
     waiting: () => waiting.size,
   };
 }
+
+/** The address blocks of the owners that wait for a key. */
+export const blocksOf = ({ owners }: Entry<unknown>): string[] => [
+  ...new Set([...owners].flatMap(({ blocks }) => blocks)),
+];

@@ -1,5 +1,7 @@
 import { setImmediate } from "node:timers/promises";
+import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
@@ -145,12 +147,18 @@ describe("the budget for reading accounts", () => {
   });
 
   it("lets a caller whose reads are used up join one who pays", async () => {
-    const { calls, find, findAnswered } = createLimited();
+    const metrics = createBudgetMetrics(new Registry());
+    const refused = vi.spyOn(metrics, "refused");
+    const budget = createReadBudget({ ...defaults, socialReadsPerHour: 170, metrics });
+    const { calls, find, findAnswered } = createLimited({ budget });
     await findAnswered("a", names(7));
     const both = ["a", "b"].map((block) => find(block, "wanted"));
     await turn();
     calls.at(-1)!.answer();
     expect(await Promise.all(both)).toEqual([["found"], ["found"]]);
+    expect(refused).not.toHaveBeenCalled();
+    expect(await find("a", ...names(2, "other"))).toEqual(["budget-used", "budget-used"]);
+    expect(refused.mock.calls).toEqual([["social_reads", "CALLER", 2]]);
   });
 
   it("neither asks for nor charges a handle whose callers leave while they reserve it", async () => {

@@ -23,10 +23,9 @@ async function read(
   count: number,
   answer: () => typeof account | SocialError,
 ) {
-  const { paid, refusal, onEnd } = await budget(count, block);
-  expect(refusal?.failure.kind).toBe(paid < count ? "budget-used" : undefined);
-  for (let i = 0; i < paid; i++) onEnd(answer());
-  await Promise.resolve();
+  const { paid, refuse, settle } = await budget(count, block);
+  if (paid < count) expect(refuse(count - paid).failure.kind).toBe("budget-used");
+  settle(Array.from({ length: paid }, answer));
   return paid;
 }
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 import type { AccountAddresses } from "../launchpad/account-addresses.ts";
 import type { Caller } from "../../fairness/caller.ts";
 import { partsOf, type Batches, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { createBatcher, type Entry, type KeyOwner } from "../../upstream/batcher.ts";
+import { blocksOf, createBatcher } from "../../upstream/batcher.ts";
 import type { Amounts, Floors } from "./floors.ts";
 import type { CoinAddresses } from "../launchpad/coin-addresses.ts";
 import { decodeCoin, keysOfCoin, type Coin } from "../launchpad/coin-fees.ts";
@@ -101,20 +101,15 @@ export function createReadWallets(needs: {
               return true;
             },
           });
-        return batches?.run(partsOf(batch, blocksOf, sizeOfEntry), read) ?? read();
+        const parts = partsOf(batch, blocksOf, ({ key }) => partOfCall(key));
+        return batches?.run(parts, read) ?? read();
       },
       idOf: identityOf,
       maxKeys: MAX_KEYS_PER_CALL,
       sizeOf: accountsOf,
       maxCalls: MAX_CALLS,
       maxWaitMs: MAX_WAIT_MS,
-      policy: batches && {
-        turn: (waiting) => batches.turn(() => [...waiting()].flatMap(blocksOf)),
-        inOrder: (waiting) => batches.inOrder(waiting, blocksOf, sizeOfEntry),
-        refusalOf: (entry) => batches.refusalOf(blocksOf(entry)),
-        maxWaiting: () => MAX_KEYS_PER_CALL * batches.maxWaiting(),
-        refuse: batches.refusalOfMany,
-      },
+      policy: batches?.policyOf(partOfCall, MAX_KEYS_PER_CALL),
     });
   const lookups = createReads(chainCallPlan.batchesOf("lookups"));
   const collects = createReads(chainCallPlan.batchesOf("collects"));
@@ -132,11 +127,6 @@ export function createReadWallets(needs: {
     return reads.load(wallets, { blocks, signal: owner?.signal });
   };
 }
-
-const blocksOf = ({ owners }: Entry<WalletWithCoins, KeyOwner>): string[] =>
-  [...owners].flatMap(({ blocks }) => blocks);
-
-const sizeOfEntry = ({ key }: Entry<WalletWithCoins, KeyOwner>) => partOfCall(key);
 
 /** Returns the first wallet, and those of the others that the same call can read. */
 export function takeOneCall<Wallet extends WalletWithCoins>(wallets: Iterable<Wallet>): Wallet[] {

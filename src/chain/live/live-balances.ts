@@ -133,7 +133,7 @@ export function createLiveBalances(
 
   async function readNext(): Promise<void> {
     isReading = true;
-    await batches.turn(() => []);
+    await batches.turn();
     const batch = takeOneCall(inTurn());
     for (const wallet of batch) wallet.dueAt = addMs(monotonicNow(), livePeriodMs);
     await batches.run(partsOf(batch, blocksOf, partOfCall), () => read(batch));
