@@ -20,6 +20,8 @@ export interface Bucket {
   /** The part of the capacity that the caller may use. */
   readonly burst: number;
   readonly msPerUnit: number;
+  /** To return units: the `fullAt` of the call that took them. */
+  readonly wasFullAt?: number;
 }
 
 /** What to take: as much of `wanted` as is available, but nothing if that is less than `least`. */
@@ -66,43 +68,38 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
 
 const COUNT = z.int().nonnegative();
 
-function createMemoryBuckets() {
+type Take = (buckets: readonly Bucket[], request: Wanted) => Answer;
+
+/**
+ * To return units, `wanted` is negative: all is returned but what has refilled since they were
+ * taken, otherwise an hour could give them twice. With `wasFullAt`, more can be charged too, which
+ * leaves a bucket empty at most.
+ */
+function createMemoryBuckets(): Take {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
-  return {
-    take(buckets: readonly Bucket[], { wanted, least, aheadMs }: Wanted): Answer {
-      const now = performance.now();
-      const fullAt = buckets.map(({ name, capacity, msPerUnit }) => {
-        const latest = now + capacity * msPerUnit + aheadMs + ROUNDING_MS;
-        return Math.min(Math.max(now, full.get(name) ?? 0), latest);
-      });
-      const rooms = buckets.map(({ burst, msPerUnit }, i) => {
-        const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
-        return Math.floor(roomMs / msPerUnit);
-      });
-      const fits = Math.min(wanted, ...rooms);
-      const taken = fits >= least ? fits : 0;
-      for (const [i, { name, msPerUnit }] of buckets.entries()) {
-        const isFullAt = fullAt[i]! + taken * msPerUnit;
-        if (isFullAt > now) full.set(name, isFullAt);
-      }
-      return { taken, now, fullAt };
-    },
-
-    /**
-     * Returns units to the buckets; a negative `amount` takes more. `fullAt` comes from the call
-     * that took the units. Units that have refilled since that call are not returned: otherwise an
-     * hour could give them twice. Taking more leaves the bucket empty at most.
-     */
-    giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
-      const now = performance.now();
-      for (const [i, { name, capacity, msPerUnit }] of buckets.entries()) {
-        const flowedInMs = Math.max(0, now - fullAt[i]!);
-        const unusedMs = Math.max(amount * msPerUnit - flowedInMs, Math.min(0, amount * msPerUnit));
-        const before = Math.max(now, full.get(name) ?? 0);
-        full.set(name, Math.min(before - unusedMs, Math.max(before, now + capacity * msPerUnit)));
-      }
-    },
+  return (buckets, { wanted, least, aheadMs }) => {
+    const now = performance.now();
+    const latest = buckets.map(
+      ({ capacity, msPerUnit }) => now + capacity * msPerUnit + aheadMs + ROUNDING_MS,
+    );
+    const fullAt = buckets.map(({ name }, i) =>
+      Math.min(Math.max(now, full.get(name) ?? 0), latest[i]!),
+    );
+    const rooms = buckets.map(({ burst, msPerUnit, wasFullAt }, i) => {
+      const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
+      return wasFullAt === undefined ? Math.floor(roomMs / msPerUnit) : wanted;
+    });
+    const fits = Math.min(wanted, ...rooms);
+    const taken = fits >= least ? fits : 0;
+    for (const [i, { name, msPerUnit, wasFullAt = now }] of buckets.entries()) {
+      const refilledMs = Math.max(0, now - wasFullAt);
+      const takenMs = Math.max(taken, Math.min(0, taken + refilledMs / msPerUnit)) * msPerUnit;
+      const isFullAt = Math.min(fullAt[i]! + takenMs, latest[i]!);
+      if (isFullAt > now) full.set(name, isFullAt);
+      else full.delete(name);
+    }
+    return { taken, now, fullAt };
   };
 }
 
@@ -113,73 +110,42 @@ function createMemoryBuckets() {
  */
 const TAKE = script({
   args: ["buckets", "wanted", "least", "aheadMs"],
-  answer: z.tuple([COUNT, COUNT], COUNT),
+  answer: z.tuple([z.int(), COUNT], COUNT),
   text: `
 buckets, wanted, least = cjson.decode(buckets), tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
-local fullAt, fits = {}, wanted
+local latest, fullAt, fits = {}, {}, wanted
 for i, bucket in ipairs(buckets) do
-  local latest = now + bucket.capacity * bucket.msPerUnit + aheadMs + ${ROUNDING_MS}
+  latest[i] = now + bucket.capacity * bucket.msPerUnit + aheadMs + ${ROUNDING_MS}
   local stored = tonumber(redis.call('GET', KEYS[i])) or 0
-  fullAt[i] = math.min(math.max(now, stored), latest)
+  fullAt[i] = math.min(math.max(now, stored), latest[i])
   local room = bucket.burst * bucket.msPerUnit - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
-  fits = math.min(fits, math.floor(room / bucket.msPerUnit))
+  if not bucket.wasFullAt then fits = math.min(fits, math.floor(room / bucket.msPerUnit)) end
 end
 local taken = fits >= least and fits or 0
 for i, bucket in ipairs(buckets) do
-  local full = fullAt[i] + taken * bucket.msPerUnit
-  if full > now then redis.call('SET', KEYS[i], full, 'PX', math.ceil(full - now)) end
+  local refilled = math.max(0, now - (bucket.wasFullAt or now))
+  local ms = math.max(taken, math.min(0, taken + refilled / bucket.msPerUnit)) * bucket.msPerUnit
+  local full = math.min(fullAt[i] + ms, latest[i])
+  if full > now then redis.call('SET', KEYS[i], full, 'PX', math.ceil(full - now))
+  else redis.call('DEL', KEYS[i]) end
 end
 return {taken, now, unpack(fullAt)}
 `,
 });
 
-/**
- * KEYS: the buckets. `buckets`: the same, as JSON, with what the call that took the amount returned
- * as `fullAt`.
- */
-const GIVE_BACK = script({
-  args: ["buckets", "amount"],
-  answer: z.unknown(),
-  text: `
-local clock = redis.call('TIME')
-local now = clock[1] * 1000 + clock[2] / 1000
-for i, bucket in ipairs(cjson.decode(buckets)) do
-  local flowedIn = math.max(0, now - bucket.fullAt)
-  local given = amount * bucket.msPerUnit
-  local unused = math.max(given - flowedIn, math.min(0, given))
-  local before = math.max(now, tonumber(redis.call('GET', KEYS[i])) or 0)
-  local latest = math.max(before, now + bucket.capacity * bucket.msPerUnit)
-  local left = math.min(before - unused, latest)
-  if left > now then redis.call('SET', KEYS[i], left, 'PX', math.ceil(left - now))
-  else redis.call('DEL', KEYS[i]) end
-end
-return true
-`,
-});
-
 function createRedisBuckets(redis: Redis, budget: string) {
-  const toCall = (buckets: readonly Bucket[]) => ({
-    keys: buckets.map(({ name }) => redisKeys.bucket(budget, name)),
-    buckets: JSON.stringify(buckets),
-  });
-
-  return {
-    /** Returns undefined if Redis is unavailable. */
-    async take(buckets: readonly Bucket[], request: Wanted): Promise<Answer | undefined> {
-      const answer = await redis.run(TAKE, { ...request, ...toCall(buckets) });
-      if (!answer) return undefined;
-      const [taken, now, ...fullAt] = answer;
-      return { taken, now, fullAt };
-    },
-
-    giveBack(buckets: readonly Bucket[], fullAt: readonly number[], amount: number): void {
-      const takenBuckets = buckets.map((bucket, i) => ({ ...bucket, fullAt: fullAt[i] }));
-      // Not retried: a lost return makes the budget too small, but a repeated one would make it too
-      // large.
-      void redis.run(GIVE_BACK, { amount, ...toCall(takenBuckets) });
-    },
+  /** Returns undefined if Redis is unavailable. */
+  return async (...[buckets, request]: Parameters<Take>): Promise<Answer | undefined> => {
+    const answer = await redis.run(TAKE, {
+      ...request,
+      keys: buckets.map(({ name }) => redisKeys.bucket(budget, name)),
+      buckets: JSON.stringify(buckets),
+    });
+    if (!answer) return undefined;
+    const [taken, now, ...fullAt] = answer;
+    return { taken, now, fullAt };
   };
 }
 
@@ -230,9 +196,9 @@ export function createBuckets(needs: {
       if (tooSmall)
         return { amount: 0, waitMs: Infinity, slowest: tooSmall, giveBack: () => undefined };
       const request = { wanted, least, aheadMs };
-      const shared = await inRedis?.take(wholeBuckets, request);
+      const shared = await inRedis?.(wholeBuckets, request);
       const buckets = inRedis && !shared ? wholeBuckets.map(toFraction) : wholeBuckets;
-      const { taken, now, fullAt } = shared ?? memory.take(buckets, request);
+      const { taken, now, fullAt } = shared ?? memory(buckets, request);
       const amount = Math.min(wanted, taken + least);
       const waits = buckets.map(({ burst, msPerUnit }, i) =>
         burst < least ? RETRY_WITHOUT_REDIS_MS : fullAt[i]! - now + (amount - burst) * msPerUnit,
@@ -244,7 +210,12 @@ export function createBuckets(needs: {
         slowest: wholeBuckets[Math.max(0, waits.indexOf(waitMs))]!,
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
-          (shared ? inRedis : memory)?.giveBack(buckets, fullAt, unusedUnits);
+          const takenBuckets = buckets.map((bucket, i) => ({ ...bucket, wasFullAt: fullAt[i]! }));
+          const back = { wanted: -unusedUnits, least: -unusedUnits, aheadMs: 0 };
+          // Not retried: a lost return makes the budget too small, but a repeated one would make it
+          // too large.
+          if (shared) void inRedis?.(takenBuckets, back);
+          else memory(takenBuckets, back);
         },
       };
     },
@@ -253,7 +224,7 @@ export function createBuckets(needs: {
     async leftRatio(bucket: Bucket): Promise<number> {
       if (bucket.burst === 0) return 0;
       const nothing = { wanted: 0, least: 0, aheadMs: 0 };
-      const answer = (await inRedis?.take([bucket], nothing)) ?? memory.take([bucket], nothing);
+      const answer = (await inRedis?.([bucket], nothing)) ?? memory([bucket], nothing);
       const usedMs = answer.fullAt[0]! - answer.now;
       return Math.max(0, 1 - usedMs / (bucket.burst * bucket.msPerUnit));
     },
