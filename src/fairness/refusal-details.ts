@@ -5,6 +5,7 @@ import type { Shortage } from "./budget.ts";
 export function refusalDetails(
   { scope, retryAfterSeconds }: Shortage,
   budget: string,
+  ...more: readonly string[]
 ): ErrorDetails & { message: string } {
   if (retryAfterSeconds === undefined)
     return {
@@ -13,5 +14,6 @@ export function refusalDetails(
     };
   const subject =
     scope === "CALLER" ? "You have used your share of the service's" : "The service has used its";
-  return { ...retryIn(retryAfterSeconds, `${subject} ${budget} for now.`), extensions: { scope } };
+  const what = `${subject} ${budget} for now.`;
+  return { ...retryIn(retryAfterSeconds, what, ...more), extensions: { scope } };
 }

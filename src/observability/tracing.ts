@@ -6,7 +6,6 @@ import {
   trace,
   type Span,
   type SpanOptions,
-  type TextMapGetter,
 } from "@opentelemetry/api";
 import { codeOf, toError } from "./thrown.ts";
 
@@ -27,11 +26,6 @@ const NAME = "tributary";
  */
 const TRACE_HEADER = "traceparent";
 
-const GETTER: TextMapGetter<Headers> = {
-  get: (headers, key) => (key === TRACE_HEADER ? (headers.get(key) ?? undefined) : undefined),
-  keys: () => [TRACE_HEADER],
-};
-
 /**
  * Runs `run` in a span, which records a failure. Until an operator adds an OpenTelemetry SDK,
  * nobody gets it.
@@ -41,7 +35,7 @@ export function inSpan<T>(
   run: (span: Span) => Promise<T>,
 ): Promise<T> {
   const parent = headers
-    ? propagation.extract(context.active(), headers, GETTER)
+    ? propagation.extract(context.active(), { [TRACE_HEADER]: headers.get(TRACE_HEADER) })
     : context.active();
   return trace.getTracer(NAME).startActiveSpan(name, options, parent, async (span) => {
     try {

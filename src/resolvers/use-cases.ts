@@ -107,23 +107,18 @@ export function createUseCases(needs: {
    * Any caller may do so; the service pays. Rejects with INVALID_SOCIAL_ID, INVALID_MINT,
    * INVALID_MINIMUM, INSUFFICIENT_FUNDS or COLLECT_FAILED; each says what moved.
    */
-  const collectFees = (entry: CollectEntry, scope: RequestScope): Promise<CollectResult> =>
-    checkAndCollect(entry, scope).catch((error: unknown) => {
-      throw toCollectContractError(error);
-    });
-
-  async function checkAndCollect(
+  async function collectFees(
     { socialId, mints, minimum: least, address }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
-    const wallet = walletById(socialId);
-    const { addresses: account } = wallet;
-    if (typeof address === "string" && address !== account.address)
-      throw wrongAddress(wallet.socialId, address);
-    const named = namedCoins(mints);
-    const request = { account, coins: named, minimum: toLamports(toMinimum(least ?? "0")) };
     const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
     try {
+      const wallet = walletById(socialId);
+      const { addresses: account } = wallet;
+      if (typeof address === "string" && address !== account.address)
+        throw wrongAddress(wallet.socialId, address);
+      const named = namedCoins(mints);
+      const request = { account, coins: named, minimum: toLamports(toMinimum(least ?? "0")) };
       const caller = { addressBlock, visitorBlock };
       const outcome = await collector.collect(request, caller, startedAt, log);
       const isFailed = outcome.kind === "failed";
@@ -131,6 +126,8 @@ export function createUseCases(needs: {
         live.refresh(account);
       if (isFailed) throw toContractError(outcome);
       return { ...outcome, left: outcome.left ?? [], wallet, named };
+    } catch (error) {
+      throw toCollectContractError(error);
     } finally {
       loaders.clear();
     }

@@ -1,6 +1,6 @@
 import type { Balance } from "../chain/balances/balances.ts";
 import { toLamports, type Lamports } from "../chain/primitives/lamports.ts";
-import { builder, exact, sol } from "./builder.ts";
+import { amountFields, builder } from "./builder.ts";
 
 /**
  * The withdrawal fee of the web application, in percent. Source: section 1 of the specification.
@@ -19,32 +19,24 @@ function withdrawable(balance: Balance): Lamports {
 export const BalanceType = builder.objectRef<Balance>("Balance").implement({
   description: "An account's balance, read from the chain for this request.",
   fields: (t) => ({
-    vault: t.string(
-      sol(
-        "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address.",
-        ({ vault }: Balance) => vault,
-      ),
+    ...amountFields(
+      t,
+      "vault",
+      "The fees that can be collected: those in the launch platform's vaults, and those that wait on the named coins. Collects that name the same coins move all of them, or nothing if they are below the operator's minimum, or below the rent-exempt minimum of an empty address.",
+      ({ vault }) => vault,
     ),
-    pda: t.string(
-      sol(
-        "The lamports at the account's address that its owner can withdraw.",
-        ({ pda }: Balance) => pda,
-      ),
+    ...amountFields(
+      t,
+      "pda",
+      "The lamports at the account's address that its owner can withdraw.",
+      ({ pda }) => pda,
     ),
-    total: t.string(sol("`vault` plus `pda`, added before they are truncated.", total)),
-    withdrawable: t.string(
-      sol(
-        "What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee.",
-        withdrawable,
-      ),
+    ...amountFields(t, "total", "`vault` plus `pda`, added before they are truncated.", total),
+    ...amountFields(
+      t,
+      "withdrawable",
+      "What the owner would receive after collecting everything and withdrawing it: `total` minus the 2% withdrawal fee, which is rounded up.",
+      withdrawable,
     ),
-    vaultLamports: t.expose("vault", exact("vault")),
-    pdaLamports: t.expose("pda", exact("pda")),
-    totalLamports: t.field({ ...exact("total"), resolve: total }),
-    withdrawableLamports: t.field({
-      type: "Lamports",
-      description: "The exact `withdrawable`, with the withdrawal fee rounded up.",
-      resolve: withdrawable,
-    }),
   }),
 });

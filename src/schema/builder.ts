@@ -30,14 +30,24 @@ export function inSol(description: string): string {
   return `${description} In SOL, a decimal string with 4 digits after the point, truncated, never rounded up.`;
 }
 
-/** The options of a field that shows an amount in SOL. */
-export function sol<Parent>(description: string, amountOf: (parent: Parent) => Lamports) {
+type Types = typeof builder extends PothosSchemaTypes.SchemaBuilder<infer T> ? T : never;
+
+/** An amount in SOL, and the same in exact lamports, as the field `<name>Lamports`. */
+export function amountFields<Parent>(
+  t: PothosSchemaTypes.ObjectFieldBuilder<Types, Parent>,
+  name: string,
+  description: string,
+  amountOf: (parent: Parent) => Lamports,
+) {
   return {
-    description: inSol(description),
-    resolve: (parent: Parent) => formatSol(amountOf(parent)),
+    [name]: t.string({
+      description: inSol(description),
+      resolve: (parent) => formatSol(amountOf(parent)),
+    }),
+    [`${name}Lamports`]: t.field({
+      type: "Lamports",
+      description: `The exact \`${name}\`.`,
+      resolve: amountOf,
+    }),
   };
 }
-
-/** The options of a field that shows the field `name` in exact lamports. */
-export const exact = (name: string) =>
-  ({ type: "Lamports", description: `The exact \`${name}\`.` }) as const;

@@ -10,14 +10,12 @@ import { LEFT, type LeftFees } from "../chain/units/units.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
-import { builder, enumValues, exact, inSol, sol } from "./builder.ts";
+import { amountFields, builder, enumValues, inSol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
-
-const collected = (result: CollectResult): Lamports => result.collected ?? toLamports(0);
 
 /** Adds up what the transaction had no room for. */
 function remaining({ kind, left }: CollectResult): Lamports {
@@ -53,15 +51,13 @@ const COUNT_ONCE =
 const LastCollectType = builder.objectRef<LastCollect>("LastCollect").implement({
   description: "The last transaction of this service that moved fees of an account.",
   fields: (t) => ({
-    collected: t.string(sol(`${COLLECTED}.`, (last: LastCollect) => last.collected)),
-    collectedLamports: t.expose("collected", exact("collected")),
-    newBalance: t.string(
-      sol(
-        "The lamports at the account's address that its owner could withdraw, right after the transaction.",
-        (last: LastCollect) => last.newBalance,
-      ),
+    ...amountFields(t, "collected", `${COLLECTED}.`, (last) => last.collected),
+    ...amountFields(
+      t,
+      "newBalance",
+      "The lamports at the account's address that its owner could withdraw, right after the transaction.",
+      ({ newBalance }) => newBalance,
     ),
-    newBalanceLamports: t.expose("newBalance", exact("newBalance")),
     txSignature: t.exposeString("signature", {
       description: "The transaction's signature, in base58.",
     }),
@@ -111,13 +107,12 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       description: "Whether a transaction moved fees to the address.",
       resolve: ({ kind }) => kind === "collected",
     }),
-    collected: t.string(
-      sol(
-        `${COLLECTED}; "0.0000" if there was nothing to collect, or if an earlier entry of \`collectMany\` has the part. ${COUNT_ONCE}`,
-        collected,
-      ),
+    ...amountFields(
+      t,
+      "collected",
+      `${COLLECTED}; "0.0000" if there was nothing to collect, or if an earlier entry of \`collectMany\` has the part. ${COUNT_ONCE}`,
+      ({ collected = toLamports(0) }) => collected,
     ),
-    collectedLamports: t.field({ ...exact("collected"), resolve: collected }),
     newBalance: t.string({
       nullable: true,
       description: `${inSol("The lamports at the account's address that its owner can withdraw, right after the transaction.")} ${NULL_IF_NOTHING}`,
@@ -132,13 +127,12 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       nullable: true,
       description: `The signature of the transaction, in base58. ${NULL_IF_NOTHING}`,
     }),
-    remaining: t.string(
-      sol(
-        "What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it.",
-        remaining,
-      ),
+    ...amountFields(
+      t,
+      "remaining",
+      "What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it.",
+      remaining,
     ),
-    remainingLamports: t.field({ ...exact("remaining"), resolve: remaining }),
     error: t.field({
       type: ErrorCodeType,
       nullable: true,

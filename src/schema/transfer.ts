@@ -1,5 +1,6 @@
 import type { HistoryPage, TransferWithMints } from "../chain/history/history.ts";
-import { builder, enumValues, exact, sol } from "./builder.ts";
+import { formatSol } from "../chain/primitives/lamports.ts";
+import { builder, enumValues, inSol } from "./builder.ts";
 
 const TransferKindType = builder.enumType("TransferKind", {
   description: "What a transfer did.",
@@ -18,10 +19,11 @@ const TransferType = builder.objectRef<TransferWithMints>("Transfer").implement(
       type: TransferKindType,
       description: "Whether lamports arrived or left.",
     }),
-    amount: t.string(
-      sol("The amount that arrived or left.", ({ lamports }: TransferWithMints) => lamports),
-    ),
-    lamports: t.expose("lamports", exact("amount")),
+    amount: t.string({
+      description: inSol("The amount that arrived or left."),
+      resolve: ({ lamports }) => formatSol(lamports),
+    }),
+    lamports: t.expose("lamports", { type: "Lamports", description: "The exact `amount`." }),
     signature: t.exposeString("signature", {
       description: "The transaction's signature, in base58.",
     }),

@@ -101,13 +101,13 @@ export function createAccountLookup(needs: {
     // Do not await between here and `pending`: another request could then pay for the keys again.
     const fresh = keys.filter((key) => !queue.pending(key));
     const refused = fresh.slice(paidCount);
-    const refusal = refused.length > 0 && refuseReads(refused.length);
+    const refusal = refuseReads(refused.length);
     const asked = keys.filter((key) => !refused.includes(key));
     const loading = queue.load(asked, { blocks: [addressBlock], signal });
     void Promise.all(fresh.slice(0, paidCount).map(async (key) => queue.pending(key))).then(settle);
     const answers = await loading;
     return keys.map((key) => {
-      const answer = answers[asked.indexOf(key)] ?? (refusal as SocialError);
+      const answer = answers[asked.indexOf(key)] ?? refusal;
       if (!isTimeout(answer)) return answer;
       return queue.isInFlight(key) ? new SocialError({ kind: "lookup-timeout" }) : refuse();
     });

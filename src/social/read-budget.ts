@@ -48,9 +48,8 @@ export function createReadBudget(needs: {
       paid: share ? share.amount : wantedReads,
       /** Returns the error of so many reads that are not paid. */
       refuse(reads: number): SocialError {
-        const shortage = { ...(share && share.shortage) };
-        // Each bucket holds at least one account, so there is always a time.
-        const { scope = "SERVICE", retryAfterSeconds = 1 } = shortage;
+        // Each bucket holds at least one account, so a shortage always has a time.
+        const { scope = "SERVICE", retryAfterSeconds = 1 } = { ...(share && share.shortage) };
         metrics?.refused("social_reads", scope, reads);
         return new SocialError({ kind: "budget-used", scope, retryAfterSeconds });
       },

@@ -1,12 +1,8 @@
 import { ContractError, retryIn } from "../contract/contract-error.ts";
+import { refusalDetails } from "../fairness/refusal-details.ts";
 import { operatorHint, SocialError } from "./social-error.ts";
 
-const BUDGET_USED = {
-  CALLER:
-    "You have used your share of the accounts that this service reads from the social network in an hour.",
-  SERVICE: "The service has used its budget for reading accounts from the social network.",
-};
-
+const READS = "budget for reading accounts from the social network";
 const CACHED_WORK = "Handles and ids that are cached still work.";
 
 /**
@@ -19,10 +15,7 @@ export function toContractError(error: Error): Error {
   if (failure.kind === "not-found") return new ContractError("SOCIAL_NOT_FOUND");
   if (failure.kind === "queue-full") return new ContractError("SERVICE_BUSY");
   if (failure.kind === "budget-used")
-    return new ContractError("SERVICE_BUSY", {
-      ...retryIn(failure.retryAfterSeconds, BUDGET_USED[failure.scope], CACHED_WORK),
-      extensions: { scope: failure.scope },
-    });
+    return new ContractError("SERVICE_BUSY", refusalDetails(failure, READS, CACHED_WORK));
   if (failure.kind === "rate-limited")
     return new ContractError(
       "SOCIAL_RATE_LIMITED",

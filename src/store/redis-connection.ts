@@ -27,12 +27,10 @@ const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
 /** Errors of SELECT. Redis then uses database 0, which may be another service's. */
 const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
 
-interface Listener {
+export interface Listener {
   readonly onMessage: (message: string) => void;
-  /** Called after each (re)connect. */
-  readonly onSubscribed: () => void;
-  /** Called when Redis denies the user access to the channel. */
-  readonly onRefused: (reason: string) => void;
+  /** Called when messages may have been missed: at first, and after each outage. */
+  readonly onReconnect: () => void;
 }
 
 /**
@@ -44,8 +42,10 @@ export function createConnection(needs: {
   answerTimeoutMs: number;
   /** Called when the connection to the server, or to a master of the cluster, is lost. */
   onLost: () => void;
+  /** Called when Redis denies the user access to a channel. */
+  onRefused: (reason: string) => void;
 }) {
-  const { urls, answerTimeoutMs, onLost } = needs;
+  const { urls, answerTimeoutMs, onLost, onRefused } = needs;
   /** The last error of the connection, and of a probe: why Redis does not answer as expected. */
   let lastError = "";
   let refusal: string | undefined;
@@ -231,10 +231,10 @@ export function createConnection(needs: {
       listener.onMessage(message);
     });
     subscriber.on("ready", () => {
-      subscriber.subscribe(KEY_PREFIX + channel).then(listener.onSubscribed, (error: unknown) => {
+      subscriber.subscribe(KEY_PREFIX + channel).then(listener.onReconnect, (error: unknown) => {
         if (!isRefusal(error)) return;
         // The connection that runs scripts reports all other refusals, such as a wrong password.
-        if (error.message.startsWith("NOPERM")) listener.onRefused(error.message);
+        if (error.message.startsWith("NOPERM")) onRefused(error.message);
         subscriber.disconnect(true);
       });
     });

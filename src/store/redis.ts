@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Counter, Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
-import { createConnection } from "./redis-connection.ts";
+import { createConnection, type Listener } from "./redis-connection.ts";
 import { describeOutage } from "./redis-remedies.ts";
 import type { Script, ScriptArguments } from "./script.ts";
 import {
@@ -23,11 +23,6 @@ export type Redis = ReturnType<typeof createRedis>;
 
 /** How long one script may take before Redis is marked as down. */
 const ANSWER_TIMEOUT_MS = 120;
-/**
- * While so many scripts wait, none with `keptMs` is added. The others are few: each belongs to a
- * transaction, whose fee was paid.
- */
-const MAX_WAITING_SCRIPTS = 10_000;
 const READY_TIMEOUT_MS = 1_000;
 const PROBE_MS = 100;
 /** A failing script fails on every request, so failures are logged only this often. */
@@ -79,12 +74,17 @@ export function createRedis(needs: {
     onLost: () => {
       markDown("the connection was lost");
     },
+    onRefused(reason) {
+      logFailure(
+        reason,
+        "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
+      );
+    },
   });
   const onReconnects: (() => void)[] = [];
   let state: "down" | "up" | "closed" = "down";
   /** Resolves once Redis is up, or closed. */
   let notDown = Promise.withResolvers<undefined>();
-  let waitingScripts = 0;
   let unwritten = 0;
   let failureLoggedAt = LONG_AGO;
 
@@ -168,12 +168,8 @@ export function createRedis(needs: {
   async function runUntilDone(call: ScriptCall, endsAt: MonotonicTime): Promise<void> {
     while (state !== "closed" && monotonicNow() < endsAt) {
       if ((await attempt(call)) !== "unavailable") return;
-      if (endsAt < NEVER && waitingScripts >= MAX_WAITING_SCRIPTS) return;
-      waitingScripts++;
-      const ends =
-        endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
+      const ends = endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
       await Promise.race([notDown.promise, ...ends]);
-      waitingScripts--;
     }
   }
 
@@ -200,8 +196,8 @@ export function createRedis(needs: {
     /**
      * Runs a script without waiting for its result, or queues it while Redis is unavailable. The
      * script may run twice, so it must be idempotent. A failure is logged and not retried. With
-     * `keptMs`, the script is dropped after that time, or while too many wait, and does not count in
-     * `unwritten`.
+     * `keptMs`, the script is dropped after that time, and does not count in `unwritten`. Use it for
+     * paid transactions only: the fee budget limits how many wait.
      */
     runLater<Call>(script: Script<Call, unknown>, call: NoInfer<Call>, keptMs = Infinity): void {
       const count = keptMs === Infinity ? 1 : 0;
@@ -220,24 +216,11 @@ export function createRedis(needs: {
     },
     /**
      * Receives messages on the channel `name`. A script with the key `name` can publish to it.
-     * Calls `onReconnect` whenever messages may have been missed: at first, and after each outage.
      */
-    subscribe(
-      name: string,
-      { onMessage, onReconnect }: { onMessage: (message: string) => void; onReconnect: () => void },
-    ): void {
+    subscribe(name: string, listener: Listener): void {
       if (state === "closed") return;
-      onReconnects.push(onReconnect);
-      connection.subscribe(name, {
-        onMessage,
-        onSubscribed: onReconnect,
-        onRefused: (reason) => {
-          logFailure(
-            reason,
-            "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
-          );
-        },
-      });
+      onReconnects.push(listener.onReconnect);
+      connection.subscribe(name, listener);
     },
     /**
      * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used

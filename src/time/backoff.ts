@@ -33,9 +33,5 @@ export function nextWaitMs(lastMs: number | undefined, limits: BackoffLimits): n
   return lastMs === undefined ? limits.firstMs : Math.min(2 * lastMs, limits.longestMs);
 }
 
-/** Returns for how many more ms the backoff lasts; 0 without one, and once it has ended. */
-export function backoffLeftMs(backoff: Backoff | undefined): number {
-  return backoff ? Math.max(0, msUntil(backoff.endsAt)) : 0;
-}
-
-export const isBackingOff = (backoff: Backoff | undefined): boolean => backoffLeftMs(backoff) > 0;
+export const isBackingOff = (backoff: Backoff | undefined): boolean =>
+  backoff !== undefined && msUntil(backoff.endsAt) > 0;

@@ -1,6 +1,7 @@
 import { setImmediate } from "node:timers/promises";
 import { Registry } from "@prometheus-io/client";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
 import { createAccountLookup } from "../../src/social/account-lookup.ts";
 import { nameOf, type SocialAccount } from "../../src/social/account.ts";
 import type { SocialAnswers } from "../../src/social/api-client.ts";
@@ -142,12 +143,18 @@ describe("the budget for reading accounts", () => {
   });
 
   it("lets a caller whose reads are used up join one who pays", async () => {
-    const { calls, load, loadAnswered } = createLimited();
+    const metrics = createBudgetMetrics(new Registry());
+    const refused = vi.spyOn(metrics, "refused");
+    const budget = createReadBudget({ socialReadsPerHour: 170, socialApiUrl, metrics });
+    const { calls, load, loadAnswered } = createLimited(budget);
     await loadAnswered(names(7), "a");
     const both = ["a", "b"].map((block) => load("wanted", block));
     await turn();
     calls.at(-1)!.end();
     expect(await Promise.all(both)).toEqual(["wanted", "wanted"]);
+    expect(await loadAnswered(names(2, "other"), "a")).toEqual(refusals(2));
+    const counts = refused.mock.calls.filter(([, , count]) => count > 0);
+    expect(counts).toEqual([["social_reads", "CALLER", 2]]);
   });
 
   it("neither asks for nor charges a handle whose callers leave while they reserve it", async () => {

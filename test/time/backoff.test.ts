@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
-import { afterFailure, type Backoff, backoffLeftMs, isBackingOff } from "../../src/time/backoff.ts";
-import { addMs, monotonicNow } from "../../src/time/monotonic.ts";
+import { afterFailure, type Backoff, isBackingOff } from "../../src/time/backoff.ts";
+import { addMs, monotonicNow, msUntil } from "../../src/time/monotonic.ts";
 
 const LIMITS = { firstMs: 500, longestMs: 3_000 };
 
@@ -29,7 +29,7 @@ it.each([
 ] as const)("a failure %s", (_, before, waitMs, leftMs) => {
   const backoff = afterFailure(before && backoffOf(before[0], before[1]), LIMITS);
   expect(backoff.waitMs).toBe(waitMs);
-  expect(backoffLeftMs(backoff)).toBeCloseTo(leftMs, 6);
+  expect(msUntil(backoff.endsAt)).toBeCloseTo(leftMs, 6);
   expect(isBackingOff(backoff)).toBe(true);
 });
 
@@ -37,7 +37,7 @@ it("a backoff counts down, and is over at its end", () => {
   const backoff = afterFailure(undefined, LIMITS);
   const left = [];
   for (let i = 0; i < 4; i++) {
-    left.push([backoffLeftMs(backoff), isBackingOff(backoff)]);
+    left.push([Math.max(0, msUntil(backoff.endsAt)), isBackingOff(backoff)]);
     vi.advanceTimersByTime(200);
   }
   expect(left).toEqual([
