@@ -168,7 +168,8 @@ export function createRedis(needs: {
   async function runUntilDone(call: ScriptCall, endsAt: MonotonicTime): Promise<void> {
     while (state !== "closed" && monotonicNow() < endsAt) {
       if ((await attempt(call)) !== "unavailable") return;
-      const ends = endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
+      const ends =
+        endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
       await Promise.race([notDown.promise, ...ends]);
     }
   }

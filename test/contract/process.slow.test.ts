@@ -1,4 +1,4 @@
-import { Connection, PublicKey } from "@solana/web3.js";
+import { Connection } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { startProgram } from "../support/program.ts";
 import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";

@@ -4,7 +4,6 @@ import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
 import { isMethod } from "../support/sandbox.ts";
 import type { World } from "../support/world.ts";
-import { transfer } from "../support/faucet.ts";
 
 let world: World;
 let first: LyingEndpoint;

@@ -4,7 +4,6 @@ import { Keypair } from "@solana/web3.js";
 import type { Address } from "@solana/kit";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
-import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
