@@ -4,7 +4,7 @@ import { FINALIZED } from "./commitment.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { Failover } from "./failover.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { RpcError } from "./rpc-error.ts";
+import { isLate, RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 
 /**
@@ -83,14 +83,16 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
     getSlot: () => failover.call("reads", readSlot),
 
     /**
-     * The newest finalized slot of all endpoints; Infinity if one does not answer that is not down,
-     * or if none answers.
+     * The newest finalized slot of all endpoints; Infinity if none answers, or if one may be newer:
+     * it takes too long, or fails and has not been down.
      */
     async readNewestSlot(): Promise<number> {
       const reads = endpoints.inOrder("reads").map((endpoint) => {
         const timeoutMs = 2 * endpoints.slowMs;
         const slot = failover.callOne(endpoint, "reads", readSlot, timeoutMs);
-        return slot.catch(() => (failover.isDown(endpoint, "reads") ? 0 : Infinity));
+        return slot.catch((error: unknown) =>
+          failover.isDown(endpoint, "reads") && !isLate(error) ? 0 : Infinity,
+        );
       });
       return Math.max(...(await Promise.all(reads))) || Infinity;
     },

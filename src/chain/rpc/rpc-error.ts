@@ -81,6 +81,8 @@ export const isBehind = about(
     failure === "slot" || (method !== "getGenesisHash" && BEHIND.includes(code)),
 );
 
+export const isLate = about(({ failure }) => failure === "timeout");
+
 /** Whether the node refuses a transaction, which another node may take. */
 export const isRefusal = about(({ failure }) => failure === "refused");
 
