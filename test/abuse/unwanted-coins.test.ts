@@ -16,7 +16,6 @@ import {
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, type TestSandbox } from "../support/sandbox.ts";
-import { speedUpTime } from "../support/skip-time.ts";
 import { startWorld, type World } from "../support/world.ts";
 import { sendPaid } from "../support/faucet.ts";
 
@@ -165,7 +164,6 @@ it("the coins of a wallet cost two requests more, a hundred wallets' are refused
   expect([many.status, many.body.errors[0].extensions.code]).toEqual([400, "BAD_REQUEST"]);
 
   // Two lists each time.
-  speedUpTime();
   let refused = await ask({ "x-forwarded-for": "192.0.2.2" });
   for (let i = 3; !refused.body.errors && i < 40; i++)
     refused = await ask({ "x-forwarded-for": `192.0.2.${i}` });

@@ -206,7 +206,6 @@ describe("a caller who has used its share", () => {
   });
 
   it("of calls cannot start a collect, and fails nobody else's of the account", async () => {
-    speedUpTime();
     // Two calls a second, and 15 for a block.
     collector = createSandboxCollector(sandbox, { env: { RPC_CALLS_PER_SECOND: "4" } });
     let refused: unknown;
@@ -216,6 +215,7 @@ describe("a caller who has used its share", () => {
         (error: unknown) => error,
       );
     expect(refused).toMatchObject({ name: "NoRoomError", shortage: { scope: "CALLER" } });
+    speedUpTime();
     const again = collector.collect("creator", "greedy");
     const honest = collector.collect("creator", "honest");
     await again.catch(() => undefined);
