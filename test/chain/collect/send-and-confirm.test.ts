@@ -118,7 +118,7 @@ describe.concurrent("a transaction that lands", () => {
     "is landed when two endpoints return it, or the only one: %i",
     async (count, context) => {
       const { confirm, land, chain, transaction, endpoints } = await start(context, {
-        ...{ endpoints: count, aloneMs: NEVER_MS, resendMs: NEVER_MS },
+        ...{ endpoints: count, aloneMs: NEVER_MS, resendMs: NEVER_MS, finalityMs: 300 },
       });
       land(...endpoints.keys());
       const outcome = await confirm();
