@@ -220,11 +220,7 @@ export function createFlights(needs: {
      * transaction is to be signed for requests without coins. Follows what another replica has
      * stored; `unknown` if Redis does not say.
      */
-    async findOpen(
-      key: string,
-      asker: Request,
-      mayJoin: boolean,
-    ): Promise<Flight | "unknown" | undefined> {
+    async findOpen(key: string, asker: Request, mayJoin: boolean) {
       const running = queues.get(key)?.flight;
       if ((mayJoin && running?.isPlain) || running?.signature !== undefined) return running;
       const claim = await claims.look(key);

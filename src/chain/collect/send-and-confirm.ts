@@ -70,9 +70,12 @@ export function createConfirmation(needs: ConfirmationWaits & { rpc: Rpc }) {
     async function watch(): Promise<void> {
       if (!maybeSent) await sleep(finalityMs);
       let found = await look();
+      let hasLanded = false;
       while (!found && !outcome) {
         open.set(signature, sentAt);
-        if ((await poll()).has(signature)) found = await look();
+        if (hasLanded) await sleep(pollMs);
+        else hasLanded = (await poll()).has(signature);
+        if (hasLanded) found = await look();
       }
       open.delete(signature);
       outcome ??= found;

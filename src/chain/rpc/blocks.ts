@@ -87,13 +87,15 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
      * it takes too long, or fails and has not been down.
      */
     async readNewestSlot(): Promise<number> {
-      const reads = endpoints.inOrder("reads").map((endpoint) => {
-        const timeoutMs = 2 * endpoints.slowMs;
-        const slot = failover.callOne(endpoint, "reads", readSlot, timeoutMs);
-        return slot.catch((error: unknown) =>
-          failover.isDown(endpoint, "reads") && !isLate(error) ? 0 : Infinity,
+      const reads = endpoints
+        .inOrder("reads")
+        .map((endpoint) =>
+          failover
+            .callOne(endpoint, "reads", readSlot, 2 * endpoints.slowMs)
+            .catch((error: unknown) =>
+              failover.isDown(endpoint, "reads") && !isLate(error) ? 0 : Infinity,
+            ),
         );
-      });
       return Math.max(...(await Promise.all(reads))) || Infinity;
     },
   };
