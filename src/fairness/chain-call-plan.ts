@@ -6,6 +6,7 @@ import { blocksOf, createBatcher, type Policy } from "../upstream/batcher.ts";
 import type { BudgetMetrics } from "./budget-metrics.ts";
 import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./budget.ts";
 import { inFairOrder } from "./fair-order.ts";
+import { sleep } from "../time/sleep.ts";
 
 const USES = ["lookups", "collects", "histories", "streams"] as const;
 export type Use = (typeof USES)[number];
@@ -323,5 +324,3 @@ export type Batches = ReturnType<ChainCallPlan["batchesOf"]>;
 
 /** An address block, and the IPv6 /32 that contains it. */
 const widthsOf = (block: string): string[] => [block, toWideBlock(block) ?? []].flat();
-
-const sleep = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms));

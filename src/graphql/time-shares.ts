@@ -10,6 +10,7 @@ import {
   msUntil,
   type MonotonicTime,
 } from "../time/monotonic.ts";
+import { sleep } from "../time/sleep.ts";
 
 /** The part of the process's time that the operations of one address block may take. */
 const SHARE = 1 / 4;
@@ -66,7 +67,7 @@ export function createTimeShares() {
             extensions: { scope: "CALLER" satisfies BudgetScope },
           });
         account.waiting++;
-        await new Promise((resolve) => setTimeout(resolve, Math.ceil(waitMs)));
+        await sleep(Math.ceil(waitMs));
         account.waiting--;
       }
     },

@@ -3,6 +3,7 @@ import { toRetryAfterSeconds } from "../contract/contract-error.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
 import type { Redis } from "../store/redis.ts";
 import { addMs, monotonicNow, type MonotonicTime, msUntil, toIsoTime } from "../time/monotonic.ts";
+import { sleep } from "../time/sleep.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
 
@@ -65,7 +66,7 @@ export function createCallQuota(needs: {
     const turn = { name: "turn", capacity: 1, burst: 1, msPerUnit };
     const { amount, waitMs } = await buckets.take([turn], { wanted: 1, aheadMs: maxWaitMs });
     const ownMs = amount > 0 ? waitMs : maxWaitMs;
-    if (ownMs > 0) await new Promise((resolve) => setTimeout(resolve, ownMs));
+    if (ownMs > 0) await sleep(ownMs);
   }
 
   return {

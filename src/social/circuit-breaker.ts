@@ -9,6 +9,7 @@ import {
   SocialError,
 } from "./social-error.ts";
 import { addMs, latest, LONG_AGO, monotonicNow, msUntil, toIsoTime } from "../time/monotonic.ts";
+import { sleep } from "../time/sleep.ts";
 
 const FAILURES_TO_OPEN = 5;
 /** How long the circuit is open: at first, and at most. */
@@ -90,7 +91,7 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
       return await call();
     } catch (error) {
       if (!isTransient(error)) throw error;
-      await new Promise((resolve) => setTimeout(resolve, RETRY_MS));
+      await sleep(RETRY_MS);
       // Another call may have received a 429.
       if (msUntil(limitedUntil) > 0) throw refusal()!;
       return call();
