@@ -352,7 +352,7 @@ export function createClaims({ feePayer, redis }: { feePayer: string; redis: Red
     return {
       /** Set if another collect has signed: follow this transaction, and settle the claim. */
       openTransaction: open.data,
-      /** Whether Redis has not said it. */
+      /** Whether Redis did not answer: then another replica's transaction may be open. */
       isGuess,
       /** The slot in which the address's last transaction landed; 0 if unknown. */
       landedSlot,

@@ -84,7 +84,10 @@ export function createFailover(
     }
   }
 
-  /** Asks each endpoint once that wants calls, in order, until a result is enough. */
+  /**
+   * Asks the endpoints in order, each once, until a result is enough. Leaves out those that want no
+   * calls now.
+   */
   function askInOrder<T>(
     kind: Kind,
     inOrder: readonly Endpoint[],

@@ -85,7 +85,7 @@ export interface Attempt {
   readonly otherwise: LeftReason;
 }
 
-/** Why what has failed so was left. */
+/** Why fees were left whose collect failed with this error. */
 export const reasonOf = (error: unknown): LeftReason =>
   failureOf(error) === "backing-off" ? "BACKING_OFF" : "FAILED";
 

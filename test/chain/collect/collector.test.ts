@@ -351,7 +351,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
   });
 
   it.each([1, 20])(
-    "gets no success either if only an endpoint that is behind was asked before its read: by %i slots",
+    "gets no success either if only an endpoint was asked before its read that is behind, by slots: %i",
     async (slots) => {
       const { wasReadBehind, fallBehind } = await addEndpointBehind();
       const release = hold(rpc, isLook);
@@ -487,7 +487,7 @@ describeWithRedis("beside another replica, a collect", () => {
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
 
-  it("gets no success for a transaction that Redis did not show it, of before its request", async () => {
+  it("gets no success for a transaction from before its request that Redis did not show it", async () => {
     const { address, creatorVault } = sandbox.account("creator");
     const old = new Map([address, creatorVault].map((key) => [key, chain.balance(key)]));
     const release = hold(rpc, isLook);

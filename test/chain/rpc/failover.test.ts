@@ -103,7 +103,7 @@ describe("a call that only some endpoints serve moves no others", () => {
       expect(await takeLists()).toContain(`0 ${method}`);
     });
 
-    it("that is short is asked for again while another one fails, and at once when it has for 3 s", async () => {
+    it("that is short is read again while another endpoint fails, until that one has failed for 3 s", async () => {
       first.faults.add({ when: isMethod(method), then: "reset" });
       await list();
       expect((await takeLists()).split(",").length).toBeGreaterThan(10);
