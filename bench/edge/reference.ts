@@ -1,7 +1,8 @@
 /**
  * The server to compare the gateway with. It answers the same lookups on bare node:http, with
  * graphql-jit and the Connection of @solana/web3.js. Like the gateway, it caches accounts and
- * addresses, and reads balances for each request. It has no rate limit, log or metrics. Prints its
+ * addresses, and reads balances for each request. It has no rate limit, log or metrics. With
+ * `YOGA=1`, Yoga answers GraphQL requests, by graphql-js, with its cache of documents. Prints its
  * URL.
  */
 import { createServer, type IncomingMessage } from "node:http";
@@ -11,9 +12,13 @@ import { Connection, PublicKey } from "@solana/web3.js";
 import DataLoader from "dataloader";
 import { buildSchema, parse, type GraphQLObjectType } from "graphql";
 import { compileQuery, type CompiledQuery } from "graphql-jit";
+import { createYoga } from "graphql-yoga";
 import { createAddresses } from "../../src/chain/launchpad/account-addresses.ts";
 
-const { SOCIAL_API_URL, SOLANA_RPC_URL, ESCROW_PROGRAM_ID } = process.env as Record<string, string>;
+const { SOCIAL_API_URL, SOLANA_RPC_URL, ESCROW_PROGRAM_ID, YOGA } = process.env as Record<
+  string,
+  string
+>;
 const connection = new Connection(SOLANA_RPC_URL!, "finalized");
 const RENT_MINIMUM = 890_880;
 const addressesOf = createAddresses({
@@ -126,7 +131,13 @@ async function answer(request: IncomingMessage): Promise<unknown> {
   return { ...wallet, addresses: undefined, derivation, balance };
 }
 
+const yoga = createYoga({ schema, logging: false, graphiql: false, landingPage: false });
+
 const server = createServer((request, response) => {
+  if (YOGA && request.url!.startsWith("/graphql")) {
+    void yoga(request, response);
+    return;
+  }
   void answer(request).then((result) => {
     const json = JSON.stringify(result);
     const length = Buffer.byteLength(json);
