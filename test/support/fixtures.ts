@@ -80,6 +80,7 @@ export const withReplicas = (options?: ReplicaOptions) =>
         replicas = started;
         ({ sandbox } = replicas);
         await use(replicas);
+        for (const { faults } of [sandbox.rpc, sandbox.social]) faults.clear();
       },
       { auto: true },
     ],
