@@ -154,7 +154,7 @@ function readArguments(args: readonly string[]) {
  * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
  */
 async function importSandbox() {
-  const vm = await import("litesvm").catch(() => undefined);
+  const vm = await import("litesvm/dist/internal.js").catch(() => undefined);
   if (vm) return import("./sandbox/sandbox.ts");
   throw new ConfigError([
     `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,

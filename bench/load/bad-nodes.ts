@@ -89,8 +89,8 @@ const withoutHistory: ToMethods = (healthy) => ({
 const withoutVersion1: ToMethods = (healthy) => ({
   ...healthy,
   getTransaction(params) {
-    const [signature, config] = params as [string, object];
-    return healthy.getTransaction!([signature, { ...config, maxSupportedTransactionVersion: 0 }]);
+    const transaction = healthy.getTransaction!(params) as { version: unknown } | null;
+    return transaction?.version === 1 ? fail(-32015) : transaction;
   },
 });
 
@@ -122,7 +122,7 @@ export function createBadNodes(
 ): BadNode[] {
   const otherCluster: Chain = {
     ...chain,
-    genesis: { hash: newBlockhash(), slot: 0 },
+    genesisHash: newBlockhash(),
     slot: (commitment) => chain.slot(commitment) + OTHER_CLUSTER_SLOTS,
     blockHeight: (commitment) => chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS,
     account: () => null,

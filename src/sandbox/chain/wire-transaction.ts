@@ -1,4 +1,4 @@
-import { getBase58Decoder, getTransactionDecoder } from "@solana/kit";
+import { getBase58Decoder } from "@solana/codecs-strings";
 import { VersionedTransaction } from "@solana/web3.js";
 
 /** A decoded transaction. Signatures may be missing or invalid: `Chain.send` checks them. */
@@ -21,8 +21,8 @@ export function decodeTransaction(bytes: Uint8Array) {
   /** In base58, in the order of the signers. */
   const signatures = transaction.signatures.map((signature) => base58.decode(signature));
   return {
-    /** The form that LiteSVM accepts. */
-    decoded: getTransactionDecoder().decode(bytes),
+    /** Legacy ones are encoded again, because LiteSVM ends the process if bytes are missing. */
+    bytes: version === 1 ? bytes : transaction.serialize(),
     message: {
       version,
       header,
