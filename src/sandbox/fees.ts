@@ -18,26 +18,18 @@ const MOST_FEES = 500_000_000;
 /** The most that a caller may name: 100 SOL. */
 const MOST_LAMPORTS = 100_000_000_000n;
 
-/**
- * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with
- * shared fees.
- */
-const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
-
 /** An account's share of a coin that it shares with a stranger, in basis points. */
 const SHARE_BPS = 6_000;
 
 const Body = z.object({
   socialId: z.string(),
-  source: z.enum(SOURCES),
-  lamports: z
-    .union([z.int(), z.string().regex(/^\d{1,15}$/)])
-    .transform(BigInt)
-    .pipe(z.bigint().min(1n).max(MOST_LAMPORTS))
-    .optional(),
+  /** The creator's vault, a curve, a pool, or the curve of a coin with shared fees. */
+  source: z.enum(["VAULT", "CURVE", "POOL", "SHARED"]),
+  lamports: z.coerce.bigint().min(1n).max(MOST_LAMPORTS).optional(),
 });
 
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${SOURCES.join(", ")}. \`lamports\`, which is optional, is a whole number from 1 to ${MOST_LAMPORTS}.`;
+const EXPECTED =
+  'Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; `source` is VAULT, CURVE, POOL or SHARED. `lamports`, which is optional, is a whole number from 1 to 100000000000.';
 
 /**
  * `POST /sandbox/fees`: simulates trading that earns an account of the sandbox these lamports, or
@@ -63,7 +55,7 @@ export function createFeesHandler({
     const mint = source === "VAULT" ? null : mintFor(socialId, source);
     if (mint === null) addToVault(chain, creatorVault, lamports);
     else {
-      if (coins.creatorOf(mint) === undefined) {
+      if (!chain.account(coins.addressesOf(mint).curve)) {
         const shareholders = [
           { address: creator, bps: SHARE_BPS },
           { address: STRANGER, bps: ALL_BPS - SHARE_BPS },

@@ -1,5 +1,6 @@
 import { fileURLToPath } from "node:url";
 import { afterEach, describe, expect, it, onTestFinished } from "vitest";
+import { shortenCurve } from "../support/chain-levers.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
 import { runMain } from "../support/program.ts";
@@ -52,7 +53,8 @@ describe("npm run doctor -- --platform", () => {
       newMint,
     ) as [string, string, string, string, string, string];
     coins.launch({ mint: onCurve, creator: creator.address, fees: SOL });
-    coins.launch({ mint: old, creator: newMint(), fees: SOL, curveBytes: 151 });
+    coins.launch({ mint: old, creator: newMint(), fees: SOL });
+    shortenCurve(chain, old, 151);
     coins.launch({ mint: migrated, creator: newMint(), fees: SOL / 3n });
     coins.migrate(migrated, { fees: SOL / 7n });
     coins.launch({ mint: emptied, creator: newMint() });
