@@ -30,7 +30,10 @@ export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
 
-/** Checks each endpoint, the programs, and the fee payer's balance. Reports each as it is known. */
+/**
+ * Checks each endpoint, the programs, and the fee payer's balance. Reports each as it is known.
+ * Returns the programs, if they can be read.
+ */
 export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
@@ -45,7 +48,7 @@ export async function checkChain(needs: {
     text: string,
     simulation: RpcError | undefined,
   ) => Promise<Finding>;
-}): Promise<void> {
+}): Promise<readonly (Program & { readonly id: string })[]> {
   const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
   const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
   const programs = [
@@ -124,6 +127,7 @@ export async function checkChain(needs: {
     report(checkFeePayer(payer?.lamports ?? toLamports(0)));
   }
   await Promise.all(endpoints.map((each) => checkEndpoint(each).then(report)));
+  return accounts instanceof Error ? [] : accounts[0];
 }
 
 /** A transaction of the version that collects send. */

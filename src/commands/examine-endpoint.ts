@@ -17,9 +17,6 @@ const NO_DATA = { offset: 0, length: 0 };
 /** How long slots are counted. A leader may skip its four slots, of 200 or 400 ms. */
 const COUNT_MS = 2_000;
 
-const TAKES = "takes transactions of version 1";
-const NO_SIMULATION = "does not simulate transactions";
-
 /** Calls an endpoint once, within the deadline of a call. */
 export type Call = <M extends RpcMethod>(method: M, params: unknown[]) => Promise<RpcResult<M>>;
 
@@ -32,33 +29,29 @@ export async function examineEndpoint(
   text: string,
   simulation: RpcError | undefined,
 ): Promise<Finding> {
-  const [slotsPerSecond, version, consensus, refusal] = await Promise.all([
+  const [slotsPerSecond, refusal] = await Promise.all([
     countSlots(call).catch(() => undefined),
-    call("getVersion", []).then(
-      (answer) => answer["solana-core"],
-      () => "an unknown version",
-    ),
-    consensusAt(call),
     call("getMultipleAccounts", [LARGEST_CALL, { encoding: "base64", dataSlice: NO_DATA }]).then(
       () => undefined,
       toError,
     ),
   ]);
-  const hasSlot = slotsPerSecond !== undefined;
-  const facts = [
-    `runs ${version}`,
-    hasSlot ? `makes ${slotsPerSecond.toFixed(1)} slots a second` : "does not return its slot",
-    consensus,
-    ...(isRefusal(simulation) ? [] : [simulation ? NO_SIMULATION : TAKES]),
-    `${refusal ? "refuses" : "accepts"} calls for ${MAX_ACCOUNTS_PER_CALL} accounts`,
-  ];
-  const all = `${text}; it ${facts.join(", ")}`;
-  if (refusal) return bad("SOLANA_RPC_URL", `${all}: choose a plan without this limit`);
+  const pace = slotsPerSecond
+    ? `makes ${slotsPerSecond.toFixed(1)} slots a second`
+    : slotsPerSecond === 0
+      ? "stands still, or its cluster does"
+      : "does not return its slot";
+  const all = `${text}; it ${pace}`;
+  const calls = `calls for ${MAX_ACCOUNTS_PER_CALL} accounts`;
+  if (refusal)
+    return bad("SOLANA_RPC_URL", `${all}, and refuses ${calls}: choose a plan without this limit`);
   if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${all}, and ${REFUSES}`);
-  if (simulation) return poor("SOLANA_RPC_URL", `${all}: collects need simulateTransaction`);
-  if (slotsPerSecond === 0)
-    return poor("SOLANA_RPC_URL", `${all}: it, or the cluster, stands still`);
-  return (hasSlot ? good : poor)("SOLANA_RPC_URL", all);
+  if (simulation)
+    return poor("SOLANA_RPC_URL", `${all}, and does not simulate transactions: collects need it`);
+  return (slotsPerSecond ? good : poor)(
+    "SOLANA_RPC_URL",
+    `${all}, takes transactions of version 1, and accepts ${calls}`,
+  );
 }
 
 /** Returns the slots per second. */
@@ -68,16 +61,4 @@ async function countSlots(call: Call): Promise<number> {
   await sleep(COUNT_MS);
   const last = await read();
   return ((last.slot - first.slot) * 1_000) / msBetween(first.at, last.at);
-}
-
-/** Describes the consensus that a node's cluster follows. Nodes before Agave 4.3 do not know it. */
-async function consensusAt(call: Call): Promise<string> {
-  try {
-    const certificate = await call("getAgGenesisCert", []);
-    return certificate
-      ? `has followed Alpenglow since slot ${certificate.block.slot}`
-      : "follows the consensus before Alpenglow, so collects take longer";
-  } catch {
-    return "does not say which consensus it follows";
-  }
 }

@@ -4,9 +4,6 @@ import { decodeTransaction } from "../chain/wire-transaction.ts";
 import { invalidParams, JsonRpcError, type Methods } from "./json-rpc.ts";
 import { toTransactionJson } from "./transaction-json.ts";
 
-/** The validator version whose response shapes the sandbox copies. */
-const API_VERSION = "4.2.2";
-
 /** The last parameter of nearly every method. */
 interface Config {
   readonly commitment?: Commitment;
@@ -62,8 +59,6 @@ export function createMethods(chain: Chain): Methods {
       absoluteSlot: slotFor(config),
       blockHeight: chain.blockHeight("finalized"),
     }),
-
-    getVersion: () => ({ "solana-core": API_VERSION }),
 
     getGenesisHash: () => chain.genesisHash,
 
