@@ -17,14 +17,6 @@ afterEach(() => sandbox.close());
 
 async function start(options?: Parameters<typeof startTestSandbox>[0]): Promise<void> {
   sandbox = await startTestSandbox(options);
-  sandbox.rpc.faults.add({
-    then: "reset",
-    // Slots must not stand still. Replaces no answer.
-    when({ method }) {
-      if (method === "getSlot") sandbox.chain.advanceSlots(5);
-      return false;
-    },
-  });
 }
 
 const doctor = (...args: string[]) => doctorWith({}, ...args);
