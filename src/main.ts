@@ -167,16 +167,7 @@ async function openSandbox(
   at: { host?: string | undefined; rpcPort?: number; socialPort?: number } = {},
 ) {
   const { startSandbox } = await importSandbox();
-  const platformPrograms = env.PLATFORM_PROGRAMS || undefined;
-  if (platformPrograms !== undefined) {
-    const { missingProgramsOf, PROGRAM_FILES } = await import("./sandbox/platform.ts");
-    const missingFiles = missingProgramsOf(platformPrograms);
-    if (missingFiles.length > 0)
-      throw new ConfigError([
-        `PLATFORM_PROGRAMS: expected a folder with ${PROGRAM_FILES.join(", ")}; it has no ${missingFiles.join(", ")}. node scripts/fetch-platform.ts makes one`,
-      ]);
-  }
-  return startSandbox({ ...at, platformPrograms });
+  return startSandbox({ ...at, platformPrograms: env.PLATFORM_PROGRAMS || undefined });
 }
 
 /**

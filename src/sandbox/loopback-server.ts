@@ -65,13 +65,11 @@ export async function createLoopbackServer(options: {
   const loopback: LoopbackServer = {
     url: `http://${hostname}:${(server.address() as AddressInfo).port}`,
     handle,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
+    async close() {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+    },
   };
   return loopback;
 }

@@ -68,14 +68,6 @@ it("an older Node ends with the version that the service needs", async () => {
   expect(await program.exitCode()).toBe(1);
   const text = `Tributary needs Node 24 or later, and this is Node 22.23.1. Install Node 24, or the project's own: npm ci --include=dev, without --ignore-scripts.`;
   expect(program.output()).toBe(`${text}\n`);
-
-  const inProduction = spawnNode(args, { NODE_ENV: "production", PORT: "4100" });
-  expect(await inProduction.exitCode()).toBe(1);
-  expect(logLine(inProduction.output())).toEqual({
-    level: 50,
-    instance: `${hostname()}:4100`,
-    msg: text,
-  });
 });
 
 /** The only line of a log, without its time. */

@@ -1,3 +1,4 @@
+import { readFileSync } from "node:fs";
 import { PublicKey, type MessageCompiledInstruction } from "@solana/web3.js";
 // Without the layer for kit, which decodes an address four times in each call.
 import { Account, FailedTransactionMetadata, LiteSvm, Rent } from "litesvm/dist/internal.js";
@@ -82,7 +83,7 @@ export function createChain(
   svm.setTransactionHistory(0n);
   svm.setRent(new Rent(BigInt(RENT), 1.0, 50));
   svm.withNativeMints();
-  for (const { id, file } of options.programs) svm.addProgramFromFile(toKeyBytes(id), file);
+  for (const { id, file } of options.programs) svm.addProgram(toKeyBytes(id), readFileSync(file));
 
   const slots = createSlots(svm, options);
   const ledger = new Map<string, SandboxTransaction>();
@@ -165,13 +166,8 @@ export function createChain(
   const chain = {
     /** The machine that runs the programs. */
     svm,
+    ...slots,
     genesisHash: slots.latestBlockhash("finalized").blockhash,
-    slot: slots.slot,
-    blockHeight: slots.blockHeight,
-    latestBlockhash: slots.latestBlockhash,
-    isBlockhashValid: slots.isBlockhashValid,
-    advanceSlots: slots.advanceSlots,
-    blockTime: slots.blockTime,
     /** Null if the account does not exist. An account without lamports does not exist. */
     account(of: string): ChainAccount | null {
       const account = svm.getAccount(toKeyBytes(of));
