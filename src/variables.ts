@@ -6,6 +6,7 @@ import { NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
 import { toError } from "./observability/thrown.ts";
 
+const BARE = "expected a URL without user, password, query and fragment";
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /**
@@ -15,11 +16,7 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
 export const Settings = z.object({
   SOCIAL_API_URL: required("the base URL of the social network's API, v2")
     .transform(parsedBy((text) => parseUrl(text)))
-    .refine((url) => !url.username && !url.password, {
-      error: "expected no user or password in the URL; set the token in SOCIAL_API_TOKEN",
-      abort: true,
-    })
-    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment")
+    .refine(isBare, BARE)
     .refine((url) => !/\/2\/*$/.test(url.pathname), "expected the base URL without /2")
     .describe("base URL of the social network's API v2"),
   ESCROW_PROGRAM_ID: required("the address of the escrow program in base58")
@@ -64,10 +61,7 @@ export const Settings = z.object({
   PUBLIC_URL: z
     .string()
     .transform(parsedBy((text) => parseUrl(text.endsWith("/") ? text : `${text}/`)))
-    .refine(
-      (url) => !url.username && !url.password && !url.search && !url.hash,
-      "expected a URL without user, password, query and fragment",
-    )
+    .refine(isBare, BARE)
     .optional()
     .describe("public URL of `/`, for link previews and `servers` in `/openapi.json`"),
   /** The origins whose pages may call the API, besides the service's own; undefined: all. */
@@ -208,6 +202,10 @@ function expected(format: string) {
 
 function required(format: string) {
   return z.string(`missing. Expected ${format}`);
+}
+
+function isBare({ username, password, search, hash }: URL): boolean {
+  return !(username || password || search || hash);
 }
 
 function integer(min: number, max: number) {

@@ -121,7 +121,7 @@ describe("an invalid variable", () => {
     ["TRUST_PROXY", "loopback", "expected addresses or CIDR ranges"],
     ["TRUST_PROXY", "fe80::1%eth0", "expected addresses or CIDR ranges"],
     ["SOCIAL_API_URL", "network.example", "expected a URL that starts with http"],
-    ["SOCIAL_API_URL", "https://user:pass@network.example", "expected no user or password"],
+    ["SOCIAL_API_URL", "https://user:pass@network.example", "expected a URL without user"],
     ["SOCIAL_API_TOKEN", "two words", "expected printable ASCII"],
     ["SOLANA_RPC_URL", "wss://rpc.example", "expected a URL that starts with http"],
     [

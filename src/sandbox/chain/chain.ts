@@ -57,8 +57,6 @@ export type Chain = ReturnType<typeof createChain>;
  * 650,240.
  */
 const RENT = 5_080;
-/** The most accounts that a transaction may name on mainnet, which is to allow 96 (SIMD-0596). */
-const MAX_ACCOUNTS = 64;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
 
@@ -112,9 +110,7 @@ export function createChain(
    * Executes a transaction without changing any state. Checks neither its signatures nor its
    * blockhash.
    */
-  function simulate({ message, bytes }: WireTransaction): Simulation {
-    if (message.staticAccounts.length > MAX_ACCOUNTS)
-      return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
+  function simulate({ bytes }: WireTransaction): Simulation {
     svm.setSigverify(false);
     const result = svm.simulateVersionedTransaction(bytes);
     const accounts = result instanceof FailedTransactionMetadata ? [] : result.postAccounts();
@@ -142,7 +138,6 @@ export function createChain(
     if (ledger.has(signature)) return "AlreadyProcessed";
 
     const accounts = message.staticAccounts;
-    if (accounts.length > MAX_ACCOUNTS) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
     svm.setSigverify(true);
     const result = svm.sendVersionedTransaction(bytes);
