@@ -1,7 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { toLamports } from "../chain/primitives/lamports.ts";
-import { createCallEndpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
@@ -9,13 +8,11 @@ import type { Config } from "../config.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
 import { createServices } from "../services.ts";
-import { withDeadline } from "../upstream/deadline.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
 import { comparePlatform } from "./compare-platform.ts";
-import { examineEndpoint, type Call } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 /** Returns an empty string if the user may not run INFO. */
@@ -73,39 +70,28 @@ export async function examine(
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
 
-  const { rpcTimeoutMs, socialApiUrl, secrets } = config;
+  const { socialApiUrl, secrets } = config;
   const { redisUrl } = secrets;
   const log = createLogger("silent");
-  const { registry, callUpstream, social, chain } = createServices(
+  const { registry, social, chain } = createServices(
     { ...config, ...ALL_COLLECTS, secrets: { ...secrets, redisUrl: undefined } },
     log,
   );
   const redis =
     redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
-  const { rpc } = chain;
   const socialId = id === undefined ? undefined : toSocialId(id);
   const address = socialId && chain.addressesOf(socialId).address;
   if (address !== undefined) {
     const text = `the address of id ${id} is ${address}: compare it with the escrow program's`;
     report(good("ESCROW_PROGRAM_ID", text));
   } else if (id !== undefined) report(bad("--id", `expected ${SOCIAL_ID_EXPECTED}`));
-  const callEndpoint = createCallEndpoint({ callUpstream });
   async function checkNetwork(): Promise<void> {
     const finding = await checkSocialNetwork(social.client, socialApiUrl);
     report(finding);
     if (finding.state !== "bad") report(checkCredit(await social.client.credit()));
   }
   const [programs] = await Promise.all([
-    checkChain({
-      ...{ config, rpc, report },
-      examineEndpoint(endpoint, text, simulation) {
-        const call: Call = (method, params) =>
-          withDeadline(rpcTimeoutMs, (deadline) =>
-            callEndpoint(endpoint, method, params, deadline),
-          );
-        return examineEndpoint(call, text, simulation);
-      },
-    }),
+    checkChain({ config, rpc: chain.rpc, report }),
     checkNetwork(),
     checkRedis(redis, redisUrl).then(report),
   ]);

@@ -120,7 +120,7 @@ describe("npm run doctor", () => {
     expect(ofEndpoints).toHaveLength(2);
     for (const finding of [
       /^WRONG .* is on a private cluster, the others on mainnet-beta: use endpoints of/,
-      /^WRONG .*; it refuses calls for 100 accounts: choose a plan without this limit$/,
+      /^WRONG .*; it does not answer calls for 100 accounts .status 413.: choose a plan without this limit$/,
     ])
       expect(ofEndpoints).toContainEqual(expect.stringMatching(finding));
     expect(exitCode).toBe(1);
@@ -131,7 +131,7 @@ describe("npm run doctor", () => {
     const { lines } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");
     expect(all).toMatch(
-      /ok {5}SOLANA_RPC_URL: \S+ is on a private cluster; it takes transactions of version 1, and accepts calls for 100 accounts\n/,
+      /ok {5}SOLANA_RPC_URL: \S+ is on a private cluster; it takes transactions of version 1, and answers calls for 100 accounts\n/,
     );
     expect(all).toMatch(/ok {5}FEE_PAYER_KEYPAIR: .* enough for \d+ collects/);
   });
@@ -151,7 +151,7 @@ describe("npm run doctor", () => {
       /WRONG {2}SOLANA_RPC_URL: .*; it refuses transactions of version 1, which collects send: change the provider/,
     );
     expect(all).toMatch(
-      /check {2}SOLANA_RPC_URL: .*, but its chain stands still, or a clock is wrong$/m,
+      /check {2}SOLANA_RPC_URL: .*, but it is behind, or a clock is wrong$/m,
     );
     expect([exitCode, last]).toEqual([1, "At fault: SOLANA_RPC_URL"]);
   });
