@@ -4,14 +4,13 @@
 import { createRequire } from "node:module";
 
 const { engines, scripts } = createRequire(import.meta.url)("../package.json");
-const [, required] = /^>=(\d+)$/.exec(engines.node);
+const [required] = /\d+/.exec(engines.node);
 const { bun, deno, node } = process.versions;
 
 // Bun and Deno also name the version of Node that they imitate.
 if (bun || deno || Number.parseInt(node) < Number(required)) {
-  const runtime = bun ? `Bun ${bun}` : deno ? `Deno ${deno}` : `Node ${node}`;
   console.error(
-    `Tributary needs Node ${required} or later, and this is ${runtime}. Install Node ${required}, or the project's own: npm ci --include=dev, without --ignore-scripts.`,
+    `Tributary needs Node ${required} or later, not Bun or Deno; this is ${process.execPath} (${node}). Install Node ${required}, or the project's own: npm ci --include=dev, without --ignore-scripts.`,
   );
   process.exitCode = 1;
 } else {

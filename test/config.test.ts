@@ -165,11 +165,10 @@ describe("an invalid variable", () => {
       "~/id.json (ENOENT); ~ is not expanded, so write the whole path",
     ],
     ["FEE_PAYER_KEYPAIR", "/", "cannot be read as a file (EISDIR)"],
-    ["FEE_PAYER_KEYPAIR", "[1,2,3]", "the array has 3 numbers"],
     [
       "FEE_PAYER_KEYPAIR",
-      "MemoSq4gqABAXKb96qnH8TysNcWxMyWCqXgDLGmfcHr",
-      "the value is a public key",
+      "[1,2,3]",
+      "64 bytes, or the secret key in base58; the value is not a key",
     ],
   ])("is named with the expected value: %s=%s", (name, value, expected) => {
     const message = messageFor({ ...complete, [name]: value });

@@ -150,9 +150,7 @@ describe("npm run doctor", () => {
     expect(all).toMatch(
       /WRONG {2}SOLANA_RPC_URL: .*; it refuses transactions of version 1, which collects send: change the provider/,
     );
-    expect(all).toMatch(
-      /check {2}SOLANA_RPC_URL: .*, but it is behind, or a clock is wrong$/m,
-    );
+    expect(all).toMatch(/check {2}SOLANA_RPC_URL: .*, but it is behind, or a clock is wrong$/m);
     expect([exitCode, last]).toEqual([1, "At fault: SOLANA_RPC_URL"]);
   });
 

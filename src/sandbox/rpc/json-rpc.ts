@@ -13,11 +13,6 @@ export class JsonRpcError extends Error {
   }
 }
 
-/** The error for invalid parameters: -32602. */
-export function invalidParams(message: string): JsonRpcError {
-  return new JsonRpcError(-32602, message);
-}
-
 /** Methods by name. Each gets the list of parameters. */
 export type Methods = Readonly<Record<string, (params: unknown) => unknown>>;
 

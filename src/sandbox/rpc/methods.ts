@@ -1,7 +1,7 @@
 import type { Chain, ChainAccount, SandboxTransaction } from "../chain/chain.ts";
 import type { Commitment } from "../chain/slots.ts";
 import { decodeTransaction } from "../chain/wire-transaction.ts";
-import { invalidParams, JsonRpcError, type Methods } from "./json-rpc.ts";
+import { JsonRpcError, type Methods } from "./json-rpc.ts";
 import { toTransactionJson } from "./transaction-json.ts";
 
 /** The last parameter of nearly every method. */
@@ -137,7 +137,7 @@ export function createMethods(chain: Chain): Methods {
 
 /** Throws -32602 for more parameters than a node accepts. */
 function refuseMore(list: readonly unknown[], most: number): void {
-  if (list.length > most) throw invalidParams(`Too many inputs provided; max ${most}`);
+  if (list.length > most) throw new JsonRpcError(-32602, `Too many inputs provided; max ${most}`);
 }
 
 const decode = (text: string) => decodeTransaction(Buffer.from(text, "base64"));
