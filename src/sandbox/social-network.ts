@@ -31,11 +31,9 @@ const PICTURE: LoopbackAnswer = {
 
 const NOT_FOUND = "https://api.example/2/problems/resource-not-found";
 
-const RATE_WINDOW_SECONDS = 15 * 60;
-
 /**
  * Serves the account lookups of the social network's API v2 to callers that send the bearer
- * `token`, as far as this service uses them.
+ * `token`, as far as this service uses them. It has no limits, so the service delays no call.
  */
 export async function createSocialNetwork(options: {
   accounts: readonly NetworkAccount[];
@@ -70,13 +68,7 @@ export async function createSocialNetwork(options: {
     }
     return {
       status: 200,
-      headers: {
-        "content-type": "application/json; charset=utf-8",
-        // Far more than the real network's 300 calls, so that the service never delays any.
-        "x-rate-limit-limit": "1000000",
-        "x-rate-limit-remaining": "999999",
-        "x-rate-limit-reset": String(Math.floor(Date.now() / 1_000) + RATE_WINDOW_SECONDS),
-      },
+      headers: { "content-type": "application/json; charset=utf-8" },
       body: JSON.stringify({ data, errors }),
     };
   }

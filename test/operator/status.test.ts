@@ -107,8 +107,20 @@ it("/status shows the network's open circuit", async () => {
 
 it("/status shows the network's quota, the accounts that are cached, and open streams", async () => {
   const { world, status } = await start();
+  const { id } = world.account("creator");
+  world.sandbox.social.faults.add({
+    then: {
+      status: 200,
+      headers: {
+        "x-rate-limit-limit": "300",
+        "x-rate-limit-remaining": "299",
+        "x-rate-limit-reset": String(Math.ceil(Date.now() / 1_000) + 600),
+      },
+      body: JSON.stringify({ data: [{ id, username: "creator" }] }),
+    },
+  });
   await world.lookup("creator");
-  const query = `subscription { walletById(socialId: "${world.account("creator").id}") { address } }`;
+  const query = `subscription { walletById(socialId: "${id}") { address } }`;
   const path = `/graphql?query=${encodeURIComponent(query)}`;
   const leaving = new AbortController();
   const headers = { accept: "text/event-stream" };
@@ -116,7 +128,7 @@ it("/status shows the network's quota, the accounts that are cached, and open st
   const { network, caches, streams } = await status();
   leaving.abort();
   expect(network.quota).toEqual([
-    { kind: "usernames", remaining: 999_999, limit: 1_000_000, resetAt: expect.any(String) },
+    { kind: "usernames", remaining: 299, limit: 300, resetAt: expect.any(String) },
   ]);
   expect(caches.accounts).toEqual({ size: 1, most: 200_000 });
   expect(streams).toMatchObject({ open: 1, accounts: 1 });
