@@ -113,13 +113,14 @@ export async function comparePlatform(needs: {
     const used = programNames.filter((name) => uses[name]);
     const text = `${used.join(", ")} are to move ${distribution?.distributable ?? part.amount} lamports`;
     const simulation = await simulations.simulate([part], fees.slot);
-    if ("err" in simulation)
-      return { used, text, differences: [`it fails with ${JSON.stringify(simulation.err)}`] };
-    const differences = [
-      differenceOf("the rent that is paid", simulation.rent, rentOf(part.sweeps)),
-      differenceOf(`what ${account.address} gets`, simulation.movedBy(part), part.amount),
-    ].filter((difference) => difference !== undefined);
-    return { used, differences, text: `${text}; ${simulation.unitsConsumed} compute units` };
+    const differences =
+      "err" in simulation
+        ? [`it fails with ${JSON.stringify(simulation.err)}`]
+        : [
+            differenceOf("the rent that is paid", simulation.rent, rentOf(part.sweeps)),
+            differenceOf(`what ${account.address} gets`, simulation.movedBy(part), part.amount),
+          ].filter((difference) => difference !== undefined);
+    return { used, text, differences };
   }
 }
 

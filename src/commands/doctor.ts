@@ -62,11 +62,9 @@ export async function examine(
   { warnings, id, platform }: Checks,
 ): Promise<number> {
   const atFault = new Set<string>();
-  let isSuspicious = warnings.length > 0;
   function report({ state, variable, text }: Finding): void {
     print(`${LABELS[state]}  ${variable}: ${text}`);
     if (state === "bad") atFault.add(variable);
-    if (state === "poor") isSuspicious = true;
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
 
@@ -97,10 +95,7 @@ export async function examine(
   ]);
   if (platform) await comparePlatform({ chain, redis, programs, address, report, ...platform });
   redis?.close();
-  const nothing = isSuspicious
-    ? "Nothing is wrong, but look at the lines with `check`."
-    : "Nothing is wrong.";
-  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
+  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : "Nothing is wrong.");
   return atFault.size > 0 ? 1 : 0;
 }
 

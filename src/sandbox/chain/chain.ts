@@ -24,11 +24,6 @@ interface Execution {
   readonly unitsConsumed: number;
 }
 
-interface Simulation extends Execution {
-  /** The accounts after the transaction, by address; empty after an error. */
-  readonly accounts: ReadonlyMap<string, ChainAccount>;
-}
-
 /**
  * A transaction in a block. It paid its fee even if it failed.
  */
@@ -108,9 +103,9 @@ export function createChain(
 
   /**
    * Executes a transaction without changing any state. Checks neither its signatures nor its
-   * blockhash.
+   * blockhash. `accounts`: those after the transaction, by address; empty after an error.
    */
-  function simulate({ bytes }: WireTransaction): Simulation {
+  function simulate({ bytes }: WireTransaction) {
     svm.setSigverify(false);
     const result = svm.simulateVersionedTransaction(bytes);
     const accounts = result instanceof FailedTransactionMetadata ? [] : result.postAccounts();

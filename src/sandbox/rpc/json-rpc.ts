@@ -2,7 +2,6 @@ import { isObject, parseJson } from "../../contract/parse-json.ts";
 
 /** An error for the caller, with the `code` and `data` that a real node sends. */
 export class JsonRpcError extends Error {
-  override readonly name = "JsonRpcError";
   readonly code: number;
   readonly data: unknown;
 
