@@ -13,7 +13,7 @@ interface Slice {
   readonly offset: number;
   readonly length: number;
 }
-type AccountsParams = [addresses: string[], Config & { readonly dataSlice?: Slice }];
+type AccountsParams = [addresses: string[], (Config & { readonly dataSlice?: Slice })?];
 type SimulateParams = [
   text: string,
   Config & { readonly accounts: { readonly addresses: string[] } },
@@ -66,7 +66,7 @@ export function createMethods(chain: Chain): Methods {
       refuseMore(addresses, 100);
       return inContext(
         config,
-        addresses.map((each) => toAccountJson(chain.account(each), config.dataSlice)),
+        addresses.map((each) => toAccountJson(chain.account(each), config?.dataSlice)),
       );
     },
 
