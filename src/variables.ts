@@ -130,7 +130,7 @@ export const Settings = z.object({
   RPC_CALLS_PER_SECOND: integer(1, 1_000_000)
     .default(55)
     .describe(
-      "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
+      "calls to the chain that your RPC plan allows, for all replicas together; exact from 8 for each replica",
     ),
   RPC_TIMEOUT_MS: integer(100, 600_000)
     .default(5_000)
