@@ -87,8 +87,10 @@ const OF_ONE: Readonly<Record<string, Provider>> = {
     toMethods: ({ getTransaction, ...honest }) => ({
       ...honest,
       getTransaction(params) {
-        const [signature, config] = params as [string, object];
-        return getTransaction!([signature, { ...config, maxSupportedTransactionVersion: 0 }]);
+        const transaction = getTransaction!(params) as { version: unknown } | null;
+        if (transaction?.version === 1)
+          throw new JsonRpcError(-32015, "Transaction version (1) is not supported");
+        return transaction;
       },
     }),
   },

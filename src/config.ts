@@ -97,9 +97,7 @@ export function readConfig(env: Environment, sandbox?: Environment): Config {
         `TRUSTED_CALLERS: expected no address of TRUST_PROXY, which all callers may seem to have, got "${range}"`,
       );
   }
-  const { NODE_ENV, CORS_ORIGINS, PUBLIC_URL, PORT, ADMIN_PORT } = settings.data ?? {};
-  if (PORT && PORT === ADMIN_PORT)
-    problems.push(`ADMIN_PORT: expected another port than PORT's, got "${PORT}"`);
+  const { NODE_ENV, CORS_ORIGINS, PUBLIC_URL } = settings.data ?? {};
   if (NODE_ENV === "production" && CORS_ORIGINS && !PUBLIC_URL)
     problems.push(
       "PUBLIC_URL: missing. With CORS_ORIGINS, production needs the public URL of the service, whose own pages may call it too",

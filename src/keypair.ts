@@ -7,7 +7,6 @@ const EXPECTED =
   "expected the path of a keypair file, its JSON array of 64 bytes, or the secret key in base58";
 
 const SECRET_KEY_BYTES = 64;
-const PUBLIC_KEY_BYTES = 32;
 
 /**
  * Reads a keypair from `text`: a JSON array of 64 bytes, as `solana-keygen` writes it; the same
@@ -17,9 +16,6 @@ const PUBLIC_KEY_BYTES = 32;
 export function readKeypair(text: string): Keypair {
   const bytes = decodeBytes(text);
   const isKey = bytes?.length === SECRET_KEY_BYTES;
-  if (bytes && !isKey && text.trim().startsWith("["))
-    refuse(`the array has ${bytes.length} numbers`);
-  if (bytes?.length === PUBLIC_KEY_BYTES) refuse("the value is a public key");
   const secretKey = isKey ? bytes : decodeBytes(readKeyFile(text));
   if (secretKey?.length !== SECRET_KEY_BYTES) refuse("the file contains no such key");
   try {

@@ -154,7 +154,7 @@ function readArguments(args: readonly string[]) {
  * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
  */
 async function importSandbox() {
-  const vm = await import("litesvm").catch(() => undefined);
+  const vm = await import("litesvm/dist/internal.js").catch(() => undefined);
   if (vm) return import("./sandbox/sandbox.ts");
   throw new ConfigError([
     `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
@@ -167,16 +167,7 @@ async function openSandbox(
   at: { host?: string | undefined; rpcPort?: number; socialPort?: number } = {},
 ) {
   const { startSandbox } = await importSandbox();
-  const platformPrograms = env.PLATFORM_PROGRAMS || undefined;
-  if (platformPrograms !== undefined) {
-    const { missingProgramsOf, PROGRAM_FILES } = await import("./sandbox/platform.ts");
-    const missingFiles = missingProgramsOf(platformPrograms);
-    if (missingFiles.length > 0)
-      throw new ConfigError([
-        `PLATFORM_PROGRAMS: expected a folder with ${PROGRAM_FILES.join(", ")}; it has no ${missingFiles.join(", ")}. node scripts/fetch-platform.ts makes one`,
-      ]);
-  }
-  return startSandbox({ ...at, platformPrograms });
+  return startSandbox({ ...at, platformPrograms: env.PLATFORM_PROGRAMS || undefined });
 }
 
 /**

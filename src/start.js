@@ -2,18 +2,17 @@
 // TypeScript file with ERR_UNKNOWN_FILE_EXTENSION, and so could not say which version the service
 // needs.
 import { createRequire } from "node:module";
-import { hostname } from "node:os";
 
 const { engines, scripts } = createRequire(import.meta.url)("../package.json");
-const [, required] = /^>=(\d+)$/.exec(engines.node);
+const [required] = /\d+/.exec(engines.node);
 const { bun, deno, node } = process.versions;
 
 // Bun and Deno also name the version of Node that they imitate.
 if (bun || deno || Number.parseInt(node) < Number(required)) {
-  const runtime = bun ? `Bun ${bun}` : deno ? `Deno ${deno}` : `Node ${node}`;
-  refuse(
-    `Tributary needs Node ${required} or later, and this is ${runtime}. Install Node ${required}, or the project's own: npm ci --include=dev, without --ignore-scripts.`,
+  console.error(
+    `Tributary needs Node ${required} or later, not Bun or Deno; this is ${process.execPath} (${node}). Install Node ${required}, or the project's own: npm ci --include=dev, without --ignore-scripts.`,
   );
+  process.exitCode = 1;
 } else {
   import("./main.ts")
     .then(({ main, THIS_PROCESS }) =>
@@ -23,16 +22,6 @@ if (bun || deno || Number.parseInt(node) < Number(required)) {
       }),
     )
     .then((code) => process.exit(code));
-}
-
-/** In production, as a line of the log (main.ts). */
-function refuse(msg) {
-  const { NODE_ENV, PORT } = process.env;
-  const instance = `${hostname()}:${PORT || 4000}`;
-  if (NODE_ENV === "production")
-    console.log(JSON.stringify({ level: 50, time: Date.now(), instance, msg }));
-  else console.error(msg);
-  process.exitCode = 1;
 }
 
 /**

@@ -6,6 +6,7 @@ import { NO_ESCROW_PROGRAM_IDS } from "./chain/launchpad/program-ids.ts";
 import { isAddressRange } from "./contract/address-ranges.ts";
 import { toError } from "./observability/thrown.ts";
 
+const BARE = "expected a URL without user, password, query and fragment";
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /**
@@ -15,11 +16,7 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
 export const Settings = z.object({
   SOCIAL_API_URL: required("the base URL of the social network's API, v2")
     .transform(parsedBy((text) => parseUrl(text)))
-    .refine((url) => !url.username && !url.password, {
-      error: "expected no user or password in the URL; set the token in SOCIAL_API_TOKEN",
-      abort: true,
-    })
-    .refine((url) => !url.search && !url.hash, "expected a base URL without query and fragment")
+    .refine(isBare, BARE)
     .refine((url) => !/\/2\/*$/.test(url.pathname), "expected the base URL without /2")
     .describe("base URL of the social network's API v2"),
   ESCROW_PROGRAM_ID: required("the address of the escrow program in base58")
@@ -35,7 +32,6 @@ export const Settings = z.object({
     .describe("`development`, `test` or `production`; `production` never starts the sandbox"),
   HOST: z
     .string()
-    .refine((host) => !host.startsWith("["), expected("an address without brackets"))
     .default("127.0.0.1")
     .describe("address to listen on; `::` for all, or `0.0.0.0` for all of IPv4"),
   PORT: integer(0, 65_535).default(4_000).describe("port to listen on; 0 picks a free one"),
@@ -65,10 +61,7 @@ export const Settings = z.object({
   PUBLIC_URL: z
     .string()
     .transform(parsedBy((text) => parseUrl(text.endsWith("/") ? text : `${text}/`)))
-    .refine(
-      (url) => !url.username && !url.password && !url.search && !url.hash,
-      "expected a URL without user, password, query and fragment",
-    )
+    .refine(isBare, BARE)
     .optional()
     .describe("public URL of `/`, for link previews and `servers` in `/openapi.json`"),
   /** The origins whose pages may call the API, besides the service's own; undefined: all. */
@@ -110,7 +103,7 @@ export const Settings = z.object({
       "maximum accounts that open subscriptions of the process follow (0: none); blocks have [shares](../SECURITY.md#threats)",
     ),
 
-  SOCIAL_TIMEOUT_MS: integer(1, 600_000)
+  SOCIAL_TIMEOUT_MS: integer(100, 600_000)
     .default(5_000)
     .describe("deadline of a lookup at the network, queue and retries included"),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400)
@@ -137,18 +130,19 @@ export const Settings = z.object({
   RPC_CALLS_PER_SECOND: integer(1, 1_000_000)
     .default(55)
     .describe(
-      "calls to the chain that your RPC plan allows; all replicas together make no more in any second, if it is at least 8 for each replica",
+      "calls to the chain that your RPC plan allows, for all replicas together; exact from 8 for each replica",
     ),
-  RPC_TIMEOUT_MS: integer(1, 600_000)
+  RPC_TIMEOUT_MS: integer(100, 600_000)
     .default(5_000)
     .describe("deadline of a call to the chain, all endpoints and retries included"),
   // Shorter than the 60 s after which nginx and AWS's balancer give up.
-  COLLECT_TIMEOUT_MS: integer(1, 600_000)
+  COLLECT_TIMEOUT_MS: integer(1_000, 600_000)
     .default(50_000)
     .describe(
       "how long a caller waits for a collect, and shutdown waits for transactions in flight",
     ),
-  MIN_COLLECT_LAMPORTS: integer(1, 1e15)
+  // More than the fee of a transaction.
+  MIN_COLLECT_LAMPORTS: integer(5_001, 1e15)
     .default(100_000)
     .transform(toLamports)
     .describe("smallest amount to collect; less is `NOTHING_TO_COLLECT`"),
@@ -208,6 +202,10 @@ function expected(format: string) {
 
 function required(format: string) {
   return z.string(`missing. Expected ${format}`);
+}
+
+function isBare({ username, password, search, hash }: URL): boolean {
+  return !(username || password || search || hash);
 }
 
 function integer(min: number, max: number) {
@@ -285,16 +283,12 @@ function parseRedisUrls(text: string): URL[] {
       throw new Error("expected redis://[user:password@]host[:port][/database number]");
   }
   if (urls.length === 1) return urls;
-  if (urls.some(({ pathname }) => pathname.length > 1))
-    throw new Error(
-      "expected no database number: several URLs are nodes of one Redis Cluster, which has only database 0",
-    );
   const accesses = urls.map(
     ({ protocol, username, password }) => `${protocol}//${username}:${password}`,
   );
-  if (new Set(accesses).size > 1)
+  if (new Set(accesses).size > 1 || urls.some(({ pathname }) => pathname.length > 1))
     throw new Error(
-      "expected the same protocol, user and password in all URLs, which are nodes of one cluster",
+      "expected the same protocol, user and password, and no database number, in all URLs, which are nodes of one Redis Cluster",
     );
   return urls;
 }
@@ -306,7 +300,8 @@ function parseOrigins(text: string): string[] | undefined {
     const url = URL.parse(entry);
     // Of a browser extension or an app: its URL has no origin.
     if (/^(?!https?:|file:|data:)[a-z][a-z\d+.-]*:\/\/[\w.-]+$/.test(entry)) return entry;
-    if (url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`) return url.origin;
+    const isOrigin = url && /^https?:$/.test(url.protocol) && url.href === `${url.origin}/`;
+    if (isOrigin && !entry.includes("*")) return url.origin;
     throw new Error(
       "expected * or origins such as https://app.example, separated by commas (the value is not shown here)",
     );

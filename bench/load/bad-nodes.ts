@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { getBase58Decoder } from "@solana/kit";
 import type { Chain } from "../../src/sandbox/chain/chain.ts";
-import { invalidParams, JsonRpcError, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
+import { JsonRpcError, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { createMethods } from "../../src/sandbox/rpc/methods.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
 import type { ToMethods } from "./endpoints.ts";
@@ -89,8 +89,8 @@ const withoutHistory: ToMethods = (healthy) => ({
 const withoutVersion1: ToMethods = (healthy) => ({
   ...healthy,
   getTransaction(params) {
-    const [signature, config] = params as [string, object];
-    return healthy.getTransaction!([signature, { ...config, maxSupportedTransactionVersion: 0 }]);
+    const transaction = healthy.getTransaction!(params) as { version: unknown } | null;
+    return transaction?.version === 1 ? fail(-32015) : transaction;
   },
 });
 
@@ -98,7 +98,7 @@ const withFewAccounts: ToMethods = (healthy) => ({
   ...healthy,
   getMultipleAccounts(params) {
     if ((params as [string[]])[0].length > MOST_ACCOUNTS)
-      throw invalidParams(`Too many inputs provided; max ${MOST_ACCOUNTS}`);
+      throw new JsonRpcError(-32602, `Too many inputs provided; max ${MOST_ACCOUNTS}`);
     return healthy.getMultipleAccounts!(params);
   },
 });
@@ -122,7 +122,7 @@ export function createBadNodes(
 ): BadNode[] {
   const otherCluster: Chain = {
     ...chain,
-    genesis: { hash: newBlockhash(), slot: 0 },
+    genesisHash: newBlockhash(),
     slot: (commitment) => chain.slot(commitment) + OTHER_CLUSTER_SLOTS,
     blockHeight: (commitment) => chain.blockHeight(commitment) + OTHER_CLUSTER_SLOTS,
     account: () => null,

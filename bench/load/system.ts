@@ -2,6 +2,8 @@ import { createStandstill, includeUnpaid } from "../../test/support/chain-levers
 import { withFaults } from "../../test/support/faults.ts";
 import { readConfig } from "../../src/config.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
+import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
+import { keyAt } from "../../src/chain/primitives/derive-address.ts";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { startSandbox, type Sandbox, type SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../../test/support/new-mint.ts";
@@ -177,7 +179,10 @@ export async function startSystem(
      * trades do.
      */
     addFees({ address, coins }: SandboxAccount, lamports: number, place: Place): void {
-      const own = coins.find(({ mint }) => sandbox.coins.creatorOf(mint) === address);
+      const { creator } = PLACES.CURVE.layout;
+      const own = coins.find(
+        ({ curve }) => keyAt(Buffer.from(chain.account(curve)!.data), creator) === address,
+      );
       if (own && place === "coin") addCoinFees(own, BigInt(lamports));
       else addVaultFees(address, BigInt(lamports), place);
     },

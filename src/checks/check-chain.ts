@@ -5,13 +5,16 @@ import { compileMessage, toTransaction } from "../chain/units/message.ts";
 import { readPrograms, type Program } from "./deploys.ts";
 import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
 import { toLamports, type Lamports } from "../chain/primitives/lamports.ts";
+import { CLOCK_BYTES, CLOCK_SYSVAR, decodeClock } from "../chain/primitives/clock.ts";
+import { FINALIZED } from "../chain/rpc/commitment.ts";
 import type { Cluster } from "../chain/rpc/endpoints.ts";
-import type { Endpoint } from "../chain/rpc/rpc-endpoint.ts";
+import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
-import { isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
+import { isBehind, isRefusal, type RpcError } from "../chain/rpc/rpc-error.ts";
 import type { Config } from "../config.ts";
 import { connectionCodeOf, remedyOf } from "../observability/connection-error.ts";
 import { toError } from "../observability/thrown.ts";
+import { withDeadline } from "../upstream/deadline.ts";
 import { bad, good, poor, type Finding } from "./finding.ts";
 
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -22,31 +25,34 @@ const CLUSTERS: ReadonlyMap<string | undefined, string> = new Map([
   ["4uhcVJyU9pJkvQyS88uRDiswHScSpkwe8Z8zEfGUVQTd", "testnet"],
 ]);
 
-/** What to say of an endpoint that refuses the transactions of collects. */
-export const REFUSES =
-  "refuses transactions of version 1, which collects send: change the provider";
+const REFUSES = "refuses transactions of version 1, which collects send: change the provider";
+
+/** Reads as many accounts as the service does in one call. Some providers' plans allow fewer. */
+const LARGEST_CALL = [
+  [
+    CLOCK_SYSVAR,
+    ...Array.from({ length: MAX_ACCOUNTS_PER_CALL - 1 }, (_, i) => new PublicKey(i + 1).toBase58()),
+  ],
+  { ...FINALIZED, encoding: "base64", dataSlice: { offset: 0, length: CLOCK_BYTES } },
+];
+/** An endpoint's clock is usually some seconds behind. */
+const STOPPED_MS = 60_000;
 
 export function nameOfCluster(genesisHash: string | undefined): string {
   return CLUSTERS.get(genesisHash) ?? (genesisHash ? "a private cluster" : "an unknown cluster");
 }
 
-/** Checks each endpoint, the programs, and the fee payer's balance. Reports each as it is known. */
+/**
+ * Checks each endpoint, the programs, and the fee payer's balance. Reports each as it is known.
+ * Returns the programs, if they can be read.
+ */
 export async function checkChain(needs: {
   config: Config;
   rpc: Rpc;
   report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
-  /**
-   * Checks an endpoint further. The finding's text starts with `text`, which names the cluster.
-   * `simulation`: the error of a simulated transaction, if it failed.
-   */
-  examineEndpoint?: (
-    endpoint: Endpoint,
-    text: string,
-    simulation: RpcError | undefined,
-  ) => Promise<Finding>;
-}): Promise<void> {
-  const { config, rpc, report, setFeePayerBalance, examineEndpoint } = needs;
+}): Promise<readonly (Program & { readonly id: string })[]> {
+  const { config, rpc, report, setFeePayerBalance } = needs;
   const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
   const programs = [
     { name: "escrow", id: config.escrowProgramId },
@@ -78,14 +84,25 @@ export async function checkChain(needs: {
       );
     if (config.nodeEnv === "production" && hash !== MAINNET && CLUSTERS.has(hash))
       return poor("SOLANA_RPC_URL", `${text}, in production: use mainnet-beta, where the fees are`);
-    const simulation = await rpc.simulateAtEndpoint(endpoint, transferNothing(feePayer)).then(
-      () => undefined,
-      (cause: unknown) => cause as RpcError,
-    );
-    if (examineEndpoint) return examineEndpoint(endpoint, text, simulation);
-    return isRefusal(simulation)
-      ? bad("SOLANA_RPC_URL", `${text}; it ${REFUSES}`)
-      : good("SOLANA_RPC_URL", text);
+    const [simulation, read] = await Promise.all([
+      rpc.simulateAtEndpoint(endpoint, transferNothing(feePayer)).catch(toError),
+      withDeadline(config.rpcTimeoutMs, (deadline) =>
+        rpc.callEndpoint(endpoint, "getMultipleAccounts", LARGEST_CALL, deadline),
+      ).catch((cause: unknown) => cause as RpcError),
+    ]);
+    const calls = `calls for ${MAX_ACCOUNTS_PER_CALL} accounts`;
+    if (read instanceof Error && !isBehind(read)) {
+      const problem = `it does not answer ${calls} (${reasonOf(read)})`;
+      return bad("SOLANA_RPC_URL", `${text}; ${problem}: choose a plan without this limit`);
+    }
+    if (isRefusal(simulation)) return bad("SOLANA_RPC_URL", `${text}; it ${REFUSES}`);
+    if (simulation instanceof Error && !isBehind(simulation))
+      return poor("SOLANA_RPC_URL", `${text}; it does not simulate transactions: collects need it`);
+    const all = `${text}; it takes transactions of version 1, and answers ${calls}`;
+    const time = read instanceof Error ? undefined : decodeClock(read.value[0]?.data);
+    if (time === undefined || Date.now() - time > STOPPED_MS)
+      return poor("SOLANA_RPC_URL", `${all}, but it is behind, or a clock is wrong`);
+    return good("SOLANA_RPC_URL", all);
   }
 
   function checkProgram({ name, id, isDeployed, deploySlot }: Program & (typeof programs)[number]) {
@@ -124,6 +141,7 @@ export async function checkChain(needs: {
     report(checkFeePayer(payer?.lamports ?? toLamports(0)));
   }
   await Promise.all(endpoints.map((each) => checkEndpoint(each).then(report)));
+  return accounts instanceof Error ? [] : accounts[0];
 }
 
 /** A transaction of the version that collects send. */

@@ -1,24 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { toLamports } from "../chain/primitives/lamports.ts";
-import { createCallEndpoint, toEndpoints, type Endpoint } from "../chain/rpc/rpc-endpoint.ts";
 import { checkChain } from "../checks/check-chain.ts";
 import { checkSocialNetwork } from "../checks/check-social-network.ts";
 import { bad, good, poor, type Finding } from "../checks/finding.ts";
 import type { Config } from "../config.ts";
 import { SOCIAL_ID_EXPECTED, toSocialId } from "../contract/social-id.ts";
 import { createLogger } from "../observability/log.ts";
-import { toError } from "../observability/thrown.ts";
 import { createServices } from "../services.ts";
-import type { CallQuota } from "../social/call-quota.ts";
-import { withDeadline } from "../upstream/deadline.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import { createRedis, type Redis } from "../store/redis.ts";
 import { remedyFor } from "../store/redis-remedies.ts";
 import { script } from "../store/script.ts";
-import { checkListening } from "./check-listening.ts";
 import { comparePlatform } from "./compare-platform.ts";
-import { examineEndpoint, type Call } from "./examine-endpoint.ts";
 import { addMs, monotonicNow } from "../time/monotonic.ts";
 
 /** Returns an empty string if the user may not run INFO. */
@@ -44,13 +38,8 @@ const DOLLARS_PER_ACCOUNT = 0.01;
 /** Credit for fewer accounts is low. */
 const FEW_ACCOUNTS = 1_000;
 
-/** A quota is low if a fifth of it or less is left. */
-const LOW_QUOTA = 5;
-
 /** Doctor simulates the smallest collects too, and waits for no calls. */
 const ALL_COLLECTS = { minCollectLamports: toLamports(1), rpcCallsPerSecond: 1_000_000 };
-
-const SWAPPED = "a chain endpoint: swap it with SOLANA_RPC_URL, or set the network's URL";
 
 const LABELS = { good: "ok   ", poor: "check", bad: "WRONG" };
 
@@ -73,79 +62,41 @@ export async function examine(
   { warnings, id, platform }: Checks,
 ): Promise<number> {
   const atFault = new Set<string>();
-  let isSuspicious = warnings.length > 0;
   function report({ state, variable, text }: Finding): void {
     print(`${LABELS[state]}  ${variable}: ${text}`);
     if (state === "bad") atFault.add(variable);
-    if (state === "poor") isSuspicious = true;
   }
   for (const warning of warnings) print(`${LABELS.poor}  ${warning}`);
 
-  const { rpcTimeoutMs, socialApiUrl, secrets } = config;
+  const { socialApiUrl, secrets } = config;
   const { redisUrl } = secrets;
   const log = createLogger("silent");
-  const { registry, callUpstream, social, chain } = createServices(
+  const { registry, social, chain } = createServices(
     { ...config, ...ALL_COLLECTS, secrets: { ...secrets, redisUrl: undefined } },
     log,
   );
   const redis =
     redisUrl && createRedis({ urls: redisUrl, log, registry, answerTimeoutMs: REDIS_TIMEOUT_MS });
-  const { rpc } = chain;
   const socialId = id === undefined ? undefined : toSocialId(id);
   const address = socialId && chain.addressesOf(socialId).address;
   if (address !== undefined) {
     const text = `the address of id ${id} is ${address}: compare it with the escrow program's`;
     report(good("ESCROW_PROGRAM_ID", text));
   } else if (id !== undefined) report(bad("--id", `expected ${SOCIAL_ID_EXPECTED}`));
-  const callEndpoint = createCallEndpoint({ callUpstream });
-  const callAt =
-    (endpoint: Endpoint): Call =>
-    (method, params) =>
-      withDeadline(rpcTimeoutMs, (deadline) => callEndpoint(endpoint, method, params, deadline));
-  /** Whether a URL leads to a chain endpoint. */
-  const leadsToChain = (url: URL): Promise<boolean> =>
-    callAt(toEndpoints([url])[0]!)("getGenesisHash", []).then(
-      () => true,
-      () => false,
-    );
   async function checkNetwork(): Promise<void> {
     const finding = await checkSocialNetwork(social.client, socialApiUrl);
-    const isSwapped = finding.variable === "SOCIAL_API_URL" && (await leadsToChain(socialApiUrl));
-    report(isSwapped ? bad("SOCIAL_API_URL", `${socialApiUrl.host} is ${SWAPPED}`) : finding);
-    checkQuota(social.describe().quota).forEach(report);
+    report(finding);
     if (finding.state !== "bad") report(checkCredit(await social.client.credit()));
   }
-  await Promise.all([
+  const [programs] = await Promise.all([
+    checkChain({ config, rpc: chain.rpc, report }),
     checkNetwork(),
-    checkChain({
-      ...{ config, rpc, report },
-      examineEndpoint: (endpoint, text, simulation) =>
-        examineEndpoint(callAt(endpoint), text, simulation),
-    }),
     checkRedis(redis, redisUrl).then(report),
-    checkListening(config).then((findings) => {
-      findings.forEach(report);
-    }),
   ]);
-  if (platform)
-    await comparePlatform({ chain, redis, address, report, ...platform }).catch(
-      (error: unknown) => {
-        report(bad("SOLANA_RPC_URL", `the programs cannot be read (${toError(error).message})`));
-      },
-    );
+  if (platform) await comparePlatform({ chain, redis, programs, address, report, ...platform });
   redis?.close();
-  const nothing = isSuspicious
-    ? "Nothing is wrong, but look at the lines with `check`."
-    : "Nothing is wrong.";
-  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : nothing);
+  print(atFault.size > 0 ? `At fault: ${[...atFault].join(", ")}` : "Nothing is wrong.");
   return atFault.size > 0 ? 1 : 0;
-}
-
-function checkQuota([quota]: ReturnType<CallQuota["describe"]>): Finding[] {
-  if (!quota) return [];
-  const text = `the network allows ${quota.remaining} more calls of ${quota.limit} until its next reset`;
-  const state = quota.remaining > quota.limit / LOW_QUOTA ? good : poor;
-  return [state("SOCIAL_API_TOKEN", text)];
 }
 
 function checkCredit(dollars: number | undefined): Finding {
@@ -175,9 +126,7 @@ async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): 
     const text = `${host} does not answer or accept writes (${reason}): ${remedyFor(redis.reason(), urls[0]!)}`;
     return bad("REDIS_URL", text);
   }
-  if (info === "")
-    return good("REDIS_URL", `${host} accepts writes; its user may not ask for its version (INFO)`);
-  const version = /^redis_version:(.*)\r$/m.exec(info)?.[1] ?? "";
+  const version = /^redis_version:(.*)\r$/m.exec(info)?.[1] ?? "of an unknown version";
   if (Number.parseInt(version) < LEAST_REDIS_VERSION) {
     return bad(
       "REDIS_URL",

@@ -1,12 +1,11 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { ConfigError } from "../config.ts";
 import { codeOf } from "../observability/thrown.ts";
 import { isReadableByAll } from "./risky-variables.ts";
 
 /**
  * Adds a file's variables to this process, if the file exists. Variables that the process already
- * has take precedence, unless they are empty. Returns warnings, without values. Throws ConfigError
+ * has take precedence, unless they are empty. Returns warnings, without values. Throws Node's error
  * if the file cannot be read.
  */
 export function loadEnvFile(path: string): string[] {
@@ -15,11 +14,8 @@ export function loadEnvFile(path: string): string[] {
     // Some editors put a byte-order mark first.
     text = readFileSync(path, "utf8").replace(/^\uFEFF/, "");
   } catch (error) {
-    const code = codeOf(error);
-    if (code === "ENOENT") return [];
-    throw new ConfigError([
-      `${path} cannot be read (${code}): expected a file of NAME=value lines`,
-    ]);
+    if (codeOf(error) === "ENOENT") return [];
+    throw error;
   }
   const variables = parseEnv(text);
   for (const [name, value] of Object.entries(variables)) process.env[name] ||= value;

@@ -7,8 +7,8 @@ import { toError } from "../observability/thrown.ts";
 
 const REFRESH_MS = 1_000;
 const TIMEOUT_MS = 5_000;
-/** Of each table: the JSON has more. */
-const MOST_ROWS = 10;
+/** Of each list: the JSON has more. */
+const MOST_ENTRIES = 10;
 const ONE_LINE = { depth: null, breakLength: Infinity, compact: true } as const;
 /** Moves the cursor to the top, and clears what follows. */
 const CLEAR = "\x1b[H\x1b[J";
@@ -16,7 +16,7 @@ const CLEAR = "\x1b[H\x1b[J";
 export type Terminal = Pick<WriteStream, "columns" | "rows" | "write">;
 
 /**
- * Prints the status of a running service: in a terminal as tables that refresh until a signal,
+ * Prints the status of a running service: in a terminal as lines that refresh until a signal,
  * otherwise once as JSON. `url`: of the service's ADMIN_PORT, instead of the variables'. Returns the
  * exit code.
  */
@@ -89,25 +89,15 @@ function problem(url: string, error: unknown): string {
   return `No status at ${url}: ${reason}. Check that the service runs, and that this is its ADMIN_PORT with its BASE_PATH.`;
 }
 
-/** Returns a line for each member of a status of any version, or a table for a list of objects. */
+/** Returns a line for each member of a status of any version, and for each entry of a list. */
 function toLines(status: object, prefix = ""): string[] {
   return Object.entries(status).flatMap(([name, value]: [string, unknown]) => {
     const title = prefix + name;
-    if (Array.isArray(value) && value.every(isObject) && value.length > 0)
-      return [title, ...inColumns(value.slice(0, MOST_ROWS))];
+    if (Array.isArray(value) && value.length > 0)
+      return [title, ...value.slice(0, MOST_ENTRIES).map((entry) => `  ${toText(entry)}`)];
     const isGroup = isObject(value) && Object.values(value).some(Array.isArray);
     return isGroup ? toLines(value, `${title} `) : `${title}: ${toText(value)}`;
   });
-}
-
-/** Aligns the members of objects below their names. */
-function inColumns(rows: readonly Readonly<Record<string, unknown>>[]): string[] {
-  const titles = [...new Set(rows.flatMap(Object.keys))];
-  const lines = [titles, ...rows.map((row) => titles.map((title) => toText(row[title] ?? "")))];
-  const widths = titles.map((_, i) => Math.max(...lines.map((line) => line[i]!.length)));
-  return lines.map((line) =>
-    `  ${line.map((cell, i) => cell.padEnd(widths[i]!)).join("  ")}`.trimEnd(),
-  );
 }
 
 /** Formats a value in one line. */

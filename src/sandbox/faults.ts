@@ -1,47 +1,39 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { respondJson } from "../contract/http-messages.ts";
-import { addMs, LONG_AGO, monotonicNow, msUntil, type MonotonicTime } from "../time/monotonic.ts";
+import { addMs, monotonicNow, msUntil, type MonotonicTime } from "../time/monotonic.ts";
 import type { LoopbackAnswer, LoopbackServer } from "./loopback-server.ts";
 import { readJson, refuse, type SandboxScope } from "./request.ts";
 
-const MAX_SECONDS = 300;
-/** Less than the gateway's deadlines: the answer is late, but correct. */
-const SLOW_MS = 2_000;
 /** When a throttled caller may come back. It is then refused again. */
 const RETRY_SECONDS = 5;
 
-const UPSTREAMS = ["chain", "network"] as const;
-const FAULTS = ["fail", "slow", "hang", "throttle"] as const;
-type Upstream = (typeof UPSTREAMS)[number];
+const Upstreams = z.enum(["chain", "network"]);
+const Faults = z.enum(["fail", "hang", "throttle"]);
+type Upstream = z.infer<typeof Upstreams>;
+type Fault = z.infer<typeof Faults>;
 
 const Body = z.union([
-  z.object({
-    upstream: z.enum(UPSTREAMS),
-    fault: z.enum(FAULTS),
-    seconds: z.int().min(1).max(MAX_SECONDS),
-  }),
+  z.object({ upstream: Upstreams, fault: Faults, seconds: z.int().min(1).max(300) }),
   z.object({ seconds: z.literal(0) }),
 ]);
 
-const EXPECTED = `Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. \`upstream\` is one of ${UPSTREAMS.join(", ")}; \`fault\` is one of ${FAULTS.join(", ")}; \`seconds\` are at most ${MAX_SECONDS}.`;
+const EXPECTED =
+  'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. `upstream` is chain or network; `fault` is fail, hang or throttle; `seconds` are at most 300.';
 
-const FAILURE: LoopbackAnswer = {
-  status: 500,
-  body: "The sandbox fails, as it was asked to.",
+const ANSWERS: Readonly<Record<Fault, () => LoopbackAnswer | Promise<never>>> = {
+  fail: () => ({ status: 500, body: "The sandbox fails, as it was asked to." }),
+  hang: () => new Promise<never>(() => undefined),
+  throttle: () => ({
+    status: 429,
+    headers: {
+      // The chain's client reads this one, the network's the others.
+      "retry-after": String(RETRY_SECONDS),
+      "x-rate-limit-remaining": "0",
+      "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + RETRY_SECONDS),
+    },
+    body: "The sandbox throttles, as it was asked to.",
+  }),
 };
-
-const NO_FAULT: { fault: string; endsAt: MonotonicTime } = { fault: "", endsAt: LONG_AGO };
-
-/** Each upstream reads its own headers: the chain's client `Retry-After`, the network's the others. */
-function throttle(): LoopbackAnswer {
-  const headers = {
-    "retry-after": String(RETRY_SECONDS),
-    "x-rate-limit-remaining": "0",
-    "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + RETRY_SECONDS),
-  };
-  return { status: 429, headers, body: "The sandbox throttles, as it was asked to." };
-}
 
 /**
  * `POST /sandbox/faults`: makes an upstream fail for a time, so that a client's error handling can
@@ -49,19 +41,14 @@ function throttle(): LoopbackAnswer {
  * it.
  */
 export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackServer>>) {
-  const faults = { chain: NO_FAULT, network: NO_FAULT };
+  const faults = new Map<Upstream, { readonly fault: Fault; readonly endsAt: MonotonicTime }>();
 
-  for (const upstream of UPSTREAMS) {
+  for (const upstream of Upstreams.options) {
     const server = servers[upstream];
     const { handle } = server;
-    server.handle = async (request) => {
-      const { fault, endsAt } = faults[upstream];
-      if (msUntil(endsAt) <= 0) return handle(request);
-      if (fault === "fail") return FAILURE;
-      if (fault === "throttle") return throttle();
-      if (fault === "hang") return new Promise<never>(() => undefined);
-      await sleep(SLOW_MS);
-      return handle(request);
+    server.handle = (request) => {
+      const active = faults.get(upstream);
+      return active && msUntil(active.endsAt) > 0 ? ANSWERS[active.fault]() : handle(request);
     };
   }
 
@@ -71,8 +58,8 @@ export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackS
     if (!data) return refuse(400, EXPECTED);
     if ("fault" in data) {
       const { upstream, fault, seconds } = data;
-      faults[upstream] = { fault, endsAt: addMs(monotonicNow(), seconds * 1_000) };
-    } else for (const upstream of UPSTREAMS) faults[upstream] = NO_FAULT;
+      faults.set(upstream, { fault, endsAt: addMs(monotonicNow(), seconds * 1_000) });
+    } else faults.clear();
     return respondJson(200, data);
   };
 }

@@ -1,4 +1,4 @@
-import { createHash, randomInt } from "node:crypto";
+import { createHash } from "node:crypto";
 import { PublicKey } from "@solana/web3.js";
 import { z } from "zod";
 import { ALL_BPS } from "../chain/launchpad/sharing-config.ts";
@@ -9,39 +9,27 @@ import { addToVault } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
 import { readJson, refuse, type SandboxScope } from "./request.ts";
 
-/**
- * In lamports, if the caller names no amount. Even the least lets a sweep pay the rent of any
- * account that it creates: see `isRentAcceptable`.
- */
-const LEAST_FEES = 100_000_000;
-const MOST_FEES = 500_000_000;
+/** In lamports: lets a sweep pay the rent of any account that it creates (`isRentAcceptable`). */
+const DEFAULT_LAMPORTS = 250_000_000n;
 /** The most that a caller may name: 100 SOL. */
 const MOST_LAMPORTS = 100_000_000_000n;
-
-/**
- * Where fees arrive: in the creator's vault, on a curve, in a pool, or on the curve of a coin with
- * shared fees.
- */
-const SOURCES = ["VAULT", "CURVE", "POOL", "SHARED"] as const;
 
 /** An account's share of a coin that it shares with a stranger, in basis points. */
 const SHARE_BPS = 6_000;
 
 const Body = z.object({
   socialId: z.string(),
-  source: z.enum(SOURCES),
-  lamports: z
-    .union([z.int(), z.string().regex(/^\d{1,15}$/)])
-    .transform(BigInt)
-    .pipe(z.bigint().min(1n).max(MOST_LAMPORTS))
-    .optional(),
+  /** The creator's vault, a curve, a pool, or the curve of a coin with shared fees. */
+  source: z.enum(["VAULT", "CURVE", "POOL", "SHARED"]),
+  lamports: z.coerce.bigint().min(1n).max(MOST_LAMPORTS).default(DEFAULT_LAMPORTS),
 });
 
-const EXPECTED = `Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; \`source\` is one of ${SOURCES.join(", ")}. \`lamports\`, which is optional, is a whole number from 1 to ${MOST_LAMPORTS}.`;
+const EXPECTED =
+  'Send JSON such as {"socialId":"1523400000000000123","source":"VAULT"}; `source` is VAULT, CURVE, POOL or SHARED. `lamports` is a whole number from 1 to 100000000000, by default 250000000.';
 
 /**
  * `POST /sandbox/fees`: simulates trading that earns an account of the sandbox these lamports, or
- * 0.1 to 0.5 SOL. Each account has one coin per source, launched before its first trade; of shared
+ * 0.25 SOL. Each account has one coin per source, launched before its first trade; of shared
  * fees it gets only its share. Only a gateway with a sandbox has this route.
  */
 export function createFeesHandler({
@@ -56,14 +44,14 @@ export function createFeesHandler({
   return async (_request: Request, scope: Pick<SandboxScope, "readBody">) => {
     const { data } = Body.safeParse(await readJson(scope));
     if (!data) return refuse(400, EXPECTED);
-    const { socialId, source, lamports = BigInt(randomInt(LEAST_FEES, MOST_FEES + 1)) } = data;
+    const { socialId, source, lamports } = data;
     const account = accounts.find(({ id }) => id === socialId);
     if (!account) return refuse(400, "The sandbox has no account with this `socialId`.");
     const { address: creator, creatorVault } = account;
     const mint = source === "VAULT" ? null : mintFor(socialId, source);
     if (mint === null) addToVault(chain, creatorVault, lamports);
     else {
-      if (coins.creatorOf(mint) === undefined) {
+      if (!chain.account(coins.addressesOf(mint).curve)) {
         const shareholders = [
           { address: creator, bps: SHARE_BPS },
           { address: STRANGER, bps: ALL_BPS - SHARE_BPS },

@@ -5,7 +5,6 @@ import type { AddressInfo } from "node:net";
 import { text } from "node:stream/consumers";
 
 export interface LoopbackRequest extends Pick<IncomingMessage, "headers" | "socket"> {
-  readonly method: string;
   readonly url: URL;
   readonly body: string;
 }
@@ -37,11 +36,11 @@ export async function createLoopbackServer(options: {
   const { host = "127.0.0.1", port, handle } = options;
 
   async function answer(incoming: IncomingMessage): Promise<LoopbackAnswer> {
-    const { method = "GET", headers, socket } = incoming;
+    const { headers, socket } = incoming;
     try {
       const url = new URL(incoming.url ?? "/", "http://127.0.0.1");
       const body = await text(incoming);
-      return await loopback.handle({ method, headers, socket, url, body });
+      return await loopback.handle({ headers, socket, url, body });
     } catch (error) {
       // A bug of the sandbox itself, or an aborted request.
       return { status: 500, body: `The sandbox failed: ${String(error)}` };
@@ -66,13 +65,11 @@ export async function createLoopbackServer(options: {
   const loopback: LoopbackServer = {
     url: `http://${hostname}:${(server.address() as AddressInfo).port}`,
     handle,
-    close: () =>
-      new Promise((resolve) => {
-        server.close(() => {
-          resolve();
-        });
-        server.closeAllConnections();
-      }),
+    async close() {
+      const closed = once(server.close(), "close");
+      server.closeAllConnections();
+      await closed;
+    },
   };
   return loopback;
 }

@@ -1,4 +1,3 @@
-import { existsSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { deriveAddress } from "../chain/primitives/derive-address.ts";
@@ -21,8 +20,6 @@ export const PROGRAMS = [
   { name: "FEES", id: LAUNCHPAD_FEES_PROGRAM_ID, file: "pump_fees.so", standIn: "launchpad.so" },
 ] as const;
 
-export const PROGRAM_FILES = PROGRAMS.map(({ file }) => file);
-
 export const standInFile = (name: string) =>
   fileURLToPath(new URL(`programs/${name}`, import.meta.url));
 
@@ -32,10 +29,6 @@ export const programsIn = (folder: string | undefined) =>
     id,
     file: folder === undefined ? standInFile(standIn) : join(folder, file),
   }));
-
-/** The names of {@link PROGRAM_FILES} that a folder lacks. */
-export const missingProgramsOf = (folder: string): string[] =>
-  PROGRAM_FILES.filter((file) => !existsSync(join(folder, file)));
 
 /**
  * The configuration accounts that the programs' sweeps read: program, seed, discriminator and size.

@@ -16,26 +16,24 @@ export interface NetworkAccount {
   readonly picture?: string | undefined;
 }
 
-/** The two lookups: by handle and by id. */
-const LOOKUPS: Readonly<Record<string, { parameter: "usernames" | "ids"; format: RegExp }>> = {
-  "/2/users/by": { parameter: "usernames", format: /^[A-Za-z0-9_]{1,15}$/ },
-  "/2/users": { parameter: "ids", format: /^[0-9]{1,19}$/ },
+/** The two lookups, by handle and by id, and the parameter that has the names. */
+const LOOKUPS: Readonly<Record<string, "usernames" | "ids">> = {
+  "/2/users/by": "usernames",
+  "/2/users": "ids",
 };
 /** The only picture. It needs no token, because browsers load it. */
 const PICTURE_PATH = "/pictures/creator.svg";
-const PICTURE = readFileSync(new URL("creator.svg", import.meta.url), "utf8");
-const CREDITS_PATH = "/2/usage/credits";
-/** In US dollars. Lookups do not reduce it. */
-const CREDITS = { total_balance: 250 };
-const MAX_NAMES = 100;
+const PICTURE: LoopbackAnswer = {
+  status: 200,
+  headers: { "content-type": "image/svg+xml" },
+  body: readFileSync(new URL("creator.svg", import.meta.url), "utf8"),
+};
 
-const PROBLEMS = "https://api.example/2/problems";
-
-const RATE_WINDOW_SECONDS = 15 * 60;
+const NOT_FOUND = "https://api.example/2/problems/resource-not-found";
 
 /**
  * Serves the account lookups of the social network's API v2 to callers that send the bearer
- * `token`.
+ * `token`, as far as this service uses them. It has no limits, so the service delays no call.
  */
 export async function createSocialNetwork(options: {
   accounts: readonly NetworkAccount[];
@@ -47,7 +45,7 @@ export async function createSocialNetwork(options: {
     usernames: new Map<string, NetworkAccount>(),
     ids: new Map<string, NetworkAccount>(),
   };
-  for (const account of options.accounts) add(account);
+  for (const account of options.accounts) if (!account.suspended) add(account);
 
   /** Adds an account, or another handle of one. */
   function add(account: NetworkAccount): void {
@@ -55,78 +53,37 @@ export async function createSocialNetwork(options: {
     users.ids.set(account.id, account);
   }
 
-  function handle({ method, url, headers }: LoopbackRequest): LoopbackAnswer {
-    const path = url.pathname;
-    if (path === PICTURE_PATH)
-      return { status: 200, headers: { "content-type": "image/svg+xml" }, body: PICTURE };
-    const lookup = LOOKUPS[path];
-    if (method !== "GET" || !(lookup || path === CREDITS_PATH)) return problem(404, "Not Found");
-    if (headers.authorization !== `Bearer ${options.token}`) return problem(401, "Unauthorized");
-    if (!lookup) return json(200, { data: CREDITS });
-    const { parameter, format } = lookup;
-    const names = url.searchParams.get(parameter)?.split(",") ?? [];
-    const fields = url.searchParams.get("user.fields")?.split(",") ?? [];
-    if (names.length === 0 || names.length > MAX_NAMES || !names.every((name) => format.test(name)))
-      return problem(400, "Invalid Request", `${PROBLEMS}/invalid-request`);
+  function handle({ url, headers }: LoopbackRequest): LoopbackAnswer {
+    if (url.pathname === PICTURE_PATH) return PICTURE;
+    const parameter = LOOKUPS[url.pathname];
+    if (!parameter) return { status: 404, body: "" };
+    if (headers.authorization !== `Bearer ${options.token}`) return { status: 401, body: "" };
 
     const data: object[] = [];
     const errors: object[] = [];
-    for (const name of new Set(names)) {
+    for (const name of new Set(url.searchParams.get(parameter)?.split(","))) {
       const account = users[parameter].get(name.toLowerCase());
-      if (!account || account.suspended) errors.push(missing(parameter, name));
-      else data.push(toUser(account, fields, server.url));
+      if (account) data.push(toUser(account, server.url));
+      else errors.push({ value: name, type: NOT_FOUND });
     }
-    return json(200, { ...(data.length > 0 && { data }), ...(errors.length > 0 && { errors }) });
+    return {
+      status: 200,
+      headers: { "content-type": "application/json; charset=utf-8" },
+      body: JSON.stringify({ data, errors }),
+    };
   }
 
-  const server = await createLoopbackServer({
-    ...options,
-    handle(request) {
-      const { headers, ...answer } = handle(request);
-      const resetAt = Math.floor(Date.now() / 1_000) + RATE_WINDOW_SECONDS;
-      // Far more than the real network's 300 calls, so that the service never delays any.
-      const limit = {
-        "x-rate-limit-limit": "1000000",
-        "x-rate-limit-remaining": "999999",
-        "x-rate-limit-reset": String(resetAt),
-      };
-      return { ...answer, headers: { ...headers, ...limit } };
-    },
-  });
+  const server = await createLoopbackServer({ ...options, handle });
 
   return Object.assign(server, { add });
 }
 
-/** Converts an account to a user of the API, with the default fields and the requested ones. */
-function toUser(account: NetworkAccount, fields: readonly string[], baseUrl: string): object {
+/** Converts an account to a user of the API, with the fields of a profile. */
+function toUser(account: NetworkAccount, baseUrl: string): object {
   const { id, name, handle, verified = false, followers = 0, picture } = account;
-  const optional = {
-    verified,
+  return {
+    ...{ id, name, username: handle, verified },
     public_metrics: { followers_count: followers },
     profile_image_url: picture && baseUrl + picture,
-  };
-  return {
-    id,
-    name,
-    username: handle,
-    ...Object.fromEntries(Object.entries(optional).filter(([field]) => fields.includes(field))),
-  };
-}
-
-/** The error for an unknown or suspended account. */
-function missing(parameter: string, name: string): object {
-  const [title, type] = ["Not Found Error", `${PROBLEMS}/resource-not-found`];
-  return { value: name, title, resource_type: "user", parameter, resource_id: name, type };
-}
-
-function problem(status: number, title: string, type = "about:blank"): LoopbackAnswer {
-  return json(status, { title, type, status, detail: title });
-}
-
-function json(status: number, body: object): LoopbackAnswer {
-  return {
-    status,
-    headers: { "content-type": "application/json; charset=utf-8" },
-    body: JSON.stringify(body),
   };
 }

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, onTestFinished } from "vitest";
+import { shortenCurve } from "../support/chain-levers.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
@@ -213,8 +214,9 @@ describe("vaults that are missing", () => {
   it("the first sweep pays for may make smaller ones cheap enough", async () => {
     const mints = [
       launch("newcomer", { fees: 33_000_000n }),
-      launch("newcomer", { fees: 20_000n, curveBytes: 166 }),
-    ];
+      launch("newcomer", { fees: 20_000n }),
+    ] as const;
+    shortenCurve(chain, mints[1], 166);
     const { body } = await collect("newcomer", mints);
     expect(body).toMatchObject({ success: true, collected: "0.0330" });
     expect(chain.balance(world.account("newcomer").address)).toBe(33_020_000n);
@@ -228,7 +230,10 @@ it("all rent of a collect is at most MAX_RENT_LAMPORTS, and another collect does
   const { coins, landedCollects, chain } = stingy.sandbox;
   const { id, address } = stingy.account("creator");
   const mints = [newMint(), newMint()];
-  for (const mint of mints) coins.launch({ mint, creator: address, fees: SOL, curveBytes: 151 });
+  for (const mint of mints) {
+    coins.launch({ mint, creator: address, fees: SOL });
+    shortenCurve(chain, mint, 151);
+  }
   const collect = async () => (await stingy.collect(id, {}, mints)).body;
   expect(await collect()).toMatchObject({ collected: "4.1000", remaining: "1.0000" });
   expect(await collect()).toMatchObject({ collected: "1.0000", remaining: "0.0000" });

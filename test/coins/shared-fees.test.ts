@@ -3,7 +3,8 @@ import { beforeEach, describe, expect } from "vitest";
 import { PLACES } from "../../src/chain/launchpad/fee-accounts.ts";
 import { TOKEN_ACCOUNT_BYTES } from "../../src/chain/launchpad/token-accounts.ts";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
-import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import { setSharingConfig, STRANGER } from "../../src/sandbox/chain/sharing.ts";
+import { setPaused } from "../support/chain-levers.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
@@ -119,9 +120,8 @@ describe("a lookup that names a coin whose fees are shared", () => {
 
   it("says why a collect moves nothing", async () => {
     const fees = { onCurve: SOL };
-    const { coins } = world.sandbox;
     const paused = launch(fees);
-    coins.setSharing(paused, { isPaused: true });
+    setPaused(world.sandbox.chain, paused, true);
     const cases = {
       PAUSED: [paused],
       BELOW_SHARING_MINIMUM: [
@@ -251,9 +251,7 @@ describe("what a collect has found out about a shared coin", () => {
     expect(await found(mint)).toEqual([null, "0.5000"]);
     expect((await collect(handle, [mint])).success).toBe(false);
     expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
-    world.sandbox.coins.setSharing(mint, {
-      shareholders: [{ address: addressOf(handle), bps: 10_000 }],
-    });
+    setSharingConfig(world.sandbox.chain, mint, [{ address: addressOf(handle), bps: 10_000 }]);
     expect((await collect(handle, [mint])).success).toBe(false);
     skip(10_000);
     expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
@@ -323,7 +321,7 @@ it("a shareholder who is also the curve's creator gets the curve's fees although
   coins.migrate(mint, { fees: 2n * SOL });
   setPoolCreator(mint, configOf(mint).address);
   const shareholders = [address, STRANGER].map((each) => ({ address: each, bps: 5_000 }));
-  coins.setSharing(mint, { isPaused: false, shareholders });
+  setSharingConfig(world.sandbox.chain, mint, shareholders);
   expect(await coinsOf(handle, [mint])).toContainEqual(["CURVE", "1.0000", 10_000, null]);
   expect(await vaultOf(handle, [mint])).toBe("1.0000");
   expect(await collect(handle, [mint])).toMatchObject({ success: true, collected: "1.0000" });

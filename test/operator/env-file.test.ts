@@ -39,6 +39,6 @@ it("a .env with the fee payer's key that every user can read is a warning", () =
 
 it("a folder named .env ends the start, and a missing file does not", () => {
   const folder = temporaryFolder();
-  expect(() => loadEnvFile(folder)).toThrow(`${folder} cannot be read (EISDIR): expected a file`);
+  expect(() => loadEnvFile(folder)).toThrow("EISDIR: illegal operation on a directory, read");
   expect(loadEnvFile(join(folder, ".env"))).toEqual([]);
 });

@@ -107,8 +107,20 @@ it("/status shows the network's open circuit", async () => {
 
 it("/status shows the network's quota, the accounts that are cached, and open streams", async () => {
   const { world, status } = await start();
+  const { id } = world.account("creator");
+  world.sandbox.social.faults.add({
+    then: {
+      status: 200,
+      headers: {
+        "x-rate-limit-limit": "300",
+        "x-rate-limit-remaining": "299",
+        "x-rate-limit-reset": String(Math.ceil(Date.now() / 1_000) + 600),
+      },
+      body: JSON.stringify({ data: [{ id, username: "creator" }] }),
+    },
+  });
   await world.lookup("creator");
-  const query = `subscription { walletById(socialId: "${world.account("creator").id}") { address } }`;
+  const query = `subscription { walletById(socialId: "${id}") { address } }`;
   const path = `/graphql?query=${encodeURIComponent(query)}`;
   const leaving = new AbortController();
   const headers = { accept: "text/event-stream" };
@@ -116,7 +128,7 @@ it("/status shows the network's quota, the accounts that are cached, and open st
   const { network, caches, streams } = await status();
   leaving.abort();
   expect(network.quota).toEqual([
-    { kind: "usernames", remaining: 999_999, limit: 1_000_000, resetAt: expect.any(String) },
+    { kind: "usernames", remaining: 299, limit: 300, resetAt: expect.any(String) },
   ]);
   expect(caches.accounts).toEqual({ size: 1, most: 200_000 });
   expect(streams).toMatchObject({ open: 1, accounts: 1 });
@@ -195,28 +207,27 @@ it("npm run status shows what a replica of another version has, and its problem 
   const server = await createLoopbackServer({ port: 0, handle });
   onTestFinished(server.close);
   const { shows, end } = watch(server.url, 0);
-  const table = [
+  const lines = [
     "version: 0.1.0",
     "endpoints: []",
     "collects open",
-    "  unit  age",
-    "  a",
-    "        1.5",
+    "  { unit: 'a' }",
+    "  { age: 1.5 }",
   ];
-  await shows(`\n${table.join("\n")}\n`);
+  await shows(`\n${lines.join("\n")}\n`);
   status = 503;
   await shows("HTTP 503");
   await end();
 });
 
-it("npm run status shows tables in a terminal, which refresh, and fit", async () => {
+it("npm run status shows lines in a terminal, which refresh, and fit", async () => {
   const { world, adminUrl } = await start();
   const release = hold(world.sandbox.rpc, isLook);
   const { id, address } = world.account("creator");
   const collected = world.collect(id);
   const { terminal, shows, text, lines, end } = watch(adminUrl, 90);
-  await shows(new RegExp(`^  ${address} +sent +\\w+`, "m"));
-  await shows(new RegExp(`^  ${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
+  await shows(`  { unit: '${address}', state: 'sent', `);
+  await shows(`  { host: '${new URL(world.sandbox.rpc.url).host}', state: 'ok', `);
   await eventually(() => {
     expect(text()).toMatch(/feePayer: \{ address: '\w+', lamports: '\d+' \}/);
   });

@@ -1,6 +1,9 @@
 import { createHash } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { Keypair, Transaction } from "@solana/web3.js";
 import { afterAll, beforeAll, expect, it } from "vitest";
+import { answerJsonRpc } from "../../src/sandbox/rpc/json-rpc.ts";
+import { createMethods } from "../../src/sandbox/rpc/methods.ts";
 import { startSandbox, type Sandbox } from "../../src/sandbox/sandbox.ts";
 import { compareWithModel } from "../support/platform-states.ts";
 
@@ -27,3 +30,18 @@ it.each([5_080, 2_575])(
     compareWithModel(sandbox, rate, 50);
   },
 );
+
+it("a transaction that lacks bytes moves nothing, and the chain goes on", () => {
+  const { chain } = sandbox;
+  const methods = createMethods(chain);
+  const feePayer = Keypair.generate().publicKey;
+  const transaction = new Transaction({ feePayer, ...chain.latestBlockhash("processed") })
+    .add({ keys: [], programId: feePayer, data: Buffer.alloc(9) })
+    .serialize({ requireAllSignatures: false });
+  const landedCount = chain.ledger().length;
+  for (let length = 0; length < transaction.length; length++) {
+    const params = [transaction.subarray(0, length).toString("base64")];
+    answerJsonRpc(JSON.stringify({ method: "sendTransaction", params }), methods);
+  }
+  expect(chain.ledger()).toHaveLength(landedCount);
+});

@@ -1,5 +1,6 @@
 import { Rent } from "litesvm";
 import { isFeePayerShort } from "../../src/chain/errors/transaction-error.ts";
+import { coinAddressesOf } from "../../src/chain/launchpad/coin-addresses.ts";
 import type { Chain, SandboxTransaction } from "../../src/sandbox/chain/chain.ts";
 
 /**
@@ -7,6 +8,8 @@ import type { Chain, SandboxTransaction } from "../../src/sandbox/chain/chain.ts
  * its parent's. Source: SIMD-0363.
  */
 const MADE_UP_MS = 200;
+/** Where a sharing config says whether it is active. */
+const IS_ACTIVE = 10;
 
 /** A clock for a chain that can stand still. */
 export function createStandstill() {
@@ -48,6 +51,26 @@ export function onLanded(chain: Chain, listener: (transaction: SandboxTransactio
 /** Sets the rent in lamports per byte. Mainnet lowers it from time to time. */
 export function setRent(chain: Chain, lamportsPerByte: number): void {
   chain.svm.setRent(new Rent(BigInt(lamportsPerByte), 1.0, 50));
+}
+
+/** Gives a curve a shorter layout, as those of older coins. */
+export function shortenCurve(chain: Chain, mint: string, bytes: number): void {
+  const { curve } = coinAddressesOf(mint);
+  const { lamports, data, ...account } = chain.account(curve)!;
+  const rent = chain.rentExemptMinimum(data.length) - chain.rentExemptMinimum(bytes);
+  chain.setAccount(curve, {
+    ...account,
+    lamports: lamports - rent,
+    data: data.subarray(0, bytes),
+  });
+}
+
+/** Pauses a coin's sharing config, or activates it again. */
+export function setPaused(chain: Chain, mint: string, isPaused: boolean): void {
+  const { address } = coinAddressesOf(mint).sharingConfig;
+  const account = chain.account(address)!;
+  account.data[IS_ACTIVE] = isPaused ? 0 : 1;
+  chain.setAccount(address, account);
 }
 
 /**

@@ -9,6 +9,7 @@ import { ALL_BPS } from "../../src/chain/launchpad/sharing-config.ts";
 import { rentMinimumOf, type Rent } from "../../src/chain/primitives/rent.ts";
 import { toTransaction } from "../../src/chain/units/message.ts";
 import { decodeTransaction } from "../../src/sandbox/chain/wire-transaction.ts";
+import { setSharingConfig } from "../../src/sandbox/chain/sharing.ts";
 import type { Sandbox } from "../../src/sandbox/sandbox.ts";
 import {
   AMM,
@@ -283,9 +284,11 @@ function createBench({ chain, coins }: Pick<Sandbox, "chain" | "coins">) {
     setTokens(poolTokens, tokenRent + state.pool.wrappedSol, state.pool.wrappedSol, pool);
 
     if (isShared) {
-      coins.setSharing(mint, {
-        shareholders: state.shareholders.map(({ bps }, i) => ({ address: shareholders[i]!, bps })),
-      });
+      setSharingConfig(
+        chain,
+        mint,
+        state.shareholders.map(({ bps }, i) => ({ address: shareholders[i]!, bps })),
+      );
       for (const [i, shareholder] of state.shareholders.entries())
         setWallet(shareholders[i]!, shareholder);
     } else setWallet(receiver, state.receiver);

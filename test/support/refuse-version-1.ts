@@ -1,10 +1,10 @@
 import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
-import { answerJsonRpc, invalidParams } from "../../src/sandbox/rpc/json-rpc.ts";
+import { answerJsonRpc, JsonRpcError } from "../../src/sandbox/rpc/json-rpc.ts";
 
 const VERSION_1_PREFIX = 0x81;
 
 function refuse(): never {
-  throw invalidParams("failed to deserialize transaction");
+  throw new JsonRpcError(-32602, "failed to deserialize transaction");
 }
 
 /** Makes an endpoint refuse transactions of version 1, as a node that cannot decode them does. */

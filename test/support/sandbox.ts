@@ -1,7 +1,6 @@
-import "./address-bytes.ts";
 import { createStandstill } from "./chain-levers.ts";
 import { Keypair } from "@solana/web3.js";
-import type { Address } from "@solana/kit";
+import { toKeyBytes } from "../../src/chain/primitives/derive-address.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Overrides } from "../../src/services.ts";
 import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
@@ -59,7 +58,7 @@ export async function startTestSandbox({
     ...options,
   });
   const { chain, env } = sandbox;
-  if (launchpadFile) chain.svm.addProgramFromFile(LAUNCHPAD_PROGRAM_ID as Address, launchpadFile);
+  if (launchpadFile) chain.svm.addProgramFromFile(toKeyBytes(LAUNCHPAD_PROGRAM_ID), launchpadFile);
   /** Those that `account` has returned, by handle. */
   const returned = new Map<string, SandboxAccount>();
   const { handle } = sandbox.rpc;

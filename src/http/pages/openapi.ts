@@ -30,7 +30,7 @@ const TEMPLATE = readFileSync(new URL("openapi.template.json", import.meta.url),
 /** Only the sandbox has these routes. */
 const SANDBOX = `
 
-This is a sandbox. \`POST /sandbox/fees\` with \`{"socialId":"1523400000000000123","source":"VAULT","lamports":"250000000"}\` adds fees; \`source\` can also be CURVE, POOL or SHARED, and without \`lamports\` the amount is random. From the sandbox's own machine, \`POST /sandbox/faults\` with \`{"upstream":"chain","fault":"hang","seconds":30}\` makes the chain or the network (\`network\`) \`fail\`, \`hang\`, \`throttle\` or be \`slow\`, for at most 300 seconds; \`{"seconds":0}\` ends it.`;
+This is a sandbox. \`POST /sandbox/fees\` with \`{"socialId":"1523400000000000123","source":"VAULT","lamports":"250000000"}\` adds fees; \`source\` can also be CURVE, POOL or SHARED, and without \`lamports\` the amount is 0.25 SOL. From the sandbox's own machine, \`POST /sandbox/faults\` with \`{"upstream":"chain","fault":"hang","seconds":30}\` makes the chain or the network (\`network\`) \`fail\`, \`hang\` or \`throttle\`, for at most 300 seconds; \`{"seconds":0}\` ends it.`;
 
 /** The value of the header `Link` that leads to the OpenAPI document. */
 export function descriptionLink(basePath: string): string {

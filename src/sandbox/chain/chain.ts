@@ -1,8 +1,9 @@
-import { lamports as toLamports } from "@solana/kit";
-import type { Address, EncodedAccount } from "@solana/kit";
-import type { MessageCompiledInstruction } from "@solana/web3.js";
-import { FailedTransactionMetadata, LiteSVM, Rent } from "litesvm";
-import type { TransactionMetadata } from "litesvm";
+import { readFileSync } from "node:fs";
+import { PublicKey, type MessageCompiledInstruction } from "@solana/web3.js";
+// Without the layer for kit, which decodes an address four times in each call.
+import { Account, FailedTransactionMetadata, LiteSvm, Rent } from "litesvm/dist/internal.js";
+import type { TransactionMetadata } from "litesvm/dist/internal.js";
+import { toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createSlots } from "./slots.ts";
 import type { SlotOptions } from "./slots.ts";
@@ -21,11 +22,6 @@ interface Execution {
   readonly err: TransactionError | null;
   readonly logs: readonly string[];
   readonly unitsConsumed: number;
-}
-
-interface Simulation extends Execution {
-  /** The accounts after the transaction, by address; empty after an error. */
-  readonly accounts: ReadonlyMap<string, ChainAccount>;
 }
 
 /**
@@ -56,13 +52,8 @@ export type Chain = ReturnType<typeof createChain>;
  * 650,240.
  */
 const RENT = 5_080;
-/** The most accounts that a transaction may name on mainnet, which is to allow 96 (SIMD-0596). */
-const MAX_ACCOUNTS = 64;
 
 const SYSTEM_PROGRAM = "11111111111111111111111111111111";
-
-/** Unchecked: LiteSVM refuses what is no address, and a second check is slow. */
-const address = (text: string) => text as Address;
 
 /**
  * A chain with a single node. A transaction executes at once, in the current block, and is
@@ -80,10 +71,12 @@ export function createChain(
   },
 ) {
   // This module checks blockhashes and duplicates, because LiteSVM knows only the latest blockhash.
-  const svm = new LiteSVM().withBlockhashCheck(false).withTransactionHistory(0n);
+  const svm = new LiteSvm();
+  svm.setBlockhashCheck(false);
+  svm.setTransactionHistory(0n);
   svm.setRent(new Rent(BigInt(RENT), 1.0, 50));
   svm.withNativeMints();
-  for (const { id, file } of options.programs) svm.addProgramFromFile(address(id), file);
+  for (const { id, file } of options.programs) svm.addProgram(toKeyBytes(id), readFileSync(file));
 
   const slots = createSlots(svm, options);
   const ledger = new Map<string, SandboxTransaction>();
@@ -92,7 +85,7 @@ export function createChain(
     options.slotMs > 0 ? setInterval(slots.advanceSlots, options.slotMs, 1).unref() : undefined;
 
   function balance(of: string): bigint {
-    return svm.getBalance(address(of)) ?? 0n;
+    return svm.getBalance(toKeyBytes(of)) ?? 0n;
   }
 
   /** Creates or overwrites an account, without a transaction. */
@@ -100,14 +93,7 @@ export function createChain(
     of: string,
     { lamports, owner, data }: Omit<ChainAccount, "executable">,
   ): void {
-    svm.setAccount({
-      address: address(of),
-      lamports: toLamports(lamports),
-      programAddress: address(owner),
-      data,
-      space: BigInt(data.length),
-      executable: false,
-    });
+    svm.setAccount(toKeyBytes(of), new Account(lamports, data, toKeyBytes(owner), false, 0n));
   }
 
   /** Creates or overwrites an account of the System program, without data. */
@@ -117,16 +103,17 @@ export function createChain(
 
   /**
    * Executes a transaction without changing any state. Checks neither its signatures nor its
-   * blockhash.
+   * blockhash. `accounts`: those after the transaction, by address; empty after an error.
    */
-  function simulate({ message, decoded }: WireTransaction): Simulation {
-    if (message.staticAccounts.length > MAX_ACCOUNTS)
-      return { err: "TooManyAccountLocks", logs: [], unitsConsumed: 0, accounts: new Map() };
-    const result = svm.withSigverify(false).simulateTransaction(decoded);
+  function simulate({ bytes }: WireTransaction) {
+    svm.setSigverify(false);
+    const result = svm.simulateVersionedTransaction(bytes);
     const accounts = result instanceof FailedTransactionMetadata ? [] : result.postAccounts();
     return {
       ...toExecution(result, result.meta()),
-      accounts: new Map(accounts.map((account) => [account.address, toChainAccount(account)])),
+      accounts: new Map(
+        accounts.map((each) => [toAddress(each.address), toChainAccount(each.account())]),
+      ),
     };
   }
 
@@ -141,15 +128,14 @@ export function createChain(
    * fee.
    */
   function send(transaction: WireTransaction): TransactionError | null {
-    const { decoded, signature, message } = transaction;
-    if (Object.values(decoded.signatures).includes(null)) return "SignatureFailure";
+    const { bytes, signature, message } = transaction;
     if (!slots.isBlockhashValid(message.lifetimeToken)) return "BlockhashNotFound";
     if (ledger.has(signature)) return "AlreadyProcessed";
 
     const accounts = message.staticAccounts;
-    if (accounts.length > MAX_ACCOUNTS) return "TooManyAccountLocks";
     const preBalances = accounts.map(balance);
-    const result = svm.withSigverify(true).sendTransaction(decoded);
+    svm.setSigverify(true);
+    const result = svm.sendVersionedTransaction(bytes);
     const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
     const execution = toExecution(result, meta);
     // LiteSVM sets the signature only if the transaction paid its fee.
@@ -170,20 +156,12 @@ export function createChain(
   const chain = {
     /** The machine that runs the programs. */
     svm,
-    genesis: {
-      hash: slots.latestBlockhash("finalized").blockhash,
-      slot: slots.slot("finalized"),
-    },
-    slot: slots.slot,
-    blockHeight: slots.blockHeight,
-    latestBlockhash: slots.latestBlockhash,
-    isBlockhashValid: slots.isBlockhashValid,
-    advanceSlots: slots.advanceSlots,
-    blockTime: slots.blockTime,
+    ...slots,
+    genesisHash: slots.latestBlockhash("finalized").blockhash,
     /** Null if the account does not exist. An account without lamports does not exist. */
     account(of: string): ChainAccount | null {
-      const account = svm.getAccount(address(of));
-      return account.exists ? toChainAccount(account) : null;
+      const account = svm.getAccount(toKeyBytes(of));
+      return account && toChainAccount(account);
     },
     balance,
     setAccount,
@@ -204,9 +182,15 @@ export function createChain(
   return chain;
 }
 
-function toChainAccount(account: EncodedAccount): ChainAccount {
-  const { lamports, programAddress: owner, data, executable } = account;
-  return { lamports, owner, data: data as Uint8Array, executable };
+const toAddress = (bytes: Uint8Array) => new PublicKey(bytes).toBase58();
+
+function toChainAccount(account: Account): ChainAccount {
+  return {
+    lamports: account.lamports(),
+    owner: toAddress(account.owner()),
+    data: account.data(),
+    executable: account.executable(),
+  };
 }
 
 function toExecution(result: object, meta: TransactionMetadata): Execution {

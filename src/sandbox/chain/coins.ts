@@ -4,7 +4,7 @@ import { PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
 import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
-import type { Shareholder, SharingConfig } from "../../chain/launchpad/sharing-config.ts";
+import type { Shareholder } from "../../chain/launchpad/sharing-config.ts";
 import { WRAPPED_SOL_MINT } from "../../chain/launchpad/token-accounts.ts";
 import { AMOUNT, setMint, setProgramAccount, setWrappedSol, writeFields } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
@@ -30,11 +30,6 @@ export interface NewCoin {
   readonly quoteMint?: string | undefined;
   /** The fees on the curve, in the currency's smallest unit. */
   readonly fees?: bigint | undefined;
-  /**
-   * The size of the curve account's data. By default that of the newest layout; older layouts are
-   * shorter.
-   */
-  readonly curveBytes?: number | undefined;
 }
 
 export type Coins = ReturnType<typeof createCoins>;
@@ -73,20 +68,6 @@ function feeFieldsOf(stage: Stage, coin: NewCoin, fees: bigint) {
 export function createCoins(chain: Chain) {
   const launched = new Map<string, NewCoin>();
 
-  /**
-   * Overwrites the sharing config of a coin. The shareholders are by default those with which the
-   * coin was launched.
-   */
-  function setSharing(
-    mint: string,
-    {
-      isPaused = false,
-      shareholders = launched.get(mint)?.shareholders ?? [{ address: STRANGER, bps: ALL_BPS }],
-    }: Partial<SharingConfig> = {},
-  ): void {
-    setSharingConfig(chain, mint, { shareholders, isPaused });
-  }
-
   /** Adds to the u64 at `offset` of an account's data, and to its lamports. */
   function add(address: string, offset: number, amount: bigint, lamports: bigint): void {
     const account = chain.account(address)!;
@@ -100,7 +81,8 @@ export function createCoins(chain: Chain) {
 
     /** Creates a coin that trades on its bonding curve. */
     launch(coin: NewCoin): void {
-      const { mint, quoteMint, fees = 0n, curveBytes = PLACES.CURVE.layout.bytes } = coin;
+      const { mint, quoteMint, fees = 0n } = coin;
+      const { shareholders = [{ address: STRANGER, bps: ALL_BPS }] } = coin;
       launched.set(mint, coin);
       setMint(chain, mint);
       setProgramAccount(
@@ -108,7 +90,7 @@ export function createCoins(chain: Chain) {
         {
           address: coinAddressesOf(mint).curve,
           owner: LAUNCHPAD_PROGRAM_ID,
-          bytes: curveBytes,
+          bytes: PLACES.CURVE.layout.bytes,
           lamports: quoteMint ? 0n : RESERVES + fees,
         },
         [
@@ -118,10 +100,8 @@ export function createCoins(chain: Chain) {
           [PLACES.CURVE.layout.quoteMint, quoteMint ?? Buffer.alloc(32)],
         ],
       );
-      if (coin.kind === "shared") setSharing(mint);
+      if (coin.kind === "shared") setSharingConfig(chain, mint, shareholders);
     },
-
-    setSharing,
 
     /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
     migrate(mint: string, { fees = 0n }: { fees?: bigint } = {}): void {
@@ -147,12 +127,6 @@ export function createCoins(chain: Chain) {
         [POOL_QUOTE_TOKENS, poolTokens],
       ]);
       setWrappedSol(chain, pool, RESERVES + fees);
-    },
-
-    /** The address that the coin's curve names as the creator; undefined if there is no such coin. */
-    creatorOf(mint: string): string | undefined {
-      const coin = launched.get(mint);
-      return coin && creatorFor(coin);
     },
 
     /**

@@ -1,6 +1,6 @@
 import { findAddress, toKeyBytes } from "../../chain/primitives/derive-address.ts";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
-import type { SharingConfig } from "../../chain/launchpad/sharing-config.ts";
+import type { Shareholder } from "../../chain/launchpad/sharing-config.ts";
 import { setProgramAccount } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
 
@@ -34,7 +34,7 @@ const LAYOUT_VERSION = 2;
 export function setSharingConfig(
   chain: Chain,
   mint: string,
-  { shareholders, isPaused }: SharingConfig,
+  shareholders: readonly Shareholder[],
 ): void {
   const owner = LAUNCHPAD_FEES_PROGRAM_ID;
   const { address, bump } = findAddress(["sharing-config", toKeyBytes(mint)], owner);
@@ -42,7 +42,7 @@ export function setSharingConfig(
     [0, DISCRIMINATOR],
     [BUMP, bump],
     [VERSION, LAYOUT_VERSION],
-    [IS_ACTIVE, isPaused ? 0 : 1],
+    [IS_ACTIVE, 1],
     [MINT, mint],
     [ADMIN, STRANGER],
     [IS_ADMIN_REVOKED, 1],

@@ -1,6 +1,7 @@
-import type { LiteSVM } from "litesvm";
+import type { LiteSvm } from "litesvm/dist/internal.js";
 import { monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 
+/** A block that is confirmed is finalized too. */
 export type Commitment = "processed" | "confirmed" | "finalized";
 
 /**
@@ -41,11 +42,9 @@ interface Block {
  * only the latest. Starts at LiteSVM's first slot, and at once makes blocks until one is finalized.
  */
 export function createSlots(
-  svm: LiteSVM,
+  svm: LiteSvm,
   { blocksToFinality = 1, finalityMs = 0, now = () => Date.now() }: SlotOptions,
 ) {
-  /** How many blocks the latest block at each commitment is behind the latest block of all. */
-  const behind = { processed: 0, confirmed: 1, finalized: blocksToFinality };
   let slot = Number(svm.getClock().slot);
   const blocks: Block[] = [];
 
@@ -74,8 +73,8 @@ export function createSlots(
   function latest(commitment: Commitment) {
     // A block's slot ends when the next block begins.
     const isFinal = msSince(blocks.at(-1)!.madeAt) >= finalityMs;
-    const more = commitment === "processed" || isFinal ? 0 : 1;
-    return blocks.at(-1 - behind[commitment] - more)!;
+    const behind = commitment === "processed" ? 0 : blocksToFinality + (isFinal ? 0 : 1);
+    return blocks.at(-1 - behind)!;
   }
   return {
     /** The slot of the latest block at that commitment. */

@@ -1,4 +1,4 @@
-import type { FailedTransactionMetadata } from "litesvm";
+import type { FailedTransactionMetadata } from "litesvm/dist/internal.js";
 import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 
 /**

@@ -1,4 +1,4 @@
-import { getBase58Decoder, getTransactionDecoder } from "@solana/kit";
+import { getBase58Decoder } from "@solana/codecs-strings";
 import { VersionedTransaction } from "@solana/web3.js";
 
 /** A decoded transaction. Signatures may be missing or invalid: `Chain.send` checks them. */
@@ -6,6 +6,8 @@ export type WireTransaction = ReturnType<typeof decodeTransaction>;
 
 /** Sources: https://solana.com/docs/core/transactions#transaction-size, SIMD-0385. */
 const MAX_TRANSACTION_BYTES = { legacy: 1232, 1: 4096 };
+/** The most accounts that a transaction may name on mainnet, which is to allow 96 (SIMD-0596). */
+const MAX_ACCOUNTS = 64;
 
 const base58 = getBase58Decoder();
 
@@ -18,11 +20,12 @@ export function decodeTransaction(bytes: Uint8Array) {
   const maxBytes = MAX_TRANSACTION_BYTES[version];
   if (bytes.length > maxBytes)
     throw new Error(`transaction too large: ${bytes.length} bytes (max: ${maxBytes} bytes)`);
+  if (staticAccountKeys.length > MAX_ACCOUNTS) throw new Error("too many accounts");
   /** In base58, in the order of the signers. */
   const signatures = transaction.signatures.map((signature) => base58.decode(signature));
   return {
-    /** The form that LiteSVM accepts. */
-    decoded: getTransactionDecoder().decode(bytes),
+    /** Legacy ones are encoded again, because LiteSVM ends the process if bytes are missing. */
+    bytes: version === 1 ? bytes : transaction.serialize(),
     message: {
       version,
       header,

@@ -4,6 +4,7 @@ import {
   createSandboxCollector,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
+import { setPaused } from "../../support/chain-levers.ts";
 import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
 import type { RedisServer } from "../../support/redis-server.ts";
 import { newMint } from "../../support/new-mint.ts";
@@ -144,7 +145,7 @@ describe("the accounts that share a coin", () => {
   it("do not repeat a distribution that fails on the chain", async () => {
     const collector = createSandboxCollector(sandbox);
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      sandbox.coins.setSharing(mint, { isPaused: true });
+      setPaused(sandbox.chain, mint, true);
     });
     const outcomes = await Promise.all([
       collect(collector, "artist001"),
@@ -152,7 +153,7 @@ describe("the accounts that share a coin", () => {
     ]);
     // By then, the other one's read shows that the coin is paused.
     expect(outcomes.map(({ kind }) => kind)).toEqual(["failed-on-chain", "nothing"]);
-    sandbox.coins.setSharing(mint, { isPaused: false });
+    setPaused(sandbox.chain, mint, false);
     expect(await collect(collector, "artist002")).toMatchObject({ kind: "backing-off" });
     expect(sandbox.landedCollects()).toHaveLength(1);
   });
@@ -269,7 +270,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
 
   it("go on after a distribution that failed on the chain, with their vaults", async () => {
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      sandbox.coins.setSharing(mint, { isPaused: true });
+      setPaused(sandbox.chain, mint, true);
     });
     expect(await collect(signer, "artist001")).toMatchObject({ kind: "failed-on-chain" });
     setVault(SOL);
