@@ -103,7 +103,7 @@ export const Settings = z.object({
       "maximum accounts that open subscriptions of the process follow (0: none); blocks have [shares](../SECURITY.md#threats)",
     ),
 
-  SOCIAL_TIMEOUT_MS: integer(100, 600_000)
+  SOCIAL_TIMEOUT_MS: integer(1, 600_000)
     .default(5_000)
     .describe("deadline of a lookup at the network, queue and retries included"),
   SOCIAL_CACHE_SECONDS: integer(0, 86_400)
@@ -132,17 +132,16 @@ export const Settings = z.object({
     .describe(
       "calls to the chain that your RPC plan allows, for all replicas together; exact from 8 for each replica",
     ),
-  RPC_TIMEOUT_MS: integer(100, 600_000)
+  RPC_TIMEOUT_MS: integer(1, 600_000)
     .default(5_000)
     .describe("deadline of a call to the chain, all endpoints and retries included"),
   // Shorter than the 60 s after which nginx and AWS's balancer give up.
-  COLLECT_TIMEOUT_MS: integer(1_000, 600_000)
+  COLLECT_TIMEOUT_MS: integer(1, 600_000)
     .default(50_000)
     .describe(
       "how long a caller waits for a collect, and shutdown waits for transactions in flight",
     ),
-  // More than the fee of a transaction.
-  MIN_COLLECT_LAMPORTS: integer(5_001, 1e15)
+  MIN_COLLECT_LAMPORTS: integer(1, 1e15)
     .default(100_000)
     .transform(toLamports)
     .describe("smallest amount to collect; less is `NOTHING_TO_COLLECT`"),

@@ -1,14 +1,17 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { respondJson } from "../contract/http-messages.ts";
 import { addMs, monotonicNow, msUntil, type MonotonicTime } from "../time/monotonic.ts";
 import type { LoopbackAnswer, LoopbackServer } from "./loopback-server.ts";
 import { readJson, refuse, type SandboxScope } from "./request.ts";
 
+/** Less than the gateway's deadlines: the answer is late, but correct. */
+const SLOW_MS = 2_000;
 /** When a throttled caller may come back. It is then refused again. */
 const RETRY_SECONDS = 5;
 
 const Upstreams = z.enum(["chain", "network"]);
-const Faults = z.enum(["fail", "hang", "throttle"]);
+const Faults = z.enum(["fail", "slow", "hang", "throttle"]);
 type Upstream = z.infer<typeof Upstreams>;
 type Fault = z.infer<typeof Faults>;
 
@@ -18,10 +21,14 @@ const Body = z.union([
 ]);
 
 const EXPECTED =
-  'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. `upstream` is chain or network; `fault` is fail, hang or throttle; `seconds` are at most 300.';
+  'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. `upstream` is chain or network; `fault` is fail, slow, hang or throttle; `seconds` are at most 300.';
 
-const ANSWERS: Readonly<Record<Fault, () => LoopbackAnswer | Promise<never>>> = {
+type Answer = LoopbackAnswer | Promise<LoopbackAnswer>;
+
+/** What an upstream answers instead of its own `answer`. */
+const ANSWERS: Readonly<Record<Fault, (answer: () => Answer) => Answer>> = {
   fail: () => ({ status: 500, body: "The sandbox fails, as it was asked to." }),
+  slow: (answer) => sleep(SLOW_MS).then(answer),
   hang: () => new Promise<never>(() => undefined),
   throttle: () => ({
     status: 429,
@@ -48,7 +55,9 @@ export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackS
     const { handle } = server;
     server.handle = (request) => {
       const active = faults.get(upstream);
-      return active && msUntil(active.endsAt) > 0 ? ANSWERS[active.fault]() : handle(request);
+      return active && msUntil(active.endsAt) > 0
+        ? ANSWERS[active.fault](() => handle(request))
+        : handle(request);
     };
   }
 

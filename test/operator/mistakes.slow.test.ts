@@ -29,9 +29,13 @@ describe("a sandbox", () => {
 });
 
 describe("a misspelled variable", () => {
-  it.each(["CORS_ORIGIN", "REDIS_PASSWORD", "redis_url"])("is a warning: %s", (name) => {
+  it.each([
+    ["CORS_ORIGIN", "CORS_ORIGINS"],
+    ["REDIS_PASSWORD", "REDIS_URL"],
+    ["social_read_per_hour", "SOCIAL_READS_PER_HOUR"],
+  ])("is a warning that names the nearest variable: %s", (name, nearest) => {
     expect(warnAboutUnknown({ [name]: "x" })).toEqual([
-      `${name} is not a variable of this service and has no effect: npm start -- --help lists them`,
+      `${name} is not a variable of this service and has no effect. Did you mean ${nearest}?`,
     ]);
   });
 
