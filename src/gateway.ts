@@ -26,7 +26,7 @@ export function createGateway(
 ) {
   const { log = createLogger(config.logLevel), sandbox, overrides = {} } = options;
   const services = createServices(config, log, overrides);
-  const { registry, redis, budgetMetrics, social, chain } = services;
+  const { registry, redis, replicas, budgetMetrics, social, chain } = services;
   new Counter({
     name: "tributary_log_lines_dropped_total",
     help: "Log lines that were dropped, because standard output was full.",
@@ -65,7 +65,7 @@ export function createGateway(
         ...chain.failures.describe(MOST_LISTED),
       },
       budgets: { left: await budgetMetrics.describe(), chainCalls: chain.chainCallPlan.describe() },
-      replicas: { count: chain.replicas.count(), redis: redis && (redis.isUp() ? "up" : "down") },
+      replicas: { count: replicas.count(), redis: redis && (redis.isUp() ? "up" : "down") },
       caches: {
         accounts: social.accountLookup.describeCache(),
         histories: chain.history.describeCache(),
@@ -133,7 +133,7 @@ export function createGateway(
     unwrittenOutcomes: () => redis?.unwritten() ?? 0,
     close(): void {
       deploys.stop();
-      chain.replicas.stop();
+      replicas.stop();
       redis?.close();
     },
   };

@@ -17,7 +17,7 @@ import { createPrepare } from "./chain/collect/prepare-and-sign.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
 import { createFloors } from "./chain/balances/floors.ts";
-import { createReplicaCount } from "./store/replica-count.ts";
+import { createReplicaCount, type ReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports, type Lamports } from "./chain/primitives/lamports.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
@@ -53,6 +53,7 @@ interface ServiceNeeds {
   readonly config: Config;
   readonly registry: Registry;
   readonly redis: Redis | undefined;
+  readonly replicas: ReplicaCount;
   readonly callUpstream: CallUpstream;
   readonly budgetMetrics: BudgetMetrics;
   readonly warnings: Warnings;
@@ -72,7 +73,8 @@ export function createServices(config: Config, log: Logger, overrides: Overrides
   const { redisUrl: urls } = config.secrets;
   const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
   const redis = urls && createRedis({ ...base, urls, answerTimeoutMs });
-  const shared = { ...base, redis };
+  const replicas = createReplicaCount(redis);
+  const shared = { ...base, redis, replicas };
   return { ...shared, social: createSocialServices(shared), chain: createChainServices(shared) };
 }
 
@@ -113,9 +115,8 @@ function createSocialServices(needs: ServiceNeeds) {
 export function createChainServices(needs: ServiceNeeds) {
   const { config, overrides, ...base } = needs;
   const { secrets, ...settings } = config;
-  const { redis, budgetMetrics } = base;
+  const { replicas, budgetMetrics } = base;
   const feePayer = secrets.feePayerKeypair.publicKey.toBase58();
-  const replicas = createReplicaCount(redis);
   const chainCallPlan = createChainCallPlan({
     callsPerSecond: settings.rpcCallsPerSecond,
     replicas: replicas.count,
@@ -158,7 +159,7 @@ export function createChainServices(needs: ServiceNeeds) {
 
   return {
     ...{ rpc, readWallets, balances, readUnits, composer, simulations, floors, failures, flights },
-    ...{ chainCallPlan, metrics, replicas, feePayer },
+    ...{ chainCallPlan, metrics, feePayer },
     collector: createCollector({ ...collecting, flights }),
     history: createHistory(reading),
     live: createLiveBalances({ ...reading, batches: chainCallPlan.batchesOf("streams") }),

@@ -3,7 +3,7 @@ import { respondJson } from "../contract/http-messages.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 import type { Warnings } from "../observability/warnings.ts";
 import type { SocialClient } from "../social/api-client.ts";
-import { SOCIAL_SUBJECTS } from "../social/circuit-breaker.ts";
+import { SOCIAL_SUBJECT } from "../social/circuit-breaker.ts";
 import { memoize } from "../store/memoize.ts";
 import { REDIS_SUBJECT } from "../store/redis.ts";
 
@@ -34,7 +34,7 @@ export function createHealth(needs: {
   let isDraining = false;
 
   const check = memoize(async () => {
-    if (SOCIAL_SUBJECTS.some(warnings.has)) void socialClient.check();
+    if (warnings.has(SOCIAL_SUBJECT)) void socialClient.check();
     try {
       await rpc.getSlot();
       hasReadChain = true;
@@ -44,12 +44,8 @@ export function createHealth(needs: {
     }
   }, CHECK_MAX_AGE_MS);
 
-  /** The subjects of the warnings about each upstream. */
-  const subjects: Readonly<Record<string, readonly string[]>> = {
-    chain: ["chain"],
-    social: SOCIAL_SUBJECTS,
-    ...(needs.hasRedis && { redis: [REDIS_SUBJECT] }),
-  };
+  /** The subjects of the warnings about the upstreams. */
+  const subjects = ["chain", SOCIAL_SUBJECT, ...(needs.hasRedis ? [REDIS_SUBJECT] : [])];
   /** Why `/readyz` returns 503; undefined if it returns 200. */
   function findReason(): string | undefined {
     if (isDraining) return "shutting down";
@@ -81,8 +77,7 @@ export function createHealth(needs: {
     registers: [registry],
     collect() {
       void check();
-      for (const [upstream, each] of Object.entries(subjects))
-        this.set({ upstream }, each.some(warnings.has) ? 0 : 1);
+      for (const upstream of subjects) this.set({ upstream }, warnings.has(upstream) ? 0 : 1);
     },
   });
 

@@ -109,7 +109,7 @@ export function createAccountLookup(needs: {
     return keys.map((key) => {
       const answer = answers[asked.indexOf(key)] ?? refusal;
       if (!isTimeout(answer)) return answer;
-      return queue.isInFlight(key) ? new SocialError({ kind: "lookup-timeout" }) : refuse();
+      return queue.isInFlight(key) ? new SocialError({ kind: "timeout" }) : refuse();
     });
   }
 

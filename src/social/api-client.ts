@@ -141,7 +141,8 @@ export function createSocialClient(needs: {
     try {
       return match(keys, await circuitBreaker.call(() => get(keys, limits.deadline)));
     } catch (error) {
-      if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2) throw error;
+      if (!isBadRequest(error as SocialError) || keys.length === 1 || limits.extraCalls < 2)
+        throw error;
       limits.extraCalls -= 2;
       const middle = Math.ceil(keys.length / 2);
       const answers = new Map<AccountKey, SocialAccount | SocialError>();
@@ -184,7 +185,7 @@ export function createSocialClient(needs: {
         await circuitBreaker.call(() => get(["@-"], newDeadline(), "check"));
         return undefined;
       } catch (error) {
-        return isBadRequest(error) ? undefined : (error as SocialError);
+        return isBadRequest(error as SocialError) ? undefined : (error as SocialError);
       }
     },
   };

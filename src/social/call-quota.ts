@@ -1,8 +1,14 @@
-import { createBuckets } from "../store/buckets.ts";
 import { toRetryAfterSeconds } from "../contract/contract-error.ts";
+import type { ReplicaCount } from "../store/replica-count.ts";
 import type { UpstreamAnswer } from "../upstream/http.ts";
-import type { Redis } from "../store/redis.ts";
-import { addMs, monotonicNow, type MonotonicTime, msUntil, toIsoTime } from "../time/monotonic.ts";
+import {
+  addMs,
+  LONG_AGO,
+  monotonicNow,
+  type MonotonicTime,
+  msUntil,
+  toIsoTime,
+} from "../time/monotonic.ts";
 import { sleep } from "../time/sleep.ts";
 
 export type CallQuota = ReturnType<typeof createCallQuota>;
@@ -43,31 +49,19 @@ interface Pace {
 /**
  * Spreads the calls that the network allows (300 in 15 minutes) over the time until its reset.
  * While more than four fifths are left, no call waits. Later calls are spaced evenly over the rest
- * of the window, so each gathers more keys. Replicas share the spacing while Redis is available;
- * otherwise each spaces only its own calls. A call waits for at most 5 s, and at most four fifths
- * of `socialTimeoutMs`. If the spacing is longer, calls may run out before the reset.
+ * of the window, so each gathers more keys. Each of the `replicas` makes an equal part of the
+ * calls. A call waits for at most 5 s, and at most four fifths of `socialTimeoutMs`. If the spacing
+ * is longer, calls may run out before the reset.
  */
 export function createCallQuota(needs: {
-  socialApiUrl: URL;
   socialTimeoutMs: number;
-  redis: Redis | undefined;
+  replicas: Pick<ReplicaCount, "count">;
 }) {
-  const { socialApiUrl, socialTimeoutMs, redis } = needs;
-  const maxWaitMs = Math.floor(Math.min(MAX_WAIT_MS, WAIT_FRACTION * socialTimeoutMs));
+  const maxWaitMs = Math.min(MAX_WAIT_MS, WAIT_FRACTION * needs.socialTimeoutMs);
   const paces = new Map<string, Pace>();
-  const buckets = createBuckets({
-    name: `calls:${socialApiUrl.host}`,
-    redis,
-    fractionWithoutRedis: 1,
-  });
   const currentPaces = () => [...paces.values()].filter(({ resetAt }) => msUntil(resetAt) > 0);
-
-  async function takeTurn(msPerUnit: number): Promise<void> {
-    const turn = { name: "turn", capacity: 1, burst: 1, msPerUnit };
-    const { amount, waitMs } = await buckets.take([turn], { wanted: 1, aheadMs: maxWaitMs });
-    const ownMs = amount > 0 ? waitMs : maxWaitMs;
-    if (ownMs > 0) await sleep(ownMs);
-  }
+  /** When the next call may be made, while calls are spaced. */
+  let nextAt = LONG_AGO;
 
   return {
     /** Reads the rate limit headers of a response. */
@@ -87,8 +81,11 @@ export function createCallQuota(needs: {
      * once.
      */
     turn(): Promise<unknown> | undefined {
-      const msPerUnit = Math.max(0, ...currentPaces().map(({ intervalMs }) => intervalMs));
-      return msPerUnit > 0 ? takeTurn(msPerUnit) : undefined;
+      const intervalMs = Math.max(0, ...currentPaces().map((pace) => pace.intervalMs));
+      if (intervalMs === 0) return undefined;
+      const waitMs = Math.min(Math.max(0, msUntil(nextAt)), maxWaitMs);
+      nextAt = addMs(monotonicNow(), waitMs + intervalMs * needs.replicas.count());
+      return waitMs > 0 ? sleep(waitMs) : undefined;
     },
 
     /** The calls that are left until the network's reset, of each kind for which this is known. */

@@ -11,8 +11,6 @@ export type SocialFailure =
   | { readonly kind: "queue-full" }
   /** The caller or the service has read as many accounts as the budget allows. */
   | ({ readonly kind: "budget-used" } & Required<Shortage>)
-  /** The lookup, including its time in the queue, took too long. */
-  | { readonly kind: "lookup-timeout" }
   /**
    * The circuit breaker is open after repeated failures: no call was made. The error's cause is the
    * last failure.
@@ -33,9 +31,13 @@ export type SocialFailure =
   | { readonly kind: "blocked" }
   /** `code`: why the connection failed. */
   | { readonly kind: "unreachable"; readonly code?: string | undefined }
+  /** The call took too long, or the lookup with its time in the queue. */
   | { readonly kind: "timeout" }
   /** The response does not have the documented form. */
   | { readonly kind: "unreadable" };
+
+/** The members that some failures have. */
+type Details = Partial<Record<string, string | number>>;
 
 /** The error of every function in this folder. Retries depend on `failure`, never on the text. */
 export class SocialError extends Error {
@@ -43,7 +45,7 @@ export class SocialError extends Error {
   readonly failure: SocialFailure;
 
   constructor(failure: SocialFailure, cause?: unknown) {
-    const { kind, status, problem, code } = { status: "", problem: "", code: "", ...failure };
+    const { kind, status, problem, code }: Details = failure;
     super(["the social network:", kind, status, problem, code].filter(Boolean).join(" "), {
       cause,
     });
@@ -52,25 +54,70 @@ export class SocialError extends Error {
 }
 
 /** Whether the network rejected the format of a call: one invalid name fails a whole batch. */
-export function isBadRequest(error: unknown): boolean {
-  return (
-    error instanceof SocialError && error.failure.kind === "refused" && error.failure.status === 400
-  );
-}
+export const isBadRequest = ({ failure }: SocialError): boolean =>
+  failure.kind === "refused" && failure.status === 400;
+
+/** Whether the network is not working: such failures open the circuit breaker. */
+export const isOutage = (error: SocialError): boolean =>
+  ["refused", "blocked", "unreachable", "timeout", "unreadable"].includes(error.failure.kind) &&
+  !isBadRequest(error);
+
+/**
+ * Whether the same call may succeed a moment later: the connection broke, or the network answered
+ * 5xx.
+ */
+export const isTransient = ({ failure }: SocialError): boolean =>
+  failure.kind === "unreachable" || (failure.kind === "refused" && failure.status >= 500);
 
 /**
  * Whether only the operator can help: the network rejects the token, or the app's credit is used
  * up.
  */
-export function isOperatorProblem(
-  failure: SocialFailure,
-): failure is Extract<SocialFailure, { kind: "refused" }> {
+export function isOperatorProblem(failure: SocialFailure): boolean {
   if (failure.kind !== "refused") return false;
-  const { status, problem } = failure;
-  return status === 401 || status === 402 || status === 403 || problem === "usage-capped";
+  return [401, 402, 403].includes(failure.status) || failure.problem === "usage-capped";
 }
 
 const IN_CONSOLE = "in the network's developer console";
+
+/** What is wrong, and what to do, by the kind of the failure, or its problem or status. */
+const ADVICE = new Map<unknown, readonly [problem: string, remedy: string]>([
+  [
+    "blocked",
+    [
+      "answers 403 with a page instead of JSON, so it blocks this machine's address",
+      "send its calls from another address, or ask the network to allow this one",
+    ],
+  ],
+  [
+    "usage-capped",
+    [
+      "refuses this service's app, which has reached its usage cap",
+      `raise the cap ${IN_CONSOLE}, or wait for the next period. No restart is needed`,
+    ],
+  ],
+  [
+    401,
+    [
+      "refuses SOCIAL_API_TOKEN",
+      `check it ${IN_CONSOLE}. If it is invalid, set a new one and restart; if the network accepts it again, no restart is needed`,
+    ],
+  ],
+  [
+    402,
+    [
+      "refuses this service's app, whose credit is used up",
+      `add credit ${IN_CONSOLE}. No restart is needed`,
+    ],
+  ],
+  [
+    403,
+    [
+      "refuses access to this service's app",
+      `restore its access ${IN_CONSOLE}. A restart is needed only for a new token`,
+    ],
+  ],
+]);
 
 /**
  * What is wrong with the network, and what the operator should do. The token is read only at the
@@ -78,58 +125,14 @@ const IN_CONSOLE = "in the network's developer console";
  */
 export function operatorHint({ failure, cause }: SocialError): string {
   if (failure.kind === "circuit-open" && cause instanceof SocialError) return operatorHint(cause);
-  const { kind, status, words, code }: Partial<Record<string, string | number>> = failure;
+  const { kind, status, problem, words, code }: Details = failure;
+  const elsewhere =
+    remedyOf(String(code), { protocol: "https:" }) ?? "see the network's status page";
+  const [wrong, remedy] = ADVICE.get(problem) ??
+    ADVICE.get(status ?? kind) ?? [
+      "does not answer as expected",
+      `check SOCIAL_API_URL: ${elsewhere}`,
+    ];
   const reason = [status ?? code ?? kind, words].filter(Boolean).join(" ");
-  const [problem, remedy] = adviceOn(failure);
-  return `the social network ${problem} (${reason}): lookups of handles that are not cached fail; ${remedy}`;
-}
-
-function adviceOn(failure: SocialFailure): readonly [problem: string, remedy: string] {
-  if (failure.kind === "blocked")
-    return [
-      "answers 403 with a page instead of JSON, so it blocks this machine's address",
-      "send its calls from another address, or ask the network to allow this one",
-    ];
-  if (!isOperatorProblem(failure)) {
-    const code = failure.kind === "unreachable" ? failure.code : "";
-    const remedy = remedyOf(code ?? "", { protocol: "https:" }) ?? "see the network's status page";
-    return ["does not answer as expected", `check SOCIAL_API_URL: ${remedy}`];
-  }
-  if (failure.status === 401)
-    return [
-      "refuses SOCIAL_API_TOKEN",
-      `check it ${IN_CONSOLE}. If it is invalid, set a new one and restart; if the network accepts it again, no restart is needed`,
-    ];
-  if (failure.status === 402)
-    return [
-      "refuses this service's app, whose credit is used up",
-      `add credit ${IN_CONSOLE}. No restart is needed`,
-    ];
-  if (failure.problem === "usage-capped")
-    return [
-      "refuses this service's app, which has reached its usage cap",
-      `raise the cap ${IN_CONSOLE}, or wait for the next period. No restart is needed`,
-    ];
-  return [
-    "refuses access to this service's app",
-    `restore its access ${IN_CONSOLE}. A restart is needed only for a new token`,
-  ];
-}
-
-/** Whether the network is not working: such failures open the circuit breaker. */
-export function isOutage(error: unknown): error is SocialError {
-  if (!(error instanceof SocialError)) return false;
-  const { kind } = error.failure;
-  if (kind === "refused") return !isBadRequest(error);
-  return ["blocked", "unreachable", "timeout", "unreadable"].includes(kind);
-}
-
-/**
- * Whether the same call may succeed a moment later: the connection broke, or the network answered
- * 5xx.
- */
-export function isTransient(error: unknown): boolean {
-  if (!(error instanceof SocialError)) return false;
-  const { failure } = error;
-  return failure.kind === "unreachable" || (failure.kind === "refused" && failure.status >= 500);
+  return `the social network ${wrong} (${reason}): lookups of handles that are not cached fail; ${remedy}`;
 }

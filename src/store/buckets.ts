@@ -28,8 +28,6 @@ export interface Bucket {
 interface Wanted {
   readonly wanted: number;
   readonly least: number;
-  /** Units that refill within this time count as available. */
-  readonly aheadMs: number;
 }
 
 /** Times are in ms of the buckets' clock: `performance.now()` or Redis's. */
@@ -68,26 +66,24 @@ export function hourlyBucket(name: string, perHour: number, burst: number): Buck
 
 const COUNT = z.int().nonnegative();
 
-type Take = (buckets: readonly Bucket[], request: Wanted) => Answer;
-
 /**
  * To return units, `wanted` is negative: all is returned but what has refilled since they were
  * taken, otherwise an hour could give them twice. With `wasFullAt`, more can be charged too, which
  * leaves a bucket empty at most.
  */
-function createMemoryBuckets(): Take {
+function createMemoryBuckets() {
   const full = createLruCache<string, number>(MAX_BUCKETS);
 
-  return (buckets, { wanted, least, aheadMs }) => {
+  return (buckets: readonly Bucket[], { wanted, least }: Wanted): Answer => {
     const now = performance.now();
     const latest = buckets.map(
-      ({ capacity, msPerUnit }) => now + capacity * msPerUnit + aheadMs + ROUNDING_MS,
+      ({ capacity, msPerUnit }) => now + capacity * msPerUnit + ROUNDING_MS,
     );
     const fullAt = buckets.map(({ name }, i) =>
       Math.min(Math.max(now, full.get(name) ?? 0), latest[i]!),
     );
     const rooms = buckets.map(({ burst, msPerUnit, wasFullAt }, i) => {
-      const roomMs = burst * msPerUnit - (fullAt[i]! - now) + aheadMs + ROUNDING_MS;
+      const roomMs = burst * msPerUnit - (fullAt[i]! - now) + ROUNDING_MS;
       return wasFullAt === undefined ? Math.floor(roomMs / msPerUnit) : wanted;
     });
     const fits = Math.min(wanted, ...rooms);
@@ -109,18 +105,20 @@ function createMemoryBuckets(): Take {
  * is too far ahead even if nothing is taken: otherwise the bucket would stay empty until that time.
  */
 const TAKE = script({
-  args: ["buckets", "wanted", "least", "aheadMs"],
-  answer: z.tuple([z.int(), COUNT], COUNT),
+  args: ["buckets", "wanted", "least"],
+  answer: z
+    .tuple([z.int(), COUNT], COUNT)
+    .transform(([taken, now, ...fullAt]): Answer => ({ taken, now, fullAt })),
   text: `
 buckets, wanted, least = cjson.decode(buckets), tonumber(wanted), tonumber(least)
 local clock = redis.call('TIME')
 local now = clock[1] * 1000 + clock[2] / 1000
 local latest, fullAt, fits = {}, {}, wanted
 for i, bucket in ipairs(buckets) do
-  latest[i] = now + bucket.capacity * bucket.msPerUnit + aheadMs + ${ROUNDING_MS}
+  latest[i] = now + bucket.capacity * bucket.msPerUnit + ${ROUNDING_MS}
   local stored = tonumber(redis.call('GET', KEYS[i])) or 0
   fullAt[i] = math.min(math.max(now, stored), latest[i])
-  local room = bucket.burst * bucket.msPerUnit - (fullAt[i] - now) + aheadMs + ${ROUNDING_MS}
+  local room = bucket.burst * bucket.msPerUnit - (fullAt[i] - now) + ${ROUNDING_MS}
   if not bucket.wasFullAt then fits = math.min(fits, math.floor(room / bucket.msPerUnit)) end
 end
 local taken = fits >= least and fits or 0
@@ -135,26 +133,9 @@ return {taken, now, unpack(fullAt)}
 `,
 });
 
-function createRedisBuckets(redis: Redis, budget: string) {
-  /** Returns undefined if Redis is unavailable. */
-  return async (...[buckets, request]: Parameters<Take>): Promise<Answer | undefined> => {
-    const answer = await redis.run(TAKE, {
-      ...request,
-      keys: buckets.map(({ name }) => redisKeys.bucket(budget, name)),
-      buckets: JSON.stringify(buckets),
-    });
-    if (!answer) return undefined;
-    const [taken, now, ...fullAt] = answer;
-    return { taken, now, fullAt };
-  };
-}
-
 export interface Taken {
   readonly amount: number;
-  /**
-   * If all is taken: the time until it is available. Otherwise the time until `least` more is;
-   * Infinity if never.
-   */
+  /** Unless all is taken, the time until `least` more is available; Infinity if never. */
   readonly waitMs: number;
   /** The bucket that sets `waitMs`. */
   readonly slowest: Bucket;
@@ -164,23 +145,28 @@ export interface Taken {
 
 /**
  * Creates buckets that all replicas share in Redis; without `redis`, buckets of this process. While
- * a replica cannot reach Redis, it takes at most a quarter (`fractionWithoutRedis`) of what each
- * bucket allows, from buckets of its own.
+ * a replica cannot reach Redis, it takes at most a quarter of what each bucket allows, from
+ * buckets of its own.
  */
 export function createBuckets(needs: {
   /** Distinguishes these buckets from others in the same Redis. */
   name: string;
   redis: Redis | undefined;
-  fractionWithoutRedis?: number;
 }) {
-  const { name, redis, fractionWithoutRedis: fraction = FRACTION_WITHOUT_REDIS } = needs;
+  const { name, redis } = needs;
   const memory = createMemoryBuckets();
-  const inRedis = redis && createRedisBuckets(redis, name);
+  /** Returns undefined if Redis is unavailable. */
+  const inRedis = async (buckets: readonly Bucket[], request: Wanted) =>
+    redis?.run(TAKE, {
+      ...request,
+      keys: buckets.map((bucket) => redisKeys.bucket(name, bucket.name)),
+      buckets: JSON.stringify(buckets),
+    });
   const toFraction = ({ name, capacity, burst, msPerUnit }: Bucket) => ({
     name,
-    capacity: capacity * fraction,
-    burst: burst * fraction,
-    msPerUnit: msPerUnit / fraction,
+    capacity: capacity * FRACTION_WITHOUT_REDIS,
+    burst: burst * FRACTION_WITHOUT_REDIS,
+    msPerUnit: msPerUnit / FRACTION_WITHOUT_REDIS,
   });
 
   return {
@@ -188,16 +174,13 @@ export function createBuckets(needs: {
      * Takes the units that every bucket has, up to `wanted`; none if that is less than `least`. See
      * {@link Wanted}.
      */
-    async take(
-      wholeBuckets: readonly Bucket[],
-      { wanted, least = wanted, aheadMs = 0 }: { wanted: number; least?: number; aheadMs?: number },
-    ): Promise<Taken> {
+    async take(wholeBuckets: readonly Bucket[], request: Wanted): Promise<Taken> {
+      const { wanted, least } = request;
       const tooSmall = wholeBuckets.find(({ burst }) => burst < least);
       if (tooSmall)
         return { amount: 0, waitMs: Infinity, slowest: tooSmall, giveBack: () => undefined };
-      const request = { wanted, least, aheadMs };
-      const shared = await inRedis?.(wholeBuckets, request);
-      const buckets = inRedis && !shared ? wholeBuckets.map(toFraction) : wholeBuckets;
+      const shared = await inRedis(wholeBuckets, request);
+      const buckets = redis && !shared ? wholeBuckets.map(toFraction) : wholeBuckets;
       const { taken, now, fullAt } = shared ?? memory(buckets, request);
       const amount = Math.min(wanted, taken + least);
       const waits = buckets.map(({ burst, msPerUnit }, i) =>
@@ -211,10 +194,10 @@ export function createBuckets(needs: {
         giveBack(unusedUnits) {
           if (unusedUnits === 0) return;
           const takenBuckets = buckets.map((bucket, i) => ({ ...bucket, wasFullAt: fullAt[i]! }));
-          const back = { wanted: -unusedUnits, least: -unusedUnits, aheadMs: 0 };
+          const back = { wanted: -unusedUnits, least: -unusedUnits };
           // Not retried: a lost return makes the budget too small, but a repeated one would make it
           // too large.
-          if (shared) void inRedis?.(takenBuckets, back);
+          if (shared) void inRedis(takenBuckets, back);
           else memory(takenBuckets, back);
         },
       };
@@ -223,8 +206,8 @@ export function createBuckets(needs: {
     /** The fraction that is left, 0 to 1, of what the caller may use of a bucket. */
     async leftRatio(bucket: Bucket): Promise<number> {
       if (bucket.burst === 0) return 0;
-      const nothing = { wanted: 0, least: 0, aheadMs: 0 };
-      const answer = (await inRedis?.([bucket], nothing)) ?? memory([bucket], nothing);
+      const nothing = { wanted: 0, least: 0 };
+      const answer = (await inRedis([bucket], nothing)) ?? memory([bucket], nothing);
       const usedMs = answer.fullAt[0]! - answer.now;
       return Math.max(0, 1 - usedMs / (bucket.burst * bucket.msPerUnit));
     },

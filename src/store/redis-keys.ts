@@ -9,7 +9,7 @@ export const KEY_PREFIX = "tributary:";
 export const redisKeys = {
   /** The times of a caller's last requests. */
   rateLimit: (caller: string) => `v2:limit:${caller}`,
-  /** A token bucket of a budget, or of calls to the social network. */
+  /** A token bucket of a budget. */
   bucket: (budget: string, bucket: string) => `v2:bucket:{${budget}}:${bucket}`,
   account: (network: string, handle: string) => `v3:account:{${network}}:${handle}`,
   accountById: (network: string, id: string) => `v3:account-by-id:{${network}}:${id}`,

@@ -26,6 +26,8 @@ return redis.call('ZCARD', replicas)
 `,
 });
 
+export type ReplicaCount = ReturnType<typeof createReplicaCount>;
+
 /**
  * Counts the replicas that share a Redis: each announces itself there every second, so no
  * request waits for it. While Redis is down, the last count stays. Without Redis, it is one.

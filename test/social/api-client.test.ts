@@ -24,11 +24,7 @@ const client = () =>
       log: createLogger("silent"),
       warnings: createWarnings(log as unknown as Logger),
     }),
-    quota: createCallQuota({
-      socialApiUrl: new URL(network.url),
-      socialTimeoutMs: 60_000,
-      redis: undefined,
-    }),
+    quota: createCallQuota({ socialTimeoutMs: 60_000, replicas: { count: () => 1 } }),
     callUpstream: createCallUpstream(new Registry()),
   });
 const results = (answers: ReadonlyMap<string, unknown>) =>

@@ -1,14 +1,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createCallQuota } from "../../src/social/call-quota.ts";
-import type { Redis } from "../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis, redis, server } from "../support/describe-with-redis.ts";
 
-const newQuota = (redis?: Redis, socialTimeoutMs = 5_000) =>
-  createCallQuota({
-    socialApiUrl: new URL("http://network"),
-    socialTimeoutMs,
-    redis,
-  });
+const newQuota = (socialTimeoutMs = 5_000, count = 1) =>
+  createCallQuota({ socialTimeoutMs, replicas: { count: () => count } });
 const headers = (remaining: number, resetInSeconds: number, limit: string | null = "300") => ({
   "x-rate-limit-remaining": String(remaining),
   "x-rate-limit-reset": String(Math.ceil(Date.now() / 1000) + resetInSeconds),
@@ -71,7 +65,7 @@ describe("the network's call quota", () => {
   ])(
     "with a timeout of %i ms lets no call wait longer than %i ms",
     async (socialTimeoutMs, longest) => {
-      const quota = newQuota(undefined, socialTimeoutMs);
+      const quota = newQuota(socialTimeoutMs);
       quota.record("usernames", headers(1, 900));
       expect(await waits(quota, 3)).toEqual([0, longest, longest]);
       quota.record("usernames", headers(0, 900));
@@ -85,6 +79,12 @@ describe("the network's call quota", () => {
     quota.record("usernames", headers(299, 900));
     expect(await waits(quota, 2)).toEqual([0, 2_000]);
     expect(quota.leftRatio()).toBeCloseTo(10 / 300);
+  });
+
+  it("gives each replica an equal part of the calls", async () => {
+    const quota = newQuota(10_000, 4);
+    quota.record("usernames", headers(300, 300, "1000"));
+    expect(await waits(quota, 3)).toEqual([0, 4_000, 4_000]);
   });
 
   it("forgets the old window at its reset", async () => {
@@ -110,31 +110,5 @@ describe("the network's call quota", () => {
     const quota = newQuota();
     quota.record("usernames", headers(225, 100_000));
     expect(await waits(quota, 2)).toEqual([0, 4_000]);
-  });
-});
-
-describeWithRedis("the network's call quota in Redis", () => {
-  eachWithRedis();
-
-  it("spaces the calls of all replicas together", async () => {
-    const replicas = [newQuota(redis), newQuota(redis)];
-    // An interval of 200 ms.
-    for (const { record } of replicas) record("usernames", headers(300, 60, "1000"));
-    const startedAt = performance.now();
-    await Promise.all([0, 1, 0, 1].map(async (i) => replicas[i]!.turn()));
-    // The first turn comes at once. The reset is rounded to seconds, and timers can be a
-    // millisecond early.
-    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(3 * 195);
-    expect(
-      await server.command("PTTL", "tributary:v2:bucket:{calls:network}:turn"),
-    ).toBeLessThanOrEqual(205);
-  });
-
-  it("without Redis is kept by each replica, by the headers of its own calls", async () => {
-    const quota = newQuota(redis, 10);
-    await server.stop();
-    quota.record("usernames", headers(1, 800));
-    await quota.turn();
-    expect(quota.leftRatio()).toBeLessThan(0.1);
   });
 });

@@ -14,7 +14,7 @@ type Budget = ReturnType<typeof createReadBudget>;
 const account = { id: "1", handle: "creator", profile: NO_PROFILE };
 const notFound = () => new SocialError({ kind: "not-found" });
 const unreadable = () => new SocialError({ kind: "unreadable" });
-const timeout = () => new SocialError({ kind: "lookup-timeout" });
+const timeout = () => new SocialError({ kind: "timeout" });
 
 /** How many of the names a caller reads; each ends with this answer. */
 async function read(

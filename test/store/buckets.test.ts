@@ -33,7 +33,6 @@ type Step =
   | [second: number, step: number, unused: number];
 interface Options {
   least?: number;
-  aheadMs?: number;
 }
 
 const CASES: [name: string, steps: Step[]][] = [
@@ -81,17 +80,6 @@ const CASES: [name: string, steps: Step[]][] = [
     ],
   ],
   [
-    "an amount can be taken before it has flowed in, if the taker waits",
-    [
-      [0, [A], 10, 10, 0],
-      [0, [A], 1, 1, 1, { aheadMs: 2 * SECOND }],
-      [0, [A], 1, 1, 2, { aheadMs: 2 * SECOND }],
-      [0, [A], 1, 0, 3, { aheadMs: 2 * SECOND }],
-      [2, [A], 1, 0, 1],
-      [3, [A], 1, 1, 0],
-    ],
-  ],
-  [
     "what is not used is returned, if it has not flowed in meanwhile",
     [
       [0, [A, B], 8, 8, 0],
@@ -132,9 +120,11 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
         answers[step[1]]!.giveBack(step[2]);
         continue;
       }
-      const [, of, wanted, taken, waitSeconds, { least = wanted, aheadMs = 0 } = {}] =
-        step as Extract<Step, { length: 6 | 5 }>;
-      const answer = await buckets.take(of, { wanted, least, aheadMs });
+      const [, of, wanted, taken, waitSeconds, { least = wanted } = {}] = step as Extract<
+        Step,
+        { length: 6 | 5 }
+      >;
+      const answer = await buckets.take(of, { wanted, least });
       answers.push(answer);
       expect([step, answer.amount]).toEqual([step, taken]);
       // Redis returns whole milliseconds.
@@ -147,7 +137,7 @@ describeInMemoryAndInRedis("the law of the budgets", (getRedis) => {
 
   it("charging more than a bucket holds leaves it empty, not emptier", async () => {
     const buckets = createBuckets({ name: "test", redis: getRedis() });
-    (await buckets.take([A], { wanted: 1 })).giveBack(-1_000_000);
+    (await buckets.take([A], { wanted: 1, least: 1 })).giveBack(-1_000_000);
     const taken = async () => (await buckets.take([A], { wanted: 20, least: 1 })).amount;
     expect(await taken()).toBe(0);
     setSeconds(4);
@@ -208,7 +198,8 @@ describeWithRedis("buckets in Redis", () => {
     "give what they hold at most, and can be used again, if someone has written '%s'",
     async (text) => {
       const key = "tributary:v2:bucket:{budget}:a";
-      const take = () => createBuckets({ name: "budget", redis }).take([A], { wanted: 10 });
+      const take = () =>
+        createBuckets({ name: "budget", redis }).take([A], { wanted: 10, least: 10 });
       await server.command("SET", key, text);
       const { amount, waitMs, slowest, giveBack } = await take();
       expect(amount).toBeOneOf([0, 10]);

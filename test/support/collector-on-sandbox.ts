@@ -4,6 +4,7 @@ import type { CollectCaller } from "../../src/chain/collect/turns.ts";
 import type { CollectOutcome } from "../../src/chain/collect/collector.ts";
 import { createLogger } from "../../src/observability/log.ts";
 import { createWarnings } from "../../src/observability/warnings.ts";
+import { createReplicaCount } from "../../src/store/replica-count.ts";
 import { createChainServices, type Overrides } from "../../src/services.ts";
 import type { WalletWithCoins } from "../../src/chain/balances/wallets.ts";
 import { createBudgetMetrics } from "../../src/fairness/budget-metrics.ts";
@@ -52,6 +53,7 @@ export function createSandboxCollector(
     config,
     registry,
     redis,
+    replicas: createReplicaCount(redis),
     callUpstream: createCallUpstream(registry),
     budgetMetrics: createBudgetMetrics(registry),
     warnings: createWarnings(log),
