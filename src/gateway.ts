@@ -84,8 +84,7 @@ export function createGateway(
     /**
      * Checks the upstreams without spending anything, and logs the results; `/readyz` returns 503
      * until then. Most problems are only logged, because they may go away while the process runs.
-     * Throws ConfigError if a required program is missing on a public cluster, or if Redis cannot
-     * be used as configured.
+     * Throws ConfigError if a required program is missing on a public cluster.
      */
     async start(): Promise<void> {
       function report({ state, variable, text, isFatal, isReported }: Finding): void {
@@ -103,9 +102,7 @@ export function createGateway(
             },
           }),
           checkSocialNetwork(social.client, config.socialApiUrl).then(report),
-          redis?.ready.then((problem) => {
-            if (problem !== undefined) throw new ConfigError([`REDIS_URL: ${problem}`]);
-          }),
+          redis?.ready,
         ]),
       );
       deploys.start();

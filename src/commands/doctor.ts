@@ -115,8 +115,7 @@ function checkCredit(dollars: number | undefined): Finding {
 async function checkRedis(redis: Redis | undefined, urls: readonly URL[] = []): Promise<Finding> {
   if (!redis) return good("REDIS_URL", "not set: right for one replica, wrong for several");
   const host = urls.map((url) => url.host).join();
-  const problem = await redis.ready;
-  if (problem !== undefined) return bad("REDIS_URL", problem);
+  await redis.ready;
   const deadline = addMs(monotonicNow(), REDIS_TIMEOUT_MS);
   let info: string | undefined;
   do info = await redis.run(REDIS_INFO, { probe: redisKeys.probe() });

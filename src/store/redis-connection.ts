@@ -2,7 +2,7 @@ import { Cluster, Redis as Client, ReplyError } from "ioredis";
 import { z } from "zod";
 import { connectionCodeOf } from "../observability/connection-error.ts";
 import { KEY_PREFIX, redisKeys } from "./redis-keys.ts";
-import { NO_ADDRESS } from "./redis-remedies.ts";
+import { CLUSTER_REFUSAL, DATABASE_REFUSED, NO_ADDRESS } from "./redis-remedies.ts";
 import { script, type ScriptArguments } from "./script.ts";
 
 /**
@@ -17,16 +17,15 @@ const RESUBSCRIBE_MS = 500;
 /** So many that they reach every master of a cluster, and the first two are in different slots. */
 const PROBE_KEYS = Array.from({ length: 128 }, (_, i) => redisKeys.probe(i));
 
-/** Checks that Redis answers and accepts writes. */
+/** Checks that Redis answers, accepts writes, and that the user may use channels. */
 const PROBE = script({
   answer: z.literal(1),
-  text: "for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end return 1",
+  text: `
+for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end
+redis.call('PUBLISH', KEYS[1], '')
+return 1
+`,
 });
-/** How a node of a cluster refuses keys in different slots, or in slots that it does not have. */
-const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
-/** Errors of SELECT. Redis then uses database 0, which may be another service's. */
-const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
-
 export interface Listener {
   readonly onMessage: (message: string) => void;
   /** Called when messages may have been missed: at first, and after each outage. */
@@ -42,17 +41,11 @@ export function createConnection(needs: {
   answerTimeoutMs: number;
   /** Called when the connection to the server, or to a master of the cluster, is lost. */
   onLost: () => void;
-  /** Called when Redis denies the user access to a channel. */
-  onRefused: (reason: string) => void;
 }) {
-  const { urls, answerTimeoutMs, onLost, onRefused } = needs;
-  /** The last error of the connection, and of a probe: why Redis does not answer as expected. */
-  let lastError = "";
-  let refusal: string | undefined;
-  /** Why Redis can never be used with these URLs. */
-  let problem: string | undefined;
+  const { urls, answerTimeoutMs, onLost } = needs;
+  /** The last error of the connection or of a probe: why Redis does not answer as expected. */
+  let reason = "";
   let lastCall = 0;
-  let isEnding = false;
   const subscribers: Client[] = [];
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
@@ -66,7 +59,7 @@ export function createConnection(needs: {
     // The probe tells whether Redis can be used. The check would need the commands INFO and CLUSTER
     // INFO, which an ACL may deny.
     enableReadyCheck: false,
-    keyPrefix: KEY_PREFIX,
+    enableOfflineQueue: false,
   };
   let client = urls.length > 1 ? connectToCluster() : connectToServer();
 
@@ -74,10 +67,13 @@ export function createConnection(needs: {
     const server = new Client({
       ...toOptions(urls[0]!),
       ...commonOptions,
-      enableOfflineQueue: false,
+      keyPrefix: KEY_PREFIX,
       retryStrategy: reconnectDelayMs,
     });
-    server.on("error", keepError);
+    server.on("error", (error) => {
+      keepError(error);
+      if (DATABASE_REFUSED.test(error.message)) server.disconnect(true);
+    });
     server.on("close", onLost);
     return server;
   }
@@ -89,7 +85,7 @@ export function createConnection(needs: {
       nodes.map(({ host, port }) => ({ host, port })),
       {
         keyPrefix: KEY_PREFIX,
-        redisOptions: { ...commonOptions, keyPrefix: "", username, password, tls },
+        redisOptions: { ...commonOptions, username, password, tls },
         enableOfflineQueue: false,
         enableReadyCheck: false,
         // Resend only scripts that a node refused: after a lost connection, a script may have run.
@@ -102,11 +98,6 @@ export function createConnection(needs: {
         },
       },
     );
-    cluster.on("error", ({ lastNodeError }: { lastNodeError?: Error }) => {
-      if (urls.length > 1 && lastNodeError?.message.includes("cluster support disabled"))
-        problem =
-          "several URLs must be nodes of one Redis Cluster, but these are not: set only one";
-    });
     cluster.on("node error", keepError);
     cluster.on("-node", (node: Client) => {
       if (!node.options.readOnly) onLost();
@@ -119,10 +110,7 @@ export function createConnection(needs: {
    * commands, and so the password.
    */
   function keepError(error: Error): void {
-    lastError = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
-    const { db } = toOptions(urls[0]!);
-    if (db > 0 && DATABASE_REFUSED.test(lastError))
-      problem = `Redis refuses the database ${db} (${lastError}): use one that it has`;
+    reason = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
   }
 
   /**
@@ -130,10 +118,7 @@ export function createConnection(needs: {
    * every command gets the next one's, and the connection is of no use any more.
    */
   function replaceConnection(): void {
-    if (isEnding || client.status !== "ready") return;
-    isEnding = true;
-    client.once("close", () => (isEnding = false));
-    client.disconnect(true);
+    if (client.status === "ready") client.disconnect(true);
   }
 
   /** Returns the command of a script, which sends the script's text only once per connection. */
@@ -188,14 +173,13 @@ export function createConnection(needs: {
     // To a master without an address, nobody can connect.
     const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
     const said = answers.find(isRefusal)?.message ?? (isNameless ? NO_ADDRESS : undefined);
-    if (cluster || said === undefined || !CLUSTER_REFUSAL.test(said)) {
-      // A probe without an answer does not take back what Redis said before.
-      refusal = isAnswering ? undefined : (said ?? refusal);
-      return isAnswering && problem === undefined;
-    }
-    const { db } = toOptions(urls[0]!);
     // Valkey 9 has numbered databases in a cluster, but the client cannot select them there.
-    if (db > 0) problem = `expected no database number for a cluster, got ${db}: use database 0`;
+    const isNumbered = toOptions(urls[0]!).db > 0;
+    if (cluster || isNumbered || said === undefined || !CLUSTER_REFUSAL.test(said)) {
+      // A probe without an answer does not take back what Redis said before.
+      reason = isAnswering ? "" : (said ?? reason);
+      return isAnswering;
+    }
     client.off("close", onLost);
     client.disconnect();
     client = connectToCluster();
@@ -210,17 +194,13 @@ export function createConnection(needs: {
   function subscribe(channel: string, listener: Listener): void {
     const subscriber = new Client({
       ...toOptions(urls[0]!),
+      ...commonOptions,
       retryStrategy(attempts) {
         Object.assign(subscriber.options, toOptions(urls[attempts % urls.length]!));
         return RESUBSCRIBE_MS;
       },
       // The listener learns of each subscription, so each is made here.
       autoResubscribe: false,
-      enableOfflineQueue: false,
-      maxRetriesPerRequest: 0,
-      enableReadyCheck: false,
-      connectTimeout: SILENT_CONNECTION_MS,
-      socketTimeout: SILENT_CONNECTION_MS,
     });
     const ping = setInterval(() => {
       subscriber.ping().catch(() => undefined);
@@ -232,10 +212,7 @@ export function createConnection(needs: {
     });
     subscriber.on("ready", () => {
       subscriber.subscribe(KEY_PREFIX + channel).then(listener.onReconnect, (error: unknown) => {
-        if (!isRefusal(error)) return;
-        // The connection that runs scripts reports all other refusals, such as a wrong password.
-        if (error.message.startsWith("NOPERM")) onRefused(error.message);
-        subscriber.disconnect(true);
+        if (isRefusal(error)) subscriber.disconnect(true);
       });
     });
     subscriber.on("end", () => {
@@ -248,8 +225,7 @@ export function createConnection(needs: {
     evaluate,
     probe,
     subscribe,
-    reason: () => refusal ?? lastError,
-    problem: () => problem,
+    reason: () => reason,
     close(): void {
       for (const each of [client, ...subscribers]) each.disconnect();
     },

@@ -1,5 +1,9 @@
 import { remedyOf } from "../observability/connection-error.ts";
 
+/** Errors of SELECT. Redis then uses database 0, which may be another service's. */
+export const DATABASE_REFUSED = /\bDB index\b|\bselect\b/i;
+/** How a node of a cluster refuses keys in different slots, or in slots that it does not have. */
+export const CLUSTER_REFUSAL = /^(CROSSSLOT|MOVED|ASK|CLUSTERDOWN|TRYAGAIN)\b/;
 /** Why a cluster's master cannot be reached. */
 export const NO_ADDRESS = "CLUSTER SLOTS names a node without its address";
 
@@ -10,7 +14,10 @@ const REMEDIES = [
     /^NOPERM\b.*\bcluster\b/,
     "this is a node of a Redis Cluster: allow the user the command CLUSTER SLOTS",
   ],
-  [/^NOPERM\b/, "allow the user the keys and the channels tributary:*"],
+  [DATABASE_REFUSED, "use a database that Redis has and allows; a cluster has only database 0"],
+  [CLUSTER_REFUSAL, "this is a node of a Redis Cluster: use database 0"],
+  [/cluster support disabled/, "several URLs must be nodes of one Redis Cluster: set only one"],
+  [/^NOPERM\b|\bACL failure\b|\bchannel\b/, "allow the user the keys and the channels tributary:*"],
   [/^READONLY\b/, "this is a read-only replica: set REDIS_URL to the primary's URL"],
   [/^MISCONF\b/, "Redis cannot save its data: free space on its disk, or see its log"],
   [/^NOREPLICAS\b/, "Redis misses replicas: start them, or lower its min-replicas-to-write"],

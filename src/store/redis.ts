@@ -74,12 +74,6 @@ export function createRedis(needs: {
     onLost: () => {
       markDown("the connection was lost");
     },
-    onRefused(reason) {
-      logFailure(
-        reason,
-        "Redis refuses a subscription, so lookups may miss other replicas' latest collects: allow the user the channels tributary:*",
-      );
-    },
   });
   const onReconnects: (() => void)[] = [];
   let state: "down" | "up" | "closed" = "down";
@@ -104,14 +98,6 @@ export function createRedis(needs: {
   async function probeUntilUp(): Promise<void> {
     while (!(await connection.probe())) {
       if (state === "closed") return;
-      const problem = connection.problem();
-      if (problem !== undefined) {
-        log.error(
-          `REDIS_URL: ${problem}. Redis is not used, so this replica shares no limits, caches or locks`,
-        );
-        close();
-        return;
-      }
       await sleep(PROBE_MS, undefined, { ref: false });
     }
     if (state === "closed") return;
@@ -124,12 +110,9 @@ export function createRedis(needs: {
     for (const onReconnect of onReconnects) onReconnect();
   }
 
-  async function waitForFirstAnswer(): Promise<string | undefined> {
+  async function waitForFirstAnswer(): Promise<void> {
     await Promise.race([probeUntilUp(), sleep(READY_TIMEOUT_MS, undefined, { ref: false })]);
-    const problem = connection.problem();
-    if (state !== "up" && problem === undefined)
-      warn("Redis is not available yet", connection.reason());
-    return problem;
+    if (state !== "up") warn("Redis is not available yet", connection.reason());
   }
 
   async function attempt<Answer>(
@@ -148,17 +131,14 @@ export function createRedis(needs: {
       markDown(failure.message);
       return "unavailable";
     }
-    logFailure(
-      failure.message,
-      "a Redis script failed and is ignored: check that Redis is version 7 or later",
-    );
+    if (msSince(failureLoggedAt) >= LOG_FAILURES_EVERY_MS) {
+      failureLoggedAt = monotonicNow();
+      log.warn(
+        { reason: failure.message },
+        "a Redis script failed and is ignored: check that Redis is version 7 or later",
+      );
+    }
     return "failed";
-  }
-
-  function logFailure(reason: string, message: string): void {
-    if (msSince(failureLoggedAt) < LOG_FAILURES_EVERY_MS) return;
-    failureLoggedAt = monotonicNow();
-    log.warn({ reason }, message);
   }
 
   /**
@@ -223,10 +203,7 @@ export function createRedis(needs: {
       onReconnects.push(listener.onReconnect);
       connection.subscribe(name, listener);
     },
-    /**
-     * Resolves when Redis first answers, or after a second: to a reason if Redis can never be used
-     * with these URLs.
-     */
+    /** Resolves when Redis first answers, or after a second. */
     ready: waitForFirstAnswer(),
     /** Why Redis is unavailable; empty if it has not answered. */
     reason: connection.reason,

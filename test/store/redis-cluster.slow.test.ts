@@ -1,14 +1,5 @@
 import { Registry } from "@prometheus-io/client";
-import {
-  afterAll,
-  afterEach,
-  beforeAll,
-  beforeEach,
-  describe,
-  expect,
-  it,
-  onTestFinished,
-} from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/store/redis.ts";
@@ -16,7 +7,7 @@ import { script } from "../../src/store/script.ts";
 import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { startRedisCluster, type RedisCluster } from "../support/redis-cluster.ts";
-import { startRedis, type RedisServer } from "../support/redis-server.ts";
+import type { RedisServer } from "../support/redis-server.ts";
 
 let redis: Redis;
 let registry: Registry;
@@ -38,19 +29,6 @@ const INCREMENT = script({
   text: "return redis.call('INCR', counter)",
 });
 const increment = (counter: string) => redis.run(INCREMENT, { counter });
-const isNotUsed = async () => {
-  expect(await increment("a")).toBeUndefined();
-  expect(await isUp()).toBe(0);
-  expect(logLines.join("")).toMatch(/"level":50.*REDIS_URL: .*Redis is not used/);
-};
-/** Repeats until Redis answers within the second that the start waits for it. */
-const problemWith = async (urls: readonly URL[]) => {
-  for (;;) {
-    const problem = await connect(urls, 600_000).ready;
-    if (problem !== undefined) return problem;
-    redis.close();
-  }
-};
 /** Keys that reach all masters. */
 const KEYS = Array.from({ length: 30 }, (_, i) => `spread:${i}`);
 const isUp = async () =>
@@ -163,31 +141,5 @@ describeWithRedis("a Redis Cluster", () => {
     await expect.poll(() => received).toContain("while the node is down");
     await cluster.masters[0]!.start();
     await isBack(redis);
-  });
-});
-
-describeWithRedis("REDIS_URL", () => {
-  async function startTwoServers() {
-    const servers = await Promise.all([startRedis(), startRedis()]);
-    onTestFinished(async () => {
-      for (const server of servers) await server.stop();
-    });
-    return { servers, urls: servers.map(({ url }) => new URL(url)) };
-  }
-
-  it("with several URLs must not be servers without a cluster", async () => {
-    const { urls } = await startTwoServers();
-    expect(await problemWith(urls)).toContain("must be nodes of one Redis Cluster");
-    await isNotUsed();
-  });
-
-  it("is also checked when Redis was down at the start", async () => {
-    const { servers, urls } = await startTwoServers();
-    for (const server of servers) await server.stop();
-    expect(await connect(urls).ready).toBeUndefined();
-    redis.runLater(INCREMENT, { counter: "a" });
-    await servers[0].start();
-    await eventually(isNotUsed);
-    expect(redis.unwritten()).toBe(0);
   });
 });
