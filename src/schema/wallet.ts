@@ -1,10 +1,4 @@
-import {
-  getArgumentValues,
-  getNamedType,
-  GraphQLError,
-  isObjectType,
-  type GraphQLResolveInfo,
-} from "graphql";
+import { GraphQLError, valueFromASTUntyped, type GraphQLResolveInfo } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
@@ -23,7 +17,6 @@ import { CoinType } from "./coin.ts";
 import { DerivationType } from "./derivation.ts";
 import { listCodes } from "./error-code.ts";
 import {
-  costOf,
   DEFAULT_TRANSFERS,
   LOOKED_AT_PER_REQUEST,
   MAX_MINTS_PER_OPERATION,
@@ -261,21 +254,13 @@ builder.subscriptionFields((t) => ({
 }));
 
 /** The mints that each selected field of a wallet names. */
-function mintsOfFields({
-  fieldNodes,
-  fragments,
-  returnType,
-  variableValues,
-}: GraphQLResolveInfo): Mints[] {
-  const type = getNamedType(returnType);
-  const fields = isObjectType(type) ? type.getFields() : {};
+function mintsOfFields({ fieldNodes, fragments, variableValues }: GraphQLResolveInfo): Mints[] {
   const sets = fieldNodes.flatMap(({ selectionSet }) => selectionSet ?? []);
-  const nodes = fieldsOf(new Map(Object.entries(fragments)), sets);
-  // Fields with one response name have equal arguments.
-  const byResponseName = new Map(nodes.map((node) => [(node.alias ?? node.name).value, node]));
-  return [...byResponseName.values()].flatMap((node) => {
-    const field = fields[node.name.value];
-    const name = field && costOf(field)?.mintsIn;
-    return field && name ? [getArgumentValues(field, node, variableValues)[name] as Mints] : [];
-  });
+  const fields = fieldsOf(new Map(Object.entries(fragments)), sets);
+  return fields.flatMap(({ arguments: all = [] }) =>
+    all
+      .filter(({ name }) => name.value === "mints")
+      // GraphQL takes a text for a list of one.
+      .map(({ value }) => [valueFromASTUntyped(value, variableValues) ?? []].flat() as string[]),
+  );
 }

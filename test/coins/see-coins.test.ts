@@ -180,14 +180,14 @@ describe("INVALID_MINT", () => {
     expect([world.chainCalls(), world.sandbox.social.calls]).toEqual([[], []]);
   });
 
-  it("is the error of a wallet for which an operation names more than 19 coins, however it finds it", async () => {
+  it("is the error of a wallet for which an operation names more than 19 coins, in all its fields", async () => {
     const { id } = world.account("launcher");
     const ask = (count: number) => {
       const [first, second, third, fourth] = Array.from({ length: 4 }, (_, i) =>
         JSON.stringify(many(Math.max(0, Math.min(10, count - 10 * i)))),
       );
       return world.graphql(`{
-        a: wallet(handle: "launcher") { address one: balance(mints: ${first}) { vault } coins(mints: ${second}) { mint } }
+        a: walletById(socialId: "${id}") { address one: balance(mints: ${first}) { vault } coins(mints: ${second}) { mint } }
         b: walletById(socialId: "${id}") { two: balance(mints: ${third}) { vault } three: balance(mints: ${fourth}) { vault } }
         other: wallet(handle: "creator") { balance { vault } }
       }`);
