@@ -3,19 +3,15 @@ import ipaddr from "ipaddr.js";
 
 export type Address = ReturnType<typeof ipaddr.process>;
 
-/** The prefix length of ::ffff:0:0/96, the range of all IPv4-mapped addresses. */
-const IPV4_MAPPED_BITS = 96;
-
 /**
  * Whether a text is an address or a CIDR range. False for ranges that contain all IPv4 or all IPv6
- * addresses.
+ * addresses, and for ranges of IPv4-mapped IPv6.
  */
 export function isAddressRange(text: string): boolean {
   const [address = "", bits] = text.split("/");
   if (isIP(address) === 0 || address.includes("%")) return false;
   if (bits === undefined) return true;
-  if (!ipaddr.isValidCIDR(text)) return false;
-  return Number(bits) > (/^::ffff:/i.test(address) ? IPV4_MAPPED_BITS : 0);
+  return ipaddr.isValidCIDR(text) && Number(bits) > 0 && !/^::ffff:/i.test(address);
 }
 
 /** Parses an address. An IPv4-mapped one counts as IPv4. Returns undefined for any other text. */
@@ -38,11 +34,9 @@ export function createIsWithin(ranges: readonly string[]) {
 }
 
 function toNetwork(range: string): [Address, number] {
-  const [text = "", bits] = range.split("/");
-  const address = ipaddr.process(text);
-  if (bits === undefined) return [address, 8 * address.toByteArray().length];
-  const isMapped = text.includes(":") && address.kind() === "ipv4";
-  return [address, Number(bits) - (isMapped ? IPV4_MAPPED_BITS : 0)];
+  if (range.includes("/")) return ipaddr.parseCIDR(range);
+  const address = ipaddr.process(range);
+  return [address, 8 * address.toByteArray().length];
 }
 
 /** Whether two ranges have an address in common: then one contains the other. */
