@@ -1,9 +1,8 @@
 import { Cluster, Redis as Client, ReplyError } from "ioredis";
-import { z } from "zod";
 import { connectionCodeOf } from "../observability/connection-error.ts";
 import { KEY_PREFIX, redisKeys } from "./redis-keys.ts";
 import { CLUSTER_REFUSAL, DATABASE_REFUSED, NO_ADDRESS } from "./redis-remedies.ts";
-import { script, type ScriptArguments } from "./script.ts";
+import type { ScriptArguments } from "./script.ts";
 
 /**
  * A connection is replaced when a reply is pending and nothing arrives for this long
@@ -18,14 +17,12 @@ const RESUBSCRIBE_MS = 500;
 const PROBE_KEYS = Array.from({ length: 128 }, (_, i) => redisKeys.probe(i));
 
 /** Checks that Redis answers, accepts writes, and that the user may use channels. */
-const PROBE = script({
-  answer: z.literal(1),
-  text: `
+const PROBE = `
 for _, key in ipairs(KEYS) do redis.call('SET', key, '1', 'PX', 1000) end
 redis.call('PUBLISH', KEYS[1], '')
 return 1
-`,
-});
+`;
+
 export interface Listener {
   readonly onMessage: (message: string) => void;
   /** Called when messages may have been missed: at first, and after each outage. */
@@ -113,14 +110,6 @@ export function createConnection(needs: {
     reason = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
   }
 
-  /**
-   * Replies carry no name: each belongs to the first command without one. So after a lost reply,
-   * every command gets the next one's, and the connection is of no use any more.
-   */
-  function replaceConnection(): void {
-    if (client.status === "ready") client.disconnect(true);
-  }
-
   /** Returns the command of a script, which sends the script's text only once per connection. */
   function commandOf(text: string): (...args: (string | number)[]) => Promise<unknown> {
     const commands = client as unknown as Record<string, ReturnType<typeof commandOf>>;
@@ -134,28 +123,22 @@ export function createConnection(needs: {
 
   /**
    * Runs a script. Resolves to the result, or to an Error after at most `answerTimeoutMs`; never
-   * rejects. Returns no other script's answer, also after a lost reply.
+   * rejects. Replies carry no name: each belongs to the first command without one. So after a lost
+   * reply, every command gets the next one's, and the connection is replaced.
    */
   async function evaluate(text: string, { keys, args }: ScriptArguments): Promise<unknown> {
     const id = String(++lastCall);
     const { promise, resolve } = Promise.withResolvers<unknown>();
-    let immediate: NodeJS.Immediate | undefined;
-    const timer = setTimeout(() => {
-      // If this process was busy, the answer is already in the socket and is read before this
-      // runs.
-      immediate = setImmediate(() => {
-        resolve(new Error(`no answer within ${answerTimeoutMs} ms`));
-        replaceConnection();
-      });
-    }, answerTimeoutMs);
+    // If this process was busy, the answer is already in the socket and is read before.
+    const timer = setTimeout(() => setImmediate(resolve, undefined), answerTimeoutMs);
     commandOf(text)(keys.length, ...keys, ...args, id).then(resolve, resolve);
     const reply = await promise;
     clearTimeout(timer);
-    clearImmediate(immediate);
     if (reply instanceof Error) return reply;
     if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
-    replaceConnection();
-    return new Error("the answer is another script's");
+    if (client.status === "ready") client.disconnect(true);
+    const problem = `no answer within ${answerTimeoutMs} ms`;
+    return new Error(reply === undefined ? problem : "the answer is another script's");
   }
 
   /**
@@ -166,10 +149,8 @@ export function createConnection(needs: {
   async function probe(): Promise<boolean> {
     const cluster = client instanceof Cluster ? client : undefined;
     const calls = cluster ? PROBE_KEYS.map((key) => [key]) : [PROBE_KEYS.slice(0, 2)];
-    const answers = await Promise.all(
-      calls.map((keys) => evaluate(PROBE.text, PROBE.toArguments({ keys }))),
-    );
-    const isAnswering = answers.every((answer) => PROBE.answer.safeParse(answer).success);
+    const answers = await Promise.all(calls.map((keys) => evaluate(PROBE, { keys, args: [] })));
+    const isAnswering = answers.every((answer) => answer === 1);
     // To a master without an address, nobody can connect.
     const isNameless = cluster && Object.values(cluster.slots).some(([master]) => !master);
     const said = answers.find(isRefusal)?.message ?? (isNameless ? NO_ADDRESS : undefined);

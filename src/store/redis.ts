@@ -4,7 +4,7 @@ import type { Logger } from "../observability/log.ts";
 import { createWarnings, type Warnings } from "../observability/warnings.ts";
 import { createConnection, type Listener } from "./redis-connection.ts";
 import { describeOutage } from "./redis-remedies.ts";
-import type { Script, ScriptArguments } from "./script.ts";
+import type { Script } from "./script.ts";
 import {
   addMs,
   msUntil,
@@ -14,10 +14,6 @@ import {
   msSince,
   NEVER,
 } from "../time/monotonic.ts";
-
-/** A script with its arguments. */
-type ScriptCall<Answer = unknown> = Pick<Script<never, Answer>, "text" | "answer"> &
-  ScriptArguments;
 
 export type Redis = ReturnType<typeof createRedis>;
 
@@ -115,15 +111,16 @@ export function createRedis(needs: {
     if (state !== "up") warn("Redis is not available yet", connection.reason());
   }
 
-  async function attempt<Answer>(
-    call: ScriptCall<Answer>,
+  async function attempt<Call, Answer>(
+    script: Script<Call, Answer>,
+    call: Call,
   ): Promise<{ readonly answer: Answer } | "unavailable" | "failed"> {
     if (state !== "up") return "unavailable";
-    const reply = await connection.evaluate(call.text, call);
+    const reply = await connection.evaluate(script.text, script.toArguments(call));
     const answer =
       reply instanceof Error
         ? ({ success: false, error: reply } as const)
-        : call.answer.safeParse(reply);
+        : script.answer.safeParse(reply);
     if (answer.success) return { answer: answer.data };
     const failure = answer.error;
     failures.inc();
@@ -145,9 +142,13 @@ export function createRedis(needs: {
    * Runs a script, again after each outage, until `endsAt`. Scripts with the same keys run in order:
    * they are sent on one connection, those that have waited first.
    */
-  async function runUntilDone(call: ScriptCall, endsAt: MonotonicTime): Promise<void> {
+  async function runUntilDone<Call>(
+    script: Script<Call, unknown>,
+    call: Call,
+    endsAt: MonotonicTime,
+  ): Promise<void> {
     while (state !== "closed" && monotonicNow() < endsAt) {
-      if ((await attempt(call)) !== "unavailable") return;
+      if ((await attempt(script, call)) !== "unavailable") return;
       const ends =
         endsAt < NEVER ? [sleep(Math.max(0, msUntil(endsAt)), undefined, { ref: false })] : [];
       await Promise.race([notDown.promise, ...ends]);
@@ -171,7 +172,7 @@ export function createRedis(needs: {
       script: Script<Call, Answer>,
       call: NoInfer<Call>,
     ): Promise<Answer | undefined> {
-      const result = await attempt({ ...script, ...script.toArguments(call) });
+      const result = await attempt(script, call);
       return typeof result === "object" ? result.answer : undefined;
     },
     /**
@@ -184,7 +185,7 @@ export function createRedis(needs: {
       const count = keptMs === Infinity ? 1 : 0;
       unwritten += count;
       const endsAt = addMs(monotonicNow(), keptMs);
-      void runUntilDone({ ...script, ...script.toArguments(call) }, endsAt).then(() => {
+      void runUntilDone(script, call, endsAt).then(() => {
         unwritten -= count;
       });
     },
