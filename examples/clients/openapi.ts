@@ -312,7 +312,7 @@ export interface components {
                 "application/json": components["schemas"]["ErrorBody"];
             };
         };
-        /** @description `NOT_FOUND`: There is nothing at this path. GET /openapi.json describes the endpoints. */
+        /** @description `NOT_FOUND`: There is nothing at this path. The file openapi.json describes the endpoints. */
         NotFound: {
             headers: {
                 "X-Request-Id": components["headers"]["X-Request-Id"];
@@ -385,7 +385,7 @@ export interface operations {
                 };
             };
             /**
-             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Use /wallet/lookup?handle=\<name>.
+             * @description `HANDLE_REQUIRED`: The query parameter `handle` is missing. Add ?handle=\<name>.
              *
              *     `INVALID_HANDLE`: The handle must be 1-15 alphanumeric characters, without the @. Received "@creator".
              *

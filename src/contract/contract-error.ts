@@ -58,14 +58,6 @@ export class ContractError extends Error {
   }
 }
 
-/** An error whose message names a path of the service, which is below `basePath`. */
-export function errorWithPath(
-  code: "HANDLE_REQUIRED" | "NOT_FOUND",
-  basePath: string,
-): ContractError {
-  return new ContractError(code, { message: rowOf(code).message.replace(" /", ` ${basePath}/`) });
-}
-
 const MAX_QUOTED_CHARACTERS = 40;
 
 /**

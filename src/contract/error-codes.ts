@@ -23,7 +23,7 @@ const IN_A_MINUTE = "In a minute.";
 export const ERROR_CODES = {
   HANDLE_REQUIRED: {
     status: 400,
-    message: "The query parameter `handle` is missing. Use /wallet/lookup?handle=<name>.",
+    message: "The query parameter `handle` is missing. Add ?handle=<name>.",
     retry: CHANGE_REQUEST,
     operations: ["lookup"],
   },
@@ -126,7 +126,7 @@ export const ERROR_CODES = {
   },
   NOT_FOUND: {
     status: 404,
-    message: "There is nothing at this path. GET /openapi.json describes the endpoints.",
+    message: "There is nothing at this path. The file openapi.json describes the endpoints.",
     retry: CHANGE_REQUEST,
   },
   METHOD_NOT_ALLOWED: {

@@ -63,7 +63,7 @@ export function createHttpApi(needs: ApiNeeds): { api: Responder; admin: Respond
   const pages = createPages({ ...needs, ...settings, schema, sandboxAccounts: sandbox?.accounts });
   const prepare = createPrepareOperation(schema, useCases);
   const graphql = createGraphQLEndpoint({ schema, path: `${basePath}/graphql`, useCases });
-  const { lookup, wallets } = createWalletHandlers(prepare, handleFormat, basePath);
+  const { lookup, wallets } = createWalletHandlers(prepare, handleFormat);
   const livez: Route = { GET: health.livez };
   const metrics: Route = {
     GET: async () =>

@@ -1,6 +1,6 @@
 import { SpanKind } from "@opentelemetry/api";
 import { Response } from "@whatwg-node/fetch";
-import { ContractError, errorWithPath } from "../contract/contract-error.ts";
+import { ContractError } from "../contract/contract-error.ts";
 import { isErrorCode, rowOf } from "../contract/error-codes.ts";
 import { respondError } from "../contract/http-messages.ts";
 import { inSpan, markFailed } from "../observability/tracing.ts";
@@ -64,7 +64,7 @@ export function createRouter(needs: {
   /** Names the path that the caller may mean, because many do not see a slash too many. */
   function notFound(path: string): ContractError {
     const similarPath = path.replaceAll(/\/+/g, "/").replace(/(?<=.)\/$/, "");
-    if (!routes.has(similarPath)) return errorWithPath("NOT_FOUND", basePath);
+    if (!routes.has(similarPath)) return new ContractError("NOT_FOUND");
     const message = `There is nothing at this path: it has a slash too many. Use ${similarPath}.`;
     return new ContractError("NOT_FOUND", { message });
   }

@@ -1,5 +1,5 @@
 import { Response } from "@whatwg-node/fetch";
-import { ContractError, errorWithPath } from "../contract/contract-error.ts";
+import { ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { JSON_TYPE, respondJson, toErrorBody } from "../contract/http-messages.ts";
 import { assertMintNames, toMints } from "../contract/mint.ts";
@@ -80,11 +80,7 @@ const CSV_HEADER =
 const CELL = /^(?:id:\d+|[\w.]+)$/;
 
 /** The handlers of the paths that show wallets, by the fields of GraphQL. */
-export function createWalletHandlers(
-  prepare: PrepareOperation,
-  format: HandleFormat,
-  basePath: string,
-) {
+export function createWalletHandlers(prepare: PrepareOperation, format: HandleFormat) {
   const operations = {
     handle: prepare<Data>(operationOf("wallet(handle: $key)")),
     socialId: prepare<Data>(operationOf("walletById(socialId: $key)")),
@@ -130,7 +126,7 @@ export function createWalletHandlers(
     async lookup({ url }: Request, scope: RequestScope): Promise<Response> {
       const { searchParams } = new URL(url);
       const [handle, ...others] = searchParams.getAll("handle");
-      if (handle === undefined) throw errorWithPath("HANDLE_REQUIRED", basePath);
+      if (handle === undefined) throw new ContractError("HANDLE_REQUIRED");
       if (others.length > 0) throw invalidHandle(format, `${others.length + 1} handles`);
       assertMintNames(searchParams.keys(), MINT_PARAMETERS);
       // Forms send empty parameters.

@@ -274,7 +274,7 @@ describe("any other path or method", () => {
   });
 });
 
-it("BASE_PATH prefixes every route, also in messages", async () => {
+it("BASE_PATH prefixes every route", async () => {
   const based = await startWorld({ BASE_PATH: "/api/v1" });
   onTestFinished(based.close);
   expect(based.url).toMatch(/\/api\/v1$/);
@@ -282,10 +282,6 @@ it("BASE_PATH prefixes every route, also in messages", async () => {
   expect((await based.graphql("{ __typename }")).body).toEqual({ data: { __typename: "Query" } });
   expect((await based.request("/livez")).status).toBe(200);
   expect((await fetch(new URL("/wallet/lookup?handle=creator", based.url))).status).toBe(404);
-
-  const messageOf = async (path: string) => (await based.request(path)).body.message as string;
-  expect(await messageOf("/nowhere")).toContain("GET /api/v1/openapi.json describes");
-  expect(await messageOf("/wallet/lookup")).toContain("Use /api/v1/wallet/lookup?handle=<name>.");
 });
 
 describe("health", () => {
