@@ -96,6 +96,8 @@ export function createConnection(needs: {
       },
     );
     cluster.on("node error", keepError);
+    // Without a listener, the client prints that all nodes have failed.
+    cluster.on("error", () => undefined);
     cluster.on("-node", (node: Client) => {
       if (!node.options.readOnly) onLost();
     });
