@@ -25,7 +25,7 @@ interface Difference {
 const LEFT_OUT = [
   ...["epoch", "slotIndex", "slotsInEpoch", "transactionCount"],
   ...["status", "stackHeight", "rewards", "returnData", "loadedAddresses"],
-  ...["loadedAccountsDataSize", "preTokenBalances", "postTokenBalances", "rentEpoch"],
+  ...["loadedAccountsDataSize", "preTokenBalances", "postTokenBalances"],
   ...["apiVersion", "logMessages", "computeUnitsConsumed"],
 ];
 
@@ -109,6 +109,7 @@ const DIFFERENCES: readonly Difference[] = [
         executable: false,
         lamports: "number",
         owner: "string",
+        rentEpoch: "number",
         space: "number",
       },
       null,

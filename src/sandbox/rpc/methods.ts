@@ -22,7 +22,7 @@ type SignaturesParams = [of: string, Config & { readonly limit: number; readonly
 
 /**
  * The JSON-RPC methods of a real node that the gateway uses, with only the parameters that it
- * sends: https://solana.com/docs/rpc/http.
+ * sends, and answers that @solana/web3.js can read: https://solana.com/docs/rpc/http.
  */
 export function createMethods(chain: Chain): Methods {
   /**
@@ -150,5 +150,11 @@ function toAccountJson(
   if (!account) return null;
   const { data, ...others } = account;
   const slice = Buffer.from(data.subarray(offset, offset + length));
-  return { ...others, data: [slice.toString("base64"), "base64"], space: data.length };
+  return {
+    ...others,
+    data: [slice.toString("base64"), "base64"],
+    // Of a rent-exempt account, as JSON rounds it.
+    rentEpoch: 2 ** 64,
+    space: data.length,
+  };
 }
