@@ -43,6 +43,7 @@ export function createConnection(needs: {
   /** The last error of the connection or of a probe: why Redis does not answer as expected. */
   let reason = "";
   let lastCall = 0;
+  let isEnding = false;
   const subscribers: Client[] = [];
   const commonOptions = {
     // Do not resend the scripts of a broken connection: their callers no longer wait.
@@ -112,6 +113,14 @@ export function createConnection(needs: {
     reason = (isRefusal(error) ? undefined : connectionCodeOf(error)) ?? error.message;
   }
 
+  function replaceConnection(): void {
+    // Each `disconnect` adds a listener until the connection has closed.
+    if (isEnding || client.status !== "ready") return;
+    isEnding = true;
+    client.once("close", () => (isEnding = false));
+    client.disconnect(true);
+  }
+
   /** Returns the command of a script, which sends the script's text only once per connection. */
   function commandOf(text: string): (...args: (string | number)[]) => Promise<unknown> {
     const commands = client as unknown as Record<string, ReturnType<typeof commandOf>>;
@@ -138,7 +147,7 @@ export function createConnection(needs: {
     clearTimeout(timer);
     if (reply instanceof Error) return reply;
     if (Array.isArray(reply) && reply[0] === id) return reply[1] as unknown;
-    if (client.status === "ready") client.disconnect(true);
+    replaceConnection();
     const problem = `no answer within ${answerTimeoutMs} ms`;
     return new Error(reply === undefined ? problem : "the answer is another script's");
   }
