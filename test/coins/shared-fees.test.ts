@@ -9,7 +9,7 @@ import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { withNewWorld, withWorld, world } from "../support/fixtures.ts";
 import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
@@ -21,10 +21,10 @@ const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 const PROGRAM = "EscrowSandbox1111111111111111111111111111111";
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 
-const it = withWorld({
-  RATE_LIMIT_MAX: "100000",
-  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
-});
+const ENV = { RATE_LIMIT_MAX: "100000", FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000" };
+const it = withWorld(ENV);
+/** For a test that skips time: the clocks then go back. */
+const withOwnWorld = withNewWorld(ENV);
 let chain: World["sandbox"]["chain"];
 /** An account that no other test uses, without fees of its own. */
 let handle: string;
@@ -245,22 +245,25 @@ describe("what a collect has found out about a shared coin", () => {
     await vaultOf(handle, [mint]),
   ];
 
-  it("is shown if its simulation fails, and a collect tries again after ten seconds", async () => {
-    const skip = createSkipTime();
-    const mint = launch({ shares: { [handle]: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
-    expect(await found(mint)).toEqual([null, "0.5000"]);
-    expect((await collect(handle, [mint])).success).toBe(false);
-    expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
-    world.sandbox.coins.setSharing(mint, {
-      shareholders: [{ address: addressOf(handle), bps: 10_000 }],
-    });
-    expect((await collect(handle, [mint])).success).toBe(false);
-    skip(10_000);
-    expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
-    expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
-    world.sandbox.coins.addFees(mint, SOL);
-    expect(await found(mint)).toEqual([null, "1.0000"]);
-  });
+  withOwnWorld(
+    "is shown if its simulation fails, and a collect tries again after ten seconds",
+    async () => {
+      const skip = createSkipTime();
+      const mint = launch({ shares: { [handle]: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
+      expect(await found(mint)).toEqual([null, "0.5000"]);
+      expect((await collect(handle, [mint])).success).toBe(false);
+      expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
+      world.sandbox.coins.setSharing(mint, {
+        shareholders: [{ address: addressOf(handle), bps: 10_000 }],
+      });
+      expect((await collect(handle, [mint])).success).toBe(false);
+      skip(10_000);
+      expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
+      expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
+      world.sandbox.coins.addFees(mint, SOL);
+      expect(await found(mint)).toEqual([null, "1.0000"]);
+    },
+  );
 
   it("is nothing if its simulation distributes nothing although all shareholders have their rent", async () => {
     const mint = launch({ onCurve: SOL });
