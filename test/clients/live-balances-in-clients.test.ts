@@ -20,6 +20,7 @@ it("graphql-sse gets the wallet and its changes, and comes back when the service
   const client = createSseClient({
     url: `${world.url}/graphql`,
     headers: from("192.0.2.1"),
+    retry: () => Promise.resolve(),
     on: { connected: () => connections++ },
   });
   const seen: string[] = [];

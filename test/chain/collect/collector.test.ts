@@ -24,7 +24,7 @@ import {
   isLook,
   isReadOf,
 } from "../../support/sandbox.ts";
-import { speedUpTime } from "../../support/skip-time.ts";
+import { createSkipTime } from "../../support/skip-time.ts";
 import { monotonicNow } from "../../../src/time/monotonic.ts";
 
 const sendsTo = (rpc: ChainRpc) => rpc.calls.filter(isMethod("sendTransaction"));
@@ -206,16 +206,17 @@ describe("a caller who has used its share", () => {
   });
 
   it("of calls cannot start a collect, and fails nobody else's of the account", async () => {
-    // Two calls a second, and 15 for a block.
-    collector = createSandboxCollector(sandbox, { env: { RPC_CALLS_PER_SECOND: "4" } });
-    let refused: unknown;
-    for (let i = 1; refused === undefined; i++)
-      refused = await collector.collect(`artist00${i}`, "greedy").then(
-        () => undefined,
-        (error: unknown) => error,
-      );
-    expect(refused).toMatchObject({ name: "NoRoomError", shortage: { scope: "CALLER" } });
-    speedUpTime();
+    // 11 calls a second, and 60 for a block.
+    const env = { RPC_CALLS_PER_SECOND: "16" };
+    collector = createSandboxCollector(sandbox, { env, waits: { resendMs: 5 } });
+    const skip = createSkipTime();
+    // What follows a signature does not wait, but counts.
+    rpc.faults.add({ when: isLook, times: 50, then: { status: 503, body: "" } });
+    await collector.collect("artist001", "greedy");
+    skip(1_000 + (1_000 * rpc.calls.length) / 11);
+    await expect(collector.collect("artist002", "greedy")).rejects.toMatchObject({
+      ...{ name: "NoRoomError", shortage: { scope: "CALLER" } },
+    });
     const again = collector.collect("creator", "greedy");
     const honest = collector.collect("creator", "honest");
     await again.catch(() => undefined);
@@ -426,7 +427,7 @@ describeWithRedis("beside another replica, a collect", () => {
   });
 
   it("whose claim that holds waits until its deadline, and signs nothing", async () => {
-    const env = { COLLECT_TIMEOUT_MS: "1000" };
+    const env = { COLLECT_TIMEOUT_MS: "500" };
     const waiting = createSandboxCollector(sandbox, { redis, env });
     const claims = createClaims({ feePayer: waiting.feePayer, redis });
     const claim = await takeClaim(claims, sandbox.account("creator").address);
@@ -574,7 +575,7 @@ describe("a collect over HTTP", () => {
   const sendsOfService = () => sendsTo(service.sandbox.rpc);
 
   it("shares its deadline with the other collects of its request, so that all are answered", async () => {
-    service = await startWorld({ COLLECT_TIMEOUT_MS: "1000" });
+    service = await startWorld({ COLLECT_TIMEOUT_MS: "500" });
     const { faults } = service.sandbox.rpc;
     faults.add({ when: isLook, then: { status: 503, body: "" } });
     const ids = ["creator", "artist001", "artist002"].map((handle) => service.account(handle).id);
