@@ -20,8 +20,8 @@ it("secrets appear in no log, metric or response, whatever fails", async () => {
     ...sandbox.env,
     SOLANA_RPC_URL: rpcUrl.href,
     REDIS_URL: "redis://:a-secret-of-redis@127.0.0.1:1",
-    RPC_TIMEOUT_MS: "500",
-    SOCIAL_TIMEOUT_MS: "500",
+    RPC_TIMEOUT_MS: "200",
+    SOCIAL_TIMEOUT_MS: "200",
     LOG_LEVEL: "trace",
     PORT: "0",
   });
