@@ -20,7 +20,7 @@ it.each([1, 2] as const)(
   "a balance never goes back behind a collect, with nodes that ignore minContextSlot: %i endpoints",
   async (count) => {
     // Reads fail soon while no endpoint has reached the required slot.
-    await start(count, count === 1 ? { RPC_TIMEOUT_MS: "2000" } : {});
+    await start(count, count === 1 ? { RPC_TIMEOUT_MS: "1000" } : {});
     await world.gateway.start();
     const { chain } = world.sandbox;
     const slot = chain.slot("finalized");

@@ -7,7 +7,7 @@ import { BOTH_ENDPOINTS } from "../support/world.ts";
 const TWO = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
 const it = withNewWorld(TWO);
 const withStandstill = withNewWorld({
-  ...{ ...TWO, RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" },
+  ...{ ...TWO, RPC_TIMEOUT_MS: "1000", COLLECT_TIMEOUT_MS: "1500" },
 });
 const withEarlierConsensus = withNewWorld(TWO, { blocksToFinality: 32 });
 

@@ -151,15 +151,14 @@ it("npm run status prints JSON for the service of these variables, or of --url",
 });
 
 /** Shows the status at a URL in a terminal, whose screen has what was written last. */
-function watch(url: string, columns: number) {
+function watch(url: string, columns: number, rows = 60) {
   let stop = (): void => expect.fail("no signal");
   const onSignal = (listener: () => void) => void (stop = listener);
   let screen = "";
-  const terminal = { columns, rows: 60, write: (text: string) => Boolean((screen = text)) };
+  const terminal = { columns, rows, write: (text: string) => Boolean((screen = text)) };
   const silent = () => expect.fail("printed");
   const shown = showStatus({}, { url, terminal, onSignal, print: silent, printError: silent });
   return {
-    terminal,
     shows: (text: RegExp | string) =>
       eventually(() => {
         expect(screen).toMatch(text);
@@ -214,7 +213,9 @@ it("npm run status shows tables in a terminal, which refresh, and fit", async ()
   const release = hold(world.sandbox.rpc, isLook);
   const { id, address } = world.account("creator");
   const collected = world.collect(id);
-  const { terminal, shows, text, lines, end } = watch(adminUrl, 90);
+  await expect.poll(() => world.sandbox.rpc.calls.some(isLook)).toBe(true);
+  const { shows, text, end } = watch(adminUrl, 90);
+  const low = watch(adminUrl, 90, 10);
   await shows(new RegExp(`^  ${address} +sent +\\w+`, "m"));
   await shows(new RegExp(`^  ${new URL(world.sandbox.rpc.url).host} +ok `, "m"));
   await eventually(() => {
@@ -225,11 +226,9 @@ it("npm run status shows tables in a terminal, which refresh, and fit", async ()
   release();
   await collected;
   await shows(/^collects open: \[\]$/m);
-  terminal.rows = 10;
-  await eventually(() => {
-    expect(lines()).toHaveLength(10);
-  });
-  const lengths = lines().map((line) => line.length);
+  const lines = low.lines();
+  expect(lines).toHaveLength(10);
+  const lengths = lines.map((line) => line.length);
   expect(Math.max(...lengths)).toBeLessThanOrEqual(90 + "\x1b[H\x1b[J".length);
-  await end();
+  await Promise.all([end(), low.end()]);
 });

@@ -20,7 +20,7 @@ export const describeWithRedis = (name: string, tests: () => void) =>
   describe.skipIf(!hasRedis)(name + title, tests);
 
 /** For tests that wait for a frozen Redis. Long enough for a slow machine. */
-export const FROZEN = { answerTimeoutMs: 2_000 };
+export const FROZEN = { answerTimeoutMs: 1_000 };
 /** Returns 1. */
 export const PING = script({ answer: z.int(), text: "return 1" });
 
