@@ -9,8 +9,7 @@ import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { withNewWorld, withWorld, world } from "../support/fixtures.ts";
-import type { World } from "../support/world.ts";
+import { chain, withNewWorld, withWorld, world } from "../support/fixtures.ts";
 
 const SOL = 1_000_000_000n;
 /** The least lamports of which 60% are worth a collect. */
@@ -25,13 +24,11 @@ const ENV = { RATE_LIMIT_MAX: "100000", FEE_BUDGET_LAMPORTS_PER_HOUR: "100000000
 const it = withWorld(ENV);
 /** For a test that skips time: the clocks then go back. */
 const withOwnWorld = withNewWorld(ENV);
-let chain: World["sandbox"]["chain"];
 /** An account that no other test uses, without fees of its own. */
 let handle: string;
 let tests = 0;
 let collectsBefore: number;
 beforeEach(() => {
-  ({ chain } = world.sandbox);
   handle = `artist${100 + tests++}`;
   const { creatorVault, address } = world.account(handle);
   chain.setBalance(creatorVault, 0n);

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { LAUNCHPAD_AMM_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 
 const it = withNewWorld();
 
@@ -9,7 +9,6 @@ const it = withNewWorld();
  * readable.
  */
 function breakAmmVault() {
-  const { chain } = world.sandbox;
   const { ammVault } = world.account("graduate");
   const { lamports, owner, data } = chain.account(ammVault)!;
   chain.setAccount(ammVault, {
@@ -26,7 +25,7 @@ describe("a failure of the AMM's part", () => {
     const { id } = world.account("graduate");
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
-    const { message } = world.sandbox.chain.landed(body.txSignature)!;
+    const { message } = chain.landed(body.txSignature)!;
     expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
     const [line] = world.logLines.filter((text) =>
       text.includes("leaves out coins or the AMM's fees"),
@@ -41,7 +40,6 @@ describe("a failure of the AMM's part", () => {
   it("fails the collect when the curve's fees alone are too few", async () => {
     breakAmmVault();
     const { id, creatorVault } = world.account("graduate");
-    const { chain } = world.sandbox;
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
     expect((await world.collect(id)).body.error).toBe("COLLECT_FAILED");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);

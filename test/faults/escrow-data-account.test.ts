@@ -1,8 +1,8 @@
 import { expect } from "vitest";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 
 it("the rent of the escrow program's data is neither in the balance nor in the new balance", async () => {
-  const { chain, env } = world.sandbox;
+  const { env } = world.sandbox;
   const { address, id } = world.account("creator");
   const data = new Uint8Array(100);
   const rent = chain.rentExemptMinimum(data.length);

@@ -1,7 +1,7 @@
 import { beforeEach, expect } from "vitest";
 import { newMint } from "../support/new-mint.ts";
 import { isAccountsRead } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 import { BOTH_ENDPOINTS } from "../support/world.ts";
 
 /** More lamports than JSON numbers hold exactly. */
@@ -20,7 +20,7 @@ const asked = () =>
 it("a vault of 2^53 lamports or more is shown as 2^53 - 1, and no other wallet or endpoint suffers", async () => {
   // Both handles are cached, so one call reads both wallets.
   await world.lookup("artist001");
-  world.sandbox.chain.setBalance(world.account("artist001").creatorVault, WHALE);
+  chain.setBalance(world.account("artist001").creatorVault, WHALE);
   world.forgetCalls();
   world.secondRpc.calls.length = 0;
   const { body } = await world.graphql(
@@ -38,7 +38,7 @@ it("a coin with an account of 2^53 lamports or more is collected with the others
   for (const mint of [good, rich])
     world.sandbox.coins.launch({ mint, creator: world.account("creator").address, fees: SOL });
   const { creatorVault } = world.sandbox.coins.addressesOf(rich).sharingConfig;
-  world.sandbox.chain.setBalance(creatorVault, WHALE);
+  chain.setBalance(creatorVault, WHALE);
   const collected = await world.collect(world.account("creator").id, {}, [rich, good]);
   expect(collected.body).toMatchObject({ success: true, collected: "5.1000" });
 });

@@ -9,7 +9,7 @@ import { describeWithRedis, eachWithRedis, server } from "../support/describe-wi
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -25,7 +25,7 @@ beforeEach(() => {
  * none.
  */
 function advance({ method }: { method: string }): boolean {
-  if (method === "getSlot") sandbox.chain.advanceSlots(5);
+  if (method === "getSlot") chain.advanceSlots(5);
   return false;
 }
 
@@ -70,7 +70,7 @@ describe("npm run doctor", () => {
     ]);
     expect(last).toBe("Nothing is wrong.");
     expect(exitCode).toBe(0);
-    expect(sandbox.chain.ledger()).toHaveLength(0);
+    expect(chain.ledger()).toHaveLength(0);
   });
 
   it("exits with 1 and names each variable at fault, with the fix and without secrets", async () => {
@@ -159,7 +159,7 @@ describe("npm run doctor", () => {
   it("finds an endpoint that takes no transactions of version 1, and one that has stopped", async () => {
     sandbox.rpc.faults.add(REFUSES_VERSION_1);
     sandbox.secondRpc.faults.add({ when: isMethod("getSlot"), then: rpcResult(1) });
-    sandbox.chain.advanceSlots(500);
+    chain.advanceSlots(500);
     const urls = `${sandbox.rpc.url},${sandbox.secondRpc.url}`;
     const { exitCode, lines, last } = await doctor({ SOLANA_RPC_URL: urls });
     const all = lines.join("\n");

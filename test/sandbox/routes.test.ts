@@ -1,7 +1,7 @@
 import { afterEach, describe, expect } from "vitest";
 import { from } from "../support/client.ts";
 import { runProduction } from "../support/production.ts";
-import { withNewWorld, withWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, withWorld, world } from "../support/fixtures.ts";
 import { createSkipTime } from "../support/skip-time.ts";
 
 const ENV = { SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" };
@@ -31,7 +31,6 @@ describe("POST /sandbox/fees", () => {
     const { id, address } = world.account("newcomer");
     const { status, body } = await world.post("/sandbox/fees", { socialId: id, source });
     expect(status).toBe(200);
-    const { chain } = world.sandbox;
     const before = chain.balance(address);
     const mints = body.mint ? [body.mint] : [];
     expect((await world.collect(id, {}, mints)).body).toMatchObject({ success: true });
