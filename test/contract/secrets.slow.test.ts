@@ -1,13 +1,9 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { startProgram } from "../support/program.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-});
-afterEach(() => sandbox.close());
+const it = withNewSandbox();
 
 it("secrets appear in no log, metric or response, whatever fails", async () => {
   const rpcUrl = new URL(sandbox.env.SOLANA_RPC_URL);

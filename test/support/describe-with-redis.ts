@@ -38,10 +38,7 @@ export let redis: Redis;
  * Gives each test of the block an empty server and a new connection, whose calls do not time out by
  * default.
  */
-export function eachWithRedis(
-  use?: (server: RedisServer, redis: Redis) => void,
-  { answerTimeoutMs = 600_000 } = {},
-): void {
+export function eachWithRedis({ answerTimeoutMs = 600_000 } = {}): void {
   const servers = reuseRedis();
   beforeEach(async () => {
     server = await servers.empty();
@@ -53,7 +50,6 @@ export function eachWithRedis(
     });
     await redis.ready;
     await isBack(redis);
-    use?.(server, redis);
   });
   afterEach(() => {
     redis.close();
@@ -82,7 +78,8 @@ export function describeInMemoryAndInRedis(
     tests(() => undefined);
   });
   describeWithRedis(`${name}, in Redis`, () => {
-    eachWithRedis(() => {
+    eachWithRedis();
+    beforeEach(() => {
       redis = inSimulatedTime(redis);
     });
     simulateTime();
