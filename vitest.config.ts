@@ -27,7 +27,7 @@ export default defineConfig({
           // These take seconds on a busy machine.
           testTimeout: 30_000,
           hookTimeout: 30_000,
-          expect: { poll: { timeout: 25_000 } },
+          expect: { poll: { interval: 10, timeout: 25_000 } },
         },
       },
       { extends: true, test: { name: "slow", include: [SLOW] } },

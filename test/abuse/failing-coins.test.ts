@@ -1,22 +1,15 @@
 import { fileURLToPath } from "node:url";
 import { PublicKey } from "@solana/web3.js";
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { CollectError } from "../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
+import { chain, sandbox, withNewSandbox, withNewWorld, world } from "../support/fixtures.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
-import {
-  hold,
-  isMethod,
-  NEVER_MS,
-  onNext,
-  startTestSandbox,
-  type TestSandbox,
-} from "../support/sandbox.ts";
+import { hold, isMethod, NEVER_MS, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { startWorld } from "../support/world.ts";
 import { monotonicNow } from "../../src/time/monotonic.ts";
 
 const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", import.meta.url));
@@ -26,14 +19,14 @@ const OWNER = "198.51.100.0/24";
 /** No transaction can write to it, so it fails a distribution to it. */
 const SYSVAR = "SysvarRent111111111111111111111111111111111";
 
-let sandbox: TestSandbox;
+const it = withNewSandbox();
+const withGreedyProgram = withNewSandbox({ launchpadFile: GREEDY });
+const withTrustedCaller = withNewWorld({ TRUSTED_CALLERS: "192.0.2.7" });
 let collector: SandboxCollector;
-async function start(launchpadFile?: string) {
-  sandbox = await startTestSandbox(launchpadFile ? { launchpadFile } : {});
+beforeEach(() => {
   // Many tests have a fault at the next transaction that is sent.
   collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
-}
-afterEach(() => sandbox.close());
+});
 
 const account = () => sandbox.account("creator");
 /** A new coin of the account, on which fees wait. */
@@ -86,8 +79,8 @@ async function collectTogether(coin: CoinAddresses) {
 /** Makes the coin's sweep fail once its transaction is sent, although its simulation succeeds. */
 function failWhenSent({ curve }: CoinAddresses): void {
   onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-    const { lamports, owner, data } = sandbox.chain.account(curve)!;
-    sandbox.chain.setAccount(curve, { lamports, owner, data: Buffer.alloc(data.length) });
+    const { lamports, owner, data } = chain.account(curve)!;
+    chain.setAccount(curve, { lamports, owner, data: Buffer.alloc(data.length) });
   });
 }
 const repair = (coin: CoinAddresses) => {
@@ -95,8 +88,6 @@ const repair = (coin: CoinAddresses) => {
 };
 
 describe("a coin that a stranger names and whose sweep fails on the chain", () => {
-  beforeEach(() => start());
-
   it("backs off alone: the owner's plain collect, and other coins, are collected", async () => {
     const [bad, good] = [launch(), launch()];
     failWhenSent(bad);
@@ -117,8 +108,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     const value = { err: "CallChainTooDeep", logs: [], unitsConsumed: 1_000, accounts: null };
     sandbox.rpc.faults.add({
       when: isMethod("simulateTransaction"),
-      then: (request) =>
-        rpcResult({ context: { slot: sandbox.chain.slot("finalized") }, value })(request),
+      then: (request) => rpcResult({ context: { slot: chain.slot("finalized") }, value })(request),
     });
     expect(await collect(STRANGER, coins)).toMatchObject({ kind: "simulation-failed" });
     expect(sandbox.rpc.calls.filter(isMethod("simulateTransaction"))).toHaveLength(2);
@@ -133,7 +123,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
   });
 
   it("does not fail the owner's collect that joins the stranger's when the transaction expires", async () => {
-    const { rpc, chain } = sandbox;
+    const { rpc } = sandbox;
     collector = createSandboxCollector(sandbox);
     const isSend = isMethod("sendTransaction");
     const isFirst = (call: (typeof rpc.calls)[number]) =>
@@ -153,7 +143,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
     });
     const coin = launch();
     sandbox.coins.migrate(coin.mint, { fees: SOL });
-    sandbox.chain.setBalance(account().ammVault, 0n);
+    chain.setBalance(account().ammVault, 0n);
     const [stranger, owner] = await collectTogether(coin);
     expect(stranger).toMatchObject({ kind: "budget-spent" });
     expect(owner).toMatchObject({ kind: "collected" });
@@ -188,20 +178,18 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
 });
 
 describe("coins that fail in the simulation", () => {
-  beforeEach(() => start());
   afterEach(() => {
     vi.restoreAllMocks();
   });
 
   const setVault = (fees: bigint) => {
-    const { chain } = sandbox;
     chain.setBalance(account().creatorVault, chain.rentExemptMinimum(0) + fees);
   };
   /** A coin whose curve records fees that it does not hold. */
   function launchFailing(): CoinAddresses {
     const coin = launch();
-    const curve = sandbox.chain.account(coin.curve)!;
-    sandbox.chain.setAccount(coin.curve, { ...curve, lamports: SOL / 2n });
+    const curve = chain.account(coin.curve)!;
+    chain.setAccount(coin.curve, { ...curve, lamports: SOL / 2n });
     return coin;
   }
   const shareFailing = () => share(SYSVAR, 5_000);
@@ -248,16 +236,14 @@ describe("coins that fail in the simulation", () => {
 });
 
 describe("a distribution whose shareholder is emptied before it lands", () => {
-  beforeEach(() => start());
-
   it("backs off alone, for all shareholders: no other coin does", async () => {
     const { creatorVault } = account();
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     const other = newAddress();
-    sandbox.chain.setBalance(other, SOL);
+    chain.setBalance(other, SOL);
     const [good, bad] = [share("artist002", 5_000), share(other)];
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      sandbox.chain.setBalance(other, 0n);
+      chain.setBalance(other, 0n);
     });
     const outcome = await collect(STRANGER, [good, bad]);
     const [landed] = sandbox.landedCollects();
@@ -270,19 +256,17 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
 });
 
 describe("a transaction with coins that fails at none of them", () => {
-  beforeEach(() => start(GREEDY));
-
   /** Makes the coin's sweep cost the fee payer a SOL, once its transaction is sent. */
   function overchargeWhenSent({ curve }: CoinAddresses): void {
     onNext(sandbox.rpc, isMethod("sendTransaction"), () => {
-      const { lamports, owner, data } = sandbox.chain.account(curve)!;
+      const { lamports, owner, data } = chain.account(curve)!;
       const greedy = Buffer.from(data);
       greedy.writeBigUInt64LE(SOL, 133);
-      sandbox.chain.setAccount(curve, { lamports, owner, data: greedy });
+      chain.setAccount(curve, { lamports, owner, data: greedy });
     });
   }
 
-  it("makes all its coins back off for a minute, but not the vault", async () => {
+  withGreedyProgram("makes all its coins back off for a minute, but not the vault", async () => {
     const skipTime = createSkipTime();
     const [good, bad] = [launch(), launch(2n * SOL)];
     overchargeWhenSent(bad);
@@ -296,11 +280,9 @@ describe("a transaction with coins that fails at none of them", () => {
 });
 
 describe("a caller whose collect follows beside those of strangers", () => {
-  beforeEach(() => start());
-
   it("is paid although the strangers' coins all fail", async () => {
     const { creatorVault } = account();
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     const good = launch();
     const bad = Array.from({ length: 9 }, () => share(SYSVAR));
     const release = hold(sandbox.rpc, isMethod("simulateTransaction"));
@@ -330,9 +312,7 @@ describe("a caller whose collect follows beside those of strangers", () => {
 });
 
 describe("behind a trusted caller", () => {
-  it("each visitor's failures count for the visitor alone", async () => {
-    const world = await startWorld({ TRUSTED_CALLERS: "192.0.2.7" });
-    sandbox = world.sandbox;
+  withTrustedCaller("each visitor's failures count for the visitor alone", async () => {
     const { id } = account();
     const name = async (visitor: string, { mint }: CoinAddresses) =>
       (await world.collect(id, from(`${visitor}, 192.0.2.7`), [mint])).body;
@@ -342,6 +322,5 @@ describe("behind a trusted caller", () => {
     const good = launch();
     expect(await name("198.51.100.2", good)).toMatchObject({ collected: "3.1000" });
     expect(await name("203.0.113.1", good)).toMatchObject({ collected: "1.0000" });
-    await world.close();
   });
 });

@@ -1,9 +1,10 @@
 import { fileURLToPath } from "node:url";
-import { afterEach, beforeEach, describe, expect, it, onTestFinished, vi } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, vi } from "vitest";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
 import type { Env } from "../support/configure.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
-import { isMethod, onNext, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { isMethod, onNext } from "../support/sandbox.ts";
 
 const GREEDY = fileURLToPath(new URL("../support/programs/greedy-launchpad.so", import.meta.url));
 const SOL = 1_000_000_000n;
@@ -12,21 +13,19 @@ const TAKES_OWNERSHIP = 2n ** 64n - 1n;
 /** More than the fee of any transaction here. */
 const A_FEE = 5_200n;
 
-let sandbox: TestSandbox;
+const it = withNewSandbox({ launchpadFile: GREEDY });
 let mint: string;
-beforeEach(async () => {
-  sandbox = await startTestSandbox({ launchpadFile: GREEDY });
+beforeEach(() => {
   mint = sandbox.account("launcher").coins[0]!.mint;
 });
-afterEach(() => sandbox.close());
 
 const create = (env: Env = {}) => createSandboxCollector(sandbox, { withCoins: true, env });
 /** Makes each sweep of the coin also take this much from its payer. */
 function setGreed(lamports: bigint): void {
-  const curve = sandbox.chain.account(curveOf(mint))!;
+  const curve = chain.account(curveOf(mint))!;
   const data = Buffer.from(curve.data);
   data.writeBigUInt64LE(lamports, 133);
-  sandbox.chain.setAccount(curveOf(mint), { ...curve, data });
+  chain.setAccount(curveOf(mint), { ...curve, data });
 }
 const whenSent = (act: () => void) => {
   onNext(sandbox.rpc, isMethod("sendTransaction"), act);
@@ -36,7 +35,7 @@ const whenSent = (act: () => void) => {
  * lamport.
  */
 const TAKES_LITTLE = 1n;
-const lost = () => BALANCE - sandbox.chain.balance(sandbox.feePayer);
+const lost = () => BALANCE - chain.balance(sandbox.feePayer);
 
 describe("a program that takes more than it did in the simulation", () => {
   it.each([
@@ -53,7 +52,7 @@ describe("a program that takes more than it did in the simulation", () => {
       const [{ err, message }] = sandbox.landedCollects() as [any];
       expect(err.InstructionError[0]).toBe(message.instructions.length - 1);
       expect(lost()).toBeLessThan(A_FEE + 100n);
-      const { owner } = sandbox.chain.account(sandbox.feePayer)!;
+      const { owner } = chain.account(sandbox.feePayer)!;
       expect(owner).toBe("11111111111111111111111111111111");
     },
   );
@@ -94,9 +93,7 @@ describe("a program that takes rent in the simulation", () => {
     const { coins } = sandbox.account("launcher");
     expect(await create(env).collect("launcher")).toMatchObject({ kind: "collected" });
     expect(lost()).toBeLessThan(A_FEE);
-    expect(sandbox.chain.account(curveOf(mint))!.data.subarray(125, 133)).not.toEqual(
-      new Uint8Array(8),
-    );
+    expect(chain.account(curveOf(mint))!.data.subarray(125, 133)).not.toEqual(new Uint8Array(8));
     expect(coins[0]!.mint).toBe(mint);
   });
 

@@ -1,11 +1,10 @@
 import { expect } from "vitest";
 import { isMethod } from "../support/sandbox.ts";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 import { transfer } from "../support/faucet.ts";
 
 /** `count` transfers of 1 SOL to the address of an account, finalized. */
 function sendTo(handle: string, count: number): void {
-  const { chain } = world.sandbox;
   for (let i = 0; i < count; i++) transfer(chain, world.account(handle).address, 10n ** 9n);
   chain.advanceSlots(1);
 }
@@ -18,8 +17,7 @@ const read = (handle: string, first: number, address: string) =>
 const callsOf = (name: string) => world.sandbox.rpc.calls.filter(isMethod(name)).length;
 
 it("a page looks at 30 transactions, or at `first`, and reads none of them twice", async () => {
-  for (let i = 0; i < 32; i++)
-    transfer(world.sandbox.chain, world.account("artist001").address, 1n);
+  for (let i = 0; i < 32; i++) transfer(chain, world.account("artist001").address, 1n);
   sendTo("artist001", 1);
   sendTo("artist002", 32);
   const before = callsOf("getTransaction");

@@ -57,7 +57,7 @@ const get = (path: string, headers = "") =>
 describe("a connection", () => {
   it("that does not finish its headers or its body is closed, and other clients are served", async () => {
     const own = await startLimited({
-      ...{ headersTimeout: 1_000, requestTimeout: 1_500, connectionsCheckingInterval: 100 },
+      ...{ headersTimeout: 300, requestTimeout: 500, connectionsCheckingInterval: 50 },
     });
     const texts = [
       "",

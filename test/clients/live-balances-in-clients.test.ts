@@ -1,7 +1,7 @@
 import { createClient as createSseClient } from "graphql-sse";
 import { expect } from "vitest";
 import { from } from "../support/client.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const it = withWorld({ STREAM_SECONDS: 1 });
 
@@ -10,7 +10,6 @@ const WATCH = `subscription Watch($handle: String!) {
 }`;
 
 function setFees(handle: string, lamports: bigint): void {
-  const { chain } = world.sandbox;
   chain.setBalance(world.account(handle).creatorVault, chain.rentExemptMinimum(0) + lamports);
 }
 
@@ -20,6 +19,7 @@ it("graphql-sse gets the wallet and its changes, and comes back when the service
   const client = createSseClient({
     url: `${world.url}/graphql`,
     headers: from("192.0.2.1"),
+    retry: () => Promise.resolve(),
     on: { connected: () => connections++ },
   });
   const seen: string[] = [];

@@ -3,7 +3,7 @@ import { expect, onTestFinished } from "vitest";
 import example from "../../examples/mcp.json" with { type: "json" };
 import manifest from "../../package.json" with { type: "json" };
 import { spawnNode } from "../support/program.ts";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 
 const BRIDGE = new URL("../../node_modules/mcp-graphql/dist/index.js", import.meta.url).pathname;
 const { args, env } = example.mcpServers.tributary;
@@ -72,7 +72,7 @@ it("an agent behind the bridge of examples/mcp.json looks up a handle, and colle
   );
   const { data } = JSON.parse(collect.text) as { data: { collect: { txSignature: string } } };
   expect(data.collect).toMatchObject({ success: true, collected: "3.1000" });
-  expect(world.sandbox.chain.landed(data.collect.txSignature)?.err).toBeNull();
+  expect(chain.landed(data.collect.txSignature)?.err).toBeNull();
 
   const unknown = await query(`{ wallet(handle: "nobodyatall") { address } }`);
   expect(unknown).toEqual({ isError: true, text: expect.stringContaining("SOCIAL_NOT_FOUND") });

@@ -8,7 +8,7 @@ import {
   transferCreatorFeesToPump,
 } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 import type { World } from "../support/world.ts";
 import { sendPaid } from "../support/faucet.ts";
 
@@ -26,7 +26,7 @@ const QUERY = `query ($id: String!) {
   walletById(socialId: $id) { coinsSeen history { nodes { kind signature mints } } }
 }`;
 async function read() {
-  world.sandbox.chain.advanceSlots(1);
+  chain.advanceSlots(1);
   const { body } = await world.graphql(QUERY, { id: account.id });
   expect(body.errors).toBeUndefined();
   const { coinsSeen, history } = body.data.walletById;
@@ -56,7 +56,7 @@ const collect = async (...mints: string[]): Promise<string> =>
   (await world.collect(account.id, {}, mints)).body.txSignature;
 /** Lands instructions of the launch platform, as anyone can. Returns the signature. */
 const send = (instructionsFor: (payer: string) => Parameters<typeof toInstruction>[0][]): string =>
-  sendPaid(world.sandbox.chain, (payer) =>
+  sendPaid(chain, (payer) =>
     instructionsFor(payer.toBase58()).map((each) =>
       toInstruction(each, (each as ReturnType<typeof sweepCurve>).accounts),
     ),

@@ -1,21 +1,17 @@
-import { beforeEach, describe, expect, onTestFinished } from "vitest";
+import { describe, expect, onTestFinished } from "vitest";
 import { shortenCurve } from "../support/chain-levers.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 import { startWorld, type World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 const TRANSACTION_FEE = 5_000n;
 
 const it = withNewWorld();
-let chain: World["sandbox"]["chain"];
-beforeEach(() => {
-  ({ chain } = world.sandbox);
-});
 
 const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);
 const collect = (handle: string, mints: readonly string[]) =>

@@ -1,17 +1,13 @@
-import { beforeEach, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import { curveOf } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 import type { World } from "../support/world.ts";
 
 const SOL = 1_000_000_000n;
 
 const it = withNewWorld({ RATE_LIMIT_MAX: "1000" });
-let chain: World["sandbox"]["chain"];
-beforeEach(() => {
-  ({ chain } = world.sandbox);
-});
 
 type Coin = Parameters<World["sandbox"]["coins"]["launch"]>[0];
 

@@ -1,5 +1,5 @@
 import { SystemProgram } from "@solana/web3.js";
-import { beforeEach, expect } from "vitest";
+import { expect } from "vitest";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import type { Shareholder } from "../../src/chain/launchpad/sharing-config.ts";
@@ -8,8 +8,7 @@ import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { coinFees } from "../support/coin-balances.ts";
 import { newMint } from "../support/new-mint.ts";
-import { withWorld, world } from "../support/fixtures.ts";
-import type { World } from "../support/world.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const SOL = 1_000_000_000n;
 /** How many collects may follow one another: more than there are coins. */
@@ -19,11 +18,7 @@ const it = withWorld({
   RATE_LIMIT_MAX: "100000",
   FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
 });
-let chain: World["sandbox"]["chain"];
 let used = 0;
-beforeEach(() => {
-  ({ chain } = world.sandbox);
-});
 
 type Shares = (account: SandboxAccount, coin: CoinAddresses) => readonly Shareholder[];
 const share = (address: string, bps = 5_000): Shareholder => ({ address, bps });

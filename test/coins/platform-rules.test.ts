@@ -6,8 +6,7 @@ import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { withWorld, world } from "../support/fixtures.ts";
-import type { World } from "../support/world.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const SOL = 1_000_000_000n;
 const BASE_FEE = 5_000n;
@@ -16,13 +15,11 @@ const it = withWorld({
   RATE_LIMIT_MAX: "100000",
   FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
 });
-let chain: World["sandbox"]["chain"];
 /** An account that no other test uses. */
 let account: SandboxAccount;
 let tests = 0;
 let collectsBefore: number;
 beforeEach(() => {
-  ({ chain } = world.sandbox);
   account = world.account(`artist0${10 + tests++}`);
   collectsBefore = world.sandbox.landedCollects().length;
   setVault(account, 0n);

@@ -3,7 +3,7 @@ import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { WSOL } from "../support/launchpad-instructions.ts";
 import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 import type { World } from "../support/world.ts";
 
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
@@ -108,7 +108,7 @@ describe("a lookup that names a coin", () => {
 
 it("fees in pools count unless they are dust", async () => {
   const { address } = world.account("graduate");
-  setWrappedSol(world.sandbox.chain, world.account("graduate").ammVaultAuthority, 0n);
+  setWrappedSol(chain, world.account("graduate").ammVaultAuthority, 0n);
   const mint = launch(address);
   world.sandbox.coins.migrate(mint, { fees: 4_999n });
   const tooLittle = await see("graduate", [mint]);

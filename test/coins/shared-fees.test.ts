@@ -10,8 +10,7 @@ import { newMint } from "../support/new-mint.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod, onNext } from "../support/sandbox.ts";
 import { createSkipTime } from "../support/skip-time.ts";
-import { withWorld, world } from "../support/fixtures.ts";
-import type { World } from "../support/world.ts";
+import { chain, withNewWorld, withWorld, world } from "../support/fixtures.ts";
 
 const SOL = 1_000_000_000n;
 /** The least lamports of which 60% are worth a collect. */
@@ -22,17 +21,15 @@ const SYSVAR = "SysvarC1ock11111111111111111111111111111111";
 const PROGRAM = "EscrowSandbox1111111111111111111111111111111";
 const USDC = "EPjFWdd5AufqSSqeM2qN1xzybapC8G4wEGGkZwyTDt1v";
 
-const it = withWorld({
-  RATE_LIMIT_MAX: "100000",
-  FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000",
-});
-let chain: World["sandbox"]["chain"];
+const ENV = { RATE_LIMIT_MAX: "100000", FEE_BUDGET_LAMPORTS_PER_HOUR: "1000000000000" };
+const it = withWorld(ENV);
+/** For a test that skips time: the clocks then go back. */
+const withOwnWorld = withNewWorld(ENV);
 /** An account that no other test uses, without fees of its own. */
 let handle: string;
 let tests = 0;
 let collectsBefore: number;
 beforeEach(() => {
-  ({ chain } = world.sandbox);
   handle = `artist${100 + tests++}`;
   const { creatorVault, address } = world.account(handle);
   chain.setBalance(creatorVault, 0n);
@@ -245,20 +242,23 @@ describe("what a collect has found out about a shared coin", () => {
     await vaultOf(handle, [mint]),
   ];
 
-  it("is shown if its simulation fails, and a collect tries again after ten seconds", async () => {
-    const skip = createSkipTime();
-    const mint = launch({ shares: { [handle]: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
-    expect(await found(mint)).toEqual([null, "0.5000"]);
-    expect((await collect(handle, [mint])).success).toBe(false);
-    expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
-    setSharingConfig(world.sandbox.chain, mint, [{ address: addressOf(handle), bps: 10_000 }]);
-    expect((await collect(handle, [mint])).success).toBe(false);
-    skip(10_000);
-    expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
-    expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
-    world.sandbox.coins.addFees(mint, SOL);
-    expect(await found(mint)).toEqual([null, "1.0000"]);
-  });
+  withOwnWorld(
+    "is shown if its simulation fails, and a collect tries again after ten seconds",
+    async () => {
+      const skip = createSkipTime();
+      const mint = launch({ shares: { [handle]: 5_000, [SYSVAR]: 5_000 }, onCurve: SOL });
+      expect(await found(mint)).toEqual([null, "0.5000"]);
+      expect((await collect(handle, [mint])).success).toBe(false);
+      expect(await found(mint)).toEqual(["SHAREHOLDER_BLOCKED", "0.0000"]);
+      setSharingConfig(world.sandbox.chain, mint, [{ address: addressOf(handle), bps: 10_000 }]);
+      expect((await collect(handle, [mint])).success).toBe(false);
+      skip(10_000);
+      expect(await collect(handle, [mint])).toMatchObject({ collected: "1.0000" });
+      expect(await found(mint)).toEqual(["NOTHING_WAITING", "0.0000"]);
+      world.sandbox.coins.addFees(mint, SOL);
+      expect(await found(mint)).toEqual([null, "1.0000"]);
+    },
+  );
 
   it("is nothing if its simulation distributes nothing although all shareholders have their rent", async () => {
     const mint = launch({ onCurve: SOL });

@@ -2,7 +2,7 @@ import { describe, expect } from "vitest";
 import { setWrappedSol } from "../../src/sandbox/chain/accounts.ts";
 import { rpcError } from "../support/rpc-answers.ts";
 import { isMethod, NEVER_MS } from "../support/sandbox.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const it = withWorld({}, { waits: { resendMs: NEVER_MS } });
 
@@ -45,14 +45,12 @@ describe("POST /collect", () => {
       lastCollects: [],
     });
 
-    const landed = world.sandbox.chain.landed(body.txSignature)!;
+    const landed = chain.landed(body.txSignature)!;
     expect(landed.err).toBeNull();
     expect(landed.feeLamports).toBeGreaterThanOrEqual(5_000n);
     expect(landed.feeLamports).toBeLessThan(5_100n);
-    expect(world.sandbox.chain.balance(address)).toBe(8_300_000_000n);
-    expect(world.sandbox.chain.balance(creatorVault)).toBe(
-      world.sandbox.chain.rentExemptMinimum(0),
-    );
+    expect(chain.balance(address)).toBe(8_300_000_000n);
+    expect(chain.balance(creatorVault)).toBe(chain.rentExemptMinimum(0));
     expect((await world.lookup("creator")).body.balance).toMatchObject({
       vault: "0.0000",
       pda: "8.3000",
@@ -82,7 +80,6 @@ describe("POST /collect", () => {
   });
 
   it("moves the AMM's fees without others, into a vault that did not exist", async () => {
-    const { chain } = world.sandbox;
     const { id, address, creatorVault, ammVaultAuthority } = world.account("artist024");
     chain.setBalance(address, 1_000_000n);
     chain.setBalance(creatorVault, 0n);
@@ -119,7 +116,6 @@ describe("POST /collect", () => {
   });
 
   it("collects the minimum amount, but not one lamport less", async () => {
-    const { chain } = world.sandbox;
     const { id, creatorVault } = world.account("artist011");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 99_999n);
     expect((await world.collect(id)).body).toEqual(tooLittle("0.000099999", 99_999));
@@ -128,7 +124,6 @@ describe("POST /collect", () => {
   });
 
   it("answers NOTHING_TO_COLLECT when the fees are below the rent-exempt minimum of a new address", async () => {
-    const { chain } = world.sandbox;
     const { id, address, creatorVault } = world.account("artist012");
     chain.setBalance(address, 0n);
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 100_000n);
@@ -214,7 +209,7 @@ describe("INVALID_SOCIAL_ID", () => {
 describe("a collect that names an address", () => {
   it("moves the fees if the address is the account's", async () => {
     const { id, address, creatorVault } = world.account("artist020");
-    world.sandbox.chain.setBalance(creatorVault, 1_000_000_000n);
+    chain.setBalance(creatorVault, 1_000_000_000n);
     const { body } = await post(JSON.stringify({ socialId: id, address }));
     expect(body).toMatchObject({ success: true });
   });
@@ -234,7 +229,7 @@ describe("a collect that names an address", () => {
 
   it("takes it in GraphQL, for each entry", async () => {
     const [one, other] = ["artist022", "artist023"].map((handle) => world.account(handle));
-    world.sandbox.chain.setBalance(one!.creatorVault, 1_000_000_000n);
+    chain.setBalance(one!.creatorVault, 1_000_000_000n);
     const { body } = await world.graphql(
       "mutation ($collects: [CollectInput!]!, $id: String!, $address: String) { collectMany(collects: $collects) { success } collect(socialId: $id, address: $address) { success } }",
       {
@@ -254,7 +249,7 @@ describe("a collect that names an address", () => {
 
 describe("a fee payer that cannot pay", () => {
   it("is INSUFFICIENT_FUNDS, unless the vault is empty", async () => {
-    const { chain, feePayer } = world.sandbox;
+    const { feePayer } = world.sandbox;
     const before = chain.balance(feePayer);
     chain.setBalance(feePayer, chain.rentExemptMinimum(0) + 4_999n);
     world.forgetCalls();

@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { createLedger, type Collected } from "../../examples/ledger.ts";
 import { newMint } from "../support/new-mint.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const it = withWorld({ RATE_LIMIT_MAX: "1000000" });
 
@@ -45,7 +45,7 @@ function movedTo(addresses: readonly string[]): bigint {
 }
 
 it("a bot that counts each account's part of a transaction once has the chain's total", async () => {
-  const { chain, coins } = world.sandbox;
+  const { coins } = world.sandbox;
   const accounts = Array.from({ length: 20 }, (_, i) => world.account(`artist0${i + 10}`));
   const addresses = accounts.map(({ address }) => address);
   const entries = accounts.map(({ id }) => ({ socialId: id }));

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { readConfig } from "../../src/config.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const it = withWorld({ RATE_LIMIT_MAX: "3", SOCIAL_CONCURRENCY: 1 });
 
@@ -62,12 +62,12 @@ describe("/metrics", () => {
 
   it("counts the money of a collect to the lamport", async () => {
     const { id } = world.account("creator");
-    const feesBefore = world.sandbox.chain.ledger().length;
+    const feesBefore = chain.ledger().length;
     const growth = await growthOf(async () => {
       await world.collectTogether(id, 2);
       await world.collect(id);
     });
-    const fees = world.sandbox.chain.ledger().slice(feesBefore);
+    const fees = chain.ledger().slice(feesBefore);
     expect(growth).toMatchObject({
       'tributary_collects_total{result="collected"}': 1,
       'tributary_collects_total{result="nothing"}': 1,
@@ -82,7 +82,7 @@ describe("/metrics", () => {
     const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
     await expect
       .poll(async () => (await scrape()).get("tributary_fee_payer_lamports"))
-      .toBe(Number(world.sandbox.chain.balance(feePayer.publicKey.toBase58())));
+      .toBe(Number(chain.balance(feePayer.publicKey.toBase58())));
   });
 
   it("counts requests above the rate limit, and failed upstream calls", async () => {

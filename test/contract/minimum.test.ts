@@ -3,7 +3,7 @@ import { formatExactSol, toLamports } from "../../src/chain/primitives/lamports.
 import { toMinimum } from "../../src/contract/minimum.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { it, world } from "../support/fixtures.ts";
+import { chain, it, world } from "../support/fixtures.ts";
 
 const SOL = 10n ** 9n;
 
@@ -33,7 +33,6 @@ describe("a collect with a minimum", () => {
   let handle: string;
   let tests = 0;
   beforeEach(() => {
-    const { chain } = world.sandbox;
     handle = `artist${String(++tests).padStart(3, "0")}`;
     const account = world.account(handle);
     ({ id } = account);

@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { atOnce } from "../support/client.ts";
-import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { chain, replicas, sandbox, withReplicas } from "../support/fixtures.ts";
 import { newMint } from "../support/new-mint.ts";
 import { hold, isLook, isMethod } from "../support/sandbox.ts";
 
@@ -36,7 +36,6 @@ describe("two replicas", () => {
 
   it("alternate in collecting fees that arrive after a collect, and report no transaction twice", async () => {
     const { id, handle, creatorVault } = sandbox.account("artist002");
-    const { chain } = sandbox;
     const before = sandbox.landedCollectsOf(handle).length;
     for (let i = 0; i < 4; i++) {
       chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + 500_000_000n);
@@ -66,7 +65,7 @@ describe("two replicas", () => {
   });
 
   it("show what either learns of a shared coin: that its fees are below the minimum, and that they no longer are", async () => {
-    const { account, chain, coins } = sandbox;
+    const { account, coins } = sandbox;
     const { id, address, creatorVault } = account("artist001");
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     chain.setBalance(address, SOL);

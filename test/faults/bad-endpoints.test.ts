@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 import { RENT_SYSVAR } from "../../src/chain/primitives/rent.ts";
 import type { LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { startWithLyingEndpoints } from "../support/lying-endpoints.ts";
+import { newMint } from "../support/new-mint.ts";
 import { isMethod } from "../support/sandbox.ts";
 import type { World } from "../support/world.ts";
 
@@ -20,7 +21,7 @@ it.each([1, 2] as const)(
   "a balance never goes back behind a collect, with nodes that ignore minContextSlot: %i endpoints",
   async (count) => {
     // Reads fail soon while no endpoint has reached the required slot.
-    await start(count, count === 1 ? { RPC_TIMEOUT_MS: "2000" } : {});
+    await start(count, count === 1 ? { RPC_TIMEOUT_MS: "1000" } : {});
     await world.gateway.start();
     const { chain } = world.sandbox;
     const slot = chain.slot("finalized");
@@ -87,4 +88,38 @@ it("a price of storage that the cluster changes counts from the next lookup on",
   expect((await collectable()) - before).toBe(128n * (5_080n - 696n));
   reportRent(3_480n, 2);
   expect(before - (await collectable())).toBe(128n * (6_960n - 5_080n));
+});
+
+it("compute units that an endpoint understates fail no transaction with coins, vaults or shared fees", async () => {
+  await start(1);
+  first.lie({
+    simulateTransaction(tellTruth) {
+      const { context, value } = tellTruth();
+      return { context, value: { ...value, unitsConsumed: 1 } };
+    },
+  });
+  const { chain, coins, landedCollects } = world.sandbox;
+  const launch = (handle: string, count: number, inPool: boolean) =>
+    Array.from({ length: count }, () => {
+      const mint = newMint();
+      const { address: creator } = world.account(handle);
+      coins.launch({ mint, creator, fees: inPool ? 0n : 10n ** 9n });
+      if (inPool) coins.migrate(mint, { fees: 10n ** 9n });
+      return mint;
+    });
+  const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);
+  // Both have no vaults.
+  chain.setBalance(world.account("artist002").creatorVault, 0n);
+  const collects: [string, string[]][] = [
+    ["newcomer", launch("newcomer", 5, true)],
+    ["artist002", launch("artist002", 10, false)],
+    ["artist001", []],
+    ["graduate", mintsOf("graduate")],
+    ["band", mintsOf("band")],
+  ];
+  for (const [handle, mints] of collects)
+    expect((await world.collect(world.account(handle).id, {}, mints)).body).toMatchObject({
+      success: true,
+    });
+  expect(landedCollects().map(({ err }) => err)).toEqual(collects.map(() => null));
 });

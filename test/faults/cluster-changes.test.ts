@@ -1,13 +1,13 @@
 import { expect } from "vitest";
 import { includeUnpaid } from "../support/chain-levers.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
 import { BOTH_ENDPOINTS } from "../support/world.ts";
 
 const TWO = { SOLANA_RPC_URL: BOTH_ENDPOINTS };
 const it = withNewWorld(TWO);
 const withStandstill = withNewWorld({
-  ...{ ...TWO, RPC_TIMEOUT_MS: "2000", COLLECT_TIMEOUT_MS: "4000" },
+  ...{ ...TWO, RPC_TIMEOUT_MS: "1000", COLLECT_TIMEOUT_MS: "1500" },
 });
 const withEarlierConsensus = withNewWorld(TWO, { blocksToFinality: 32 });
 
@@ -18,7 +18,6 @@ const balanceOf = async (handle = "creator") => (await world.lookup(handle)).bod
 withStandstill(
   "while the cluster stands still, balances are shown, and a collect's transaction lands once the cluster goes on",
   async () => {
-    const { chain } = world.sandbox;
     const goOn = world.sandbox.standStill();
     expect(await balanceOf()).toMatchObject({ vault: "3.1000", pda: "5.2000" });
     // A slow machine may need several requests until the transaction is sent; then it stays in
@@ -42,7 +41,6 @@ withStandstill(
 withEarlierConsensus(
   "on a cluster that follows the consensus before Alpenglow, a collect is a success once its transaction is final, and only once",
   async () => {
-    const { chain } = world.sandbox;
     const first = await collect();
     expect(first).toMatchObject({ success: true, collected: "3.1000" });
     expect(chain.landed(first.txSignature)!.slot).toBeLessThanOrEqual(chain.slot("finalized"));
@@ -54,7 +52,7 @@ withEarlierConsensus(
 it.each([true, false])(
   "a block with a transaction whose fee payer cannot pay is INSUFFICIENT_FUNDS at no cost, and the next collect succeeds, balances told: %s",
   async (withBalances) => {
-    const { chain, feePayer, rpc, secondRpc } = world.sandbox;
+    const { feePayer, rpc, secondRpc } = world.sandbox;
     includeUnpaid(chain, { withBalances });
     const before = chain.balance(feePayer);
     for (const server of [rpc, secondRpc])

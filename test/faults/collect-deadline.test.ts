@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, describe, expect, vi } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import { hold, isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { describeWithRedis, eachWithRedis, redis } from "../support/describe-with-redis.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { hold, isMethod } from "../support/sandbox.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -12,13 +13,9 @@ const ALL_FEES = {
 };
 const NOTHING_SENT_YET = { kind: "still-running", signature: undefined };
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-});
-afterEach(async () => {
+const it = withNewSandbox();
+afterEach(() => {
   vi.restoreAllMocks();
-  await sandbox.close();
 });
 const create = (redis?: Redis) => createSandboxCollector(sandbox, redis && { redis });
 const wasCalled = (method: string) =>
@@ -38,12 +35,8 @@ describe("a collect", () => {
   });
 });
 
-let redis: Redis;
-
 describeWithRedis("a caller who times out while the transaction is being stored", () => {
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
-  });
+  eachWithRedis();
 
   it("learns only that nothing is sent yet, because it may never be", async () => {
     const { promise: stored, resolve: store } = Promise.withResolvers<undefined>();

@@ -1,16 +1,11 @@
-import { beforeEach, describe, expect } from "vitest";
+import { describe, expect } from "vitest";
 import type { JsonRpcCall } from "../../src/sandbox/rpc/json-rpc.ts";
 import { isMethod, onNext } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
-import type { World } from "../support/world.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 
 const SOL = 1_000_000_000n;
 
 const it = withNewWorld();
-let chain: World["sandbox"]["chain"];
-beforeEach(() => {
-  ({ chain } = world.sandbox);
-});
 
 const account = () => world.account("creator");
 const setVault = (fees: bigint) => {

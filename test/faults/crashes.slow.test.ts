@@ -3,7 +3,7 @@ import { STRANGER } from "../../src/sandbox/chain/sharing.ts";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { describeWithRedis } from "../support/describe-with-redis.ts";
 import { newMint } from "../support/new-mint.ts";
-import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { chain, replicas, sandbox, withReplicas } from "../support/fixtures.ts";
 import { isMethod, isLook } from "../support/sandbox.ts";
 
 const SOL = 1_000_000_000n;
@@ -18,8 +18,8 @@ describeWithRedis(
     /** An account that no other test uses, with these fees in its vault. */
     function newAccount(fees: bigint): SandboxAccount {
       const account = sandbox.account(`artist${String(++used).padStart(3, "0")}`);
-      sandbox.chain.setBalance(account.creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
-      sandbox.chain.setBalance(account.address, SOL);
+      chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + fees);
+      chain.setBalance(account.address, SOL);
       return account;
     }
     /** A coin of which these accounts have equal shares. */
@@ -57,7 +57,7 @@ describeWithRedis(
         .catch(() => "lost");
       await expect.poll(() => landedOf(account).length).toBe(1);
       const landed = landedOf(account)[0]!;
-      await expect.poll(() => sandbox.chain.slot("finalized")).toBeGreaterThanOrEqual(landed.slot);
+      await expect.poll(() => chain.slot("finalized")).toBeGreaterThanOrEqual(landed.slot);
       replicas.kill(0);
       expect(await lost).toBe("lost");
       await replicas.restart(0);
@@ -134,7 +134,7 @@ describeWithRedis(
       const mint = launchShared(account, other);
       await dieAfterLanding(account, [mint]);
       expect(await comeBack(other, [mint])).toMatchObject({ success: true, collected: "1.0000" });
-      expect(sandbox.chain.balance(other.address)).toBe(2n * SOL + SOL / 2n);
+      expect(chain.balance(other.address)).toBe(2n * SOL + SOL / 2n);
     });
   },
 );

@@ -1,5 +1,12 @@
 import { describe, expect } from "vitest";
-import { replicas, sandbox, withNewWorld, withReplicas, world } from "../support/fixtures.ts";
+import {
+  chain,
+  replicas,
+  sandbox,
+  withNewWorld,
+  withReplicas,
+  world,
+} from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
 
 const FIRST = { collected: "3.1000", newBalance: "8.3000" };
@@ -34,7 +41,7 @@ describe("a caller who lost the response of a collect and asks again", () => {
 
   it("hears of the lost collect when new fees have arrived, on success and on failure", async () => {
     const { id, creatorVault } = world.account("creator");
-    const { chain, rpc } = world.sandbox;
+    const { rpc } = world.sandbox;
     const { body: lost } = await world.collect(id);
     expect(lost.lastCollects).toEqual([]);
     const first = { ...FIRST, txSignature: lost.txSignature, at: RECENT };
@@ -55,7 +62,6 @@ describe("a caller who lost the response of a collect and asks again", () => {
 
   it("hears of the newest 20 other collects, each once, the newest first", async () => {
     const { id, creatorVault } = world.account("creator");
-    const { chain } = world.sandbox;
     const signatures: string[] = [];
     let answer: any;
     for (let i = 0; i < 22; i++) {
@@ -88,7 +94,6 @@ describe("a caller who asks again at another replica", () => {
     "hears of collects of the version before this one, which hears of this one's",
     async () => {
       const { id, creatorVault } = sandbox.account("artist002");
-      const { chain } = sandbox;
       const entry = (signature: string, secondsAgo: number) =>
         JSON.stringify({
           ...{ collected: "5", newBalance: "6", signature, at: Date.now() - 1_000 * secondsAgo },

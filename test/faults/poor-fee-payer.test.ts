@@ -1,32 +1,30 @@
 import { expect } from "vitest";
-import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector } from "../support/collector-on-sandbox.ts";
-import { describeWithRedis, eachWithRedis, FROZEN } from "../support/describe-with-redis.ts";
-import type { RedisServer } from "../support/redis-server.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  FROZEN,
+  redis,
+  server,
+} from "../support/describe-with-redis.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
 import { hold, isMethod } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, sandbox, withNewWorld } from "../support/fixtures.ts";
 
 const it = withNewWorld();
 
 describeWithRedis("a fee payer that can pay for three more collects", () => {
-  let server: RedisServer;
-  let redis: Redis;
-  eachWithRedis((newServer, newRedis) => {
-    server = newServer;
-    redis = newRedis;
-  }, FROZEN);
+  eachWithRedis(FROZEN);
 
   it("signs no fourth, however slowly Redis counts the fees of the first three", async () => {
-    const { sandbox } = world;
     const collector = createSandboxCollector(sandbox, { redis });
-    sandbox.chain.setBalance(collector.feePayer, sandbox.chain.rentExemptMinimum(0) + 3n * 5_100n);
+    chain.setBalance(collector.feePayer, chain.rentExemptMinimum(0) + 3n * 5_100n);
     const removeFault = sandbox.rpc.faults.add({
       when: isMethod("sendTransaction"),
       then: rpcResult("dropped"),
     });
     const result = {
-      context: { slot: sandbox.chain.slot("finalized") },
+      context: { slot: chain.slot("finalized") },
       value: { err: "AccountInUse", logs: [] },
     };
     // So that no accounts share a transaction.

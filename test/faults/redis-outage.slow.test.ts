@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect } from "vitest";
-import { replicas, sandbox, withReplicas } from "../support/fixtures.ts";
+import { chain, replicas, sandbox, withReplicas } from "../support/fixtures.ts";
 import { hold, isMethod, isLook } from "../support/sandbox.ts";
 
 /** Long enough for a busy machine, and short enough to wait for while Redis is frozen. */
@@ -12,15 +12,12 @@ describe("a Redis outage", () => {
   /** An account that no other test uses, with 3.1 SOL to collect and 5.2 SOL at its address. */
   function newAccount() {
     const account = sandbox.account(`artist${200 - accounts++}`);
-    sandbox.chain.setBalance(
-      account.creatorVault,
-      sandbox.chain.rentExemptMinimum(0) + 3_100_000_000n,
-    );
-    sandbox.chain.setBalance(account.address, 5_200_000_000n);
+    chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 3_100_000_000n);
+    chain.setBalance(account.address, 5_200_000_000n);
     return account;
   }
   const addFees = (vault: string, lamports: bigint) => {
-    sandbox.chain.setBalance(vault, sandbox.chain.balance(vault) + lamports);
+    chain.setBalance(vault, chain.balance(vault) + lamports);
   };
 
   describe("makes each replica independent:", () => {
@@ -45,7 +42,7 @@ describe("a Redis outage", () => {
       expect((await replicas.at(1).collect(id)).body).toMatchObject({ collected: "3.1000" });
       release();
       expect((await slow).body).toMatchObject({ error: "NOTHING_TO_COLLECT", collected: "0.0000" });
-      expect(sandbox.chain.balance(address)).toBe(8_300_000_000n);
+      expect(chain.balance(address)).toBe(8_300_000_000n);
       expect(sandbox.landedCollectsOf(handle)).toHaveLength(2);
     });
   });

@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { afterEach, beforeEach, expect } from "vitest";
 import type { Redis } from "../../src/store/redis.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
-import { describeWithRedis, eachWithRedis } from "../support/describe-with-redis.ts";
-import { isMethod, startTestSandbox, type TestSandbox, isLook } from "../support/sandbox.ts";
+import { describeWithRedis, eachWithRedis, redis } from "../support/describe-with-redis.ts";
+import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { isLook, isMethod } from "../support/sandbox.ts";
 
 const ALL_FEES = {
   kind: "collected",
@@ -12,8 +13,7 @@ const ALL_FEES = {
 };
 const REFUSED = { status: 429, body: "" };
 
-let redis: Redis;
-let sandbox: TestSandbox;
+const it = withNewSandbox();
 /**
  * A replica that stops during a test, with an endpoint of its own; and the replica that its caller
  * asks next.
@@ -22,28 +22,24 @@ let dying: SandboxCollector;
 let living: SandboxCollector;
 
 describeWithRedis("a transaction that a replica stored before it stopped", () => {
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
-  });
-  beforeEach(async () => {
-    sandbox = await startTestSandbox();
+  eachWithRedis();
+  beforeEach(() => {
     dying = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
     living = createSandboxCollector(sandbox, { redis });
   });
   afterEach(async () => {
     sandbox.secondRpc.faults.clear();
     await dying.settled();
-    await sandbox.close();
   });
 
   const isConfirmed = () =>
     expect.poll(() => {
       const [landed] = sandbox.landedCollects();
-      return landed !== undefined && landed.slot <= sandbox.chain.slot("finalized");
+      return landed !== undefined && landed.slot <= chain.slot("finalized");
     });
   const addFees = (lamports: bigint) => {
     const { creatorVault } = sandbox.account("creator");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + lamports);
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + lamports);
   };
   const secondsAgo = (seconds: number) => Math.floor(Date.now() / 1000) - seconds;
 
@@ -125,7 +121,7 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
     const [signature] = dying.openSignatures();
     faults.clear();
     faults.add({ then: REFUSED });
-    sandbox.chain.advanceSlots(300);
+    chain.advanceSlots(300);
 
     expect(await living.collect("creator")).toMatchObject(ALL_FEES);
     expect(sandbox.landedCollects().map((landed) => landed.signature)).not.toContain(signature);
@@ -145,20 +141,16 @@ describeWithRedis("a transaction that a replica stored before it stopped", () =>
 });
 
 describeWithRedis("a replica that stops while Redis is unreachable", () => {
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
-  });
+  eachWithRedis();
   it("leaves a lock that gives its old transaction to nobody", async () => {
-    sandbox = await startTestSandbox();
     // What waits for Redis is lost when the replica stops.
     const unreachable: Redis = { ...redis, runLater: () => undefined };
     const stopping = createSandboxCollector(sandbox, { redis: unreachable });
     expect(await stopping.collect("creator")).toMatchObject(ALL_FEES);
 
     const { creatorVault } = sandbox.account("creator");
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.balance(creatorVault) + 500_000_000n);
+    chain.setBalance(creatorVault, chain.balance(creatorVault) + 500_000_000n);
     const outcome = await createSandboxCollector(sandbox, { redis }).collect("creator");
     expect(outcome).toMatchObject({ kind: "collected", collected: 500_000_000n });
-    await sandbox.close();
   });
 });

@@ -68,7 +68,7 @@ it.each([
   ["a long body", withLength(1e15)],
 ])("a caller who sends %s without end is disconnected", async (_name, text) => {
   for (const handle of [refuse, readAll]) {
-    const { socket, flood, statuses } = await start(handle);
+    const { socket, flood, statuses } = await start(handle, 100);
     socket.write(text);
     await flood();
     expect(statuses()).toHaveLength(1);

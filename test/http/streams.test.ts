@@ -2,7 +2,7 @@ import { afterEach, describe, expect } from "vitest";
 import { openEventStream, type EventStream } from "../support/event-stream.ts";
 import { eventually } from "../support/eventually.ts";
 import { newMint } from "../support/new-mint.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 
 const WATCH = `subscription Watch($id: String!) {
   walletById(socialId: $id) { id balance { vault total } }
@@ -46,7 +46,6 @@ const shows = (stream: EventStream, ...vaults: string[]) =>
     expect(shown(stream)).toEqual(vaults);
   });
 function addFees(handle: string, lamports: bigint): void {
-  const { chain } = world.sandbox;
   const { creatorVault } = world.account(handle);
   chain.setBalance(creatorVault, chain.balance(creatorVault) + lamports);
 }
@@ -171,10 +170,10 @@ describe("a stream", () => {
     const json = await open("creator", { headers: { accept: "application/json" } });
     expect(json.status).toBe(406);
     const { id, creatorVault } = world.account("artist010");
-    const before = world.sandbox.chain.balance(creatorVault);
+    const before = chain.balance(creatorVault);
     for (const query of ["{ __typename }", `mutation { collect(socialId: "${id}") { success } }`])
       expect((await open("creator", { query })).status).toBe(406);
-    expect(world.sandbox.chain.balance(creatorVault)).toBe(before);
+    expect(chain.balance(creatorVault)).toBe(before);
   });
 });
 
@@ -190,7 +189,7 @@ describe("a stream of many wallets", () => {
     const [one, other] = [world.account("artist010"), world.account("artist011")];
     const stream = await openMany([one.id, other.id, one.id]);
     await expect.poll(() => wallets(stream)).toHaveLength(2);
-    world.sandbox.chain.setBalance(other.creatorVault, 7n * SOL);
+    chain.setBalance(other.creatorVault, 7n * SOL);
     await expect.poll(() => wallets(stream)).toHaveLength(3);
     expect(wallets(stream)[2].id).toBe(other.id);
   });

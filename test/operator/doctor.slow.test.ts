@@ -9,7 +9,7 @@ import { describeWithRedis, eachWithRedis, server } from "../support/describe-wi
 import { runMain, startProgram, type Program } from "../support/program.ts";
 import { startRedisCluster } from "../support/redis-cluster.ts";
 import { rpcResult } from "../support/rpc-answers.ts";
-import { sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
 import { AMPLE_DEADLINES } from "../support/world.ts";
 const MAINNET = "5eykt4UsFv8P8NJdTREpY1vzqKqZKvdpKuc147dw2N9d";
@@ -56,7 +56,7 @@ describe("npm run doctor", () => {
     ]);
     expect(last).toBe("Nothing is wrong.");
     expect(exitCode).toBe(0);
-    expect(sandbox.chain.ledger()).toHaveLength(0);
+    expect(chain.ledger()).toHaveLength(0);
   });
 
   it("exits with 1 and names each variable at fault, with the fix and without secrets", async () => {

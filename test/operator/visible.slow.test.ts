@@ -7,7 +7,7 @@ import { type Program } from "../support/program.ts";
 import { COMMIT } from "../../src/observability/version.ts";
 import { createClient, from, type Client } from "../support/client.ts";
 import { runProduction } from "../support/production.ts";
-import { sandbox, withNewSandbox } from "../support/fixtures.ts";
+import { chain, sandbox, withNewSandbox } from "../support/fixtures.ts";
 import { isMethod, isLook } from "../support/sandbox.ts";
 
 const it = withNewSandbox();
@@ -84,7 +84,7 @@ it("an empty fee payer is a warning in /readyz and one line in the log, until it
   const warning = expect.stringMatching(/fee payer \w+ .*fund it/);
   expect((await request("/readyz")).body).toEqual({ status: "ok", warnings: [warning] });
 
-  sandbox.chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000_000n);
+  chain.setBalance(feePayer.publicKey.toBase58(), 1_000_000_000n);
   await eventually(async () => {
     // A scrape reads the balance.
     await request("/metrics");

@@ -2,7 +2,7 @@ import { execFile, spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { describe, expect, onTestFinished } from "vitest";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 import { temporaryFolder } from "../support/temporary-folder.ts";
 import { startWorld, type World } from "../support/world.ts";
 
@@ -106,6 +106,6 @@ describe("the examples", () => {
     expect(output).toMatch(new RegExp(`New balance:? ${total} SOL`, "i"));
     expect(exitCode).toBe(0);
     const [signature] = output.match(SIGNATURES)!;
-    expect(world.sandbox.chain.landed(signature)?.err).toBeNull();
+    expect(chain.landed(signature)?.err).toBeNull();
   });
 });

@@ -2,7 +2,7 @@ import { afterAll, beforeEach, describe, expect } from "vitest";
 import type { SandboxAccount } from "../../src/sandbox/sandbox.ts";
 import { startLyingEndpoint, type LyingEndpoint } from "../support/doubles/lying-endpoint.ts";
 import { addCreatorFees, transfer } from "../support/faucet.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withWorld, world } from "../support/fixtures.ts";
 import { isMethod } from "../support/sandbox.ts";
 
 let node: LyingEndpoint;
@@ -14,7 +14,6 @@ const it = withWorld(async (sandbox) => {
 let account: SandboxAccount;
 let tests = 0;
 beforeEach(() => {
-  const { chain } = world.sandbox;
   account = world.account(`artist${String(++tests).padStart(3, "0")}`);
   chain.setBalance(account.address, 0n);
   chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0));
@@ -41,13 +40,13 @@ const callsTo = (name: string) => node.calls.filter(isMethod(name)).length;
 
 /** Sends lamports to the address, as anyone can. */
 function send(lamports: bigint): string {
-  return transfer(world.sandbox.chain, account.address, lamports);
+  return transfer(chain, account.address, lamports);
 }
 const finalize = () => {
-  world.sandbox.chain.advanceSlots(1);
+  chain.advanceSlots(1);
 };
 function addFees(lamports: bigint): void {
-  addCreatorFees(world.sandbox.chain, account.address, lamports);
+  addCreatorFees(chain, account.address, lamports);
 }
 const collect = async () => (await world.collect(account.id)).body;
 

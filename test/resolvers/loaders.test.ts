@@ -1,6 +1,6 @@
 import { describe, expect } from "vitest";
 import { onNext } from "../support/sandbox.ts";
-import { withNewWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, world } from "../support/fixtures.ts";
 
 // Without the account cache, so that only the loaders save reads.
 const it = withNewWorld({ SOCIAL_CACHE_SECONDS: "0" });
@@ -16,7 +16,7 @@ describe("within one request", () => {
   it("a wallet is read once with all its coins, even when a slow handle names some of them later", async () => {
     const { id, address, coins, creatorVault } = world.account("launcher");
     const [first, second] = coins.map(({ mint }) => JSON.stringify([mint]));
-    const { chain, social } = world.sandbox;
+    const { social } = world.sandbox;
     social.faults.add({ delayMs: 1_000 });
     const answer = world.graphql(`{
       byId: walletById(socialId: "${id}") { none: balance { vault } balance(mints: ${first}) { vault } }
@@ -58,7 +58,7 @@ describe("within one request", () => {
 it("the wallet of each collect in one request has the balance after that collect", async () => {
   const { id, creatorVault } = world.account("creator");
   const other = world.account("newcomer");
-  const { chain, rpc } = world.sandbox;
+  const { rpc } = world.sandbox;
   const fields = "success newBalance wallet { balance { vault pda } }";
   onNext(
     rpc,

@@ -1,9 +1,13 @@
 import { afterEach, describe, expect } from "vitest";
 import { from } from "../support/client.ts";
 import { runProduction } from "../support/production.ts";
-import { withWorld, world } from "../support/fixtures.ts";
+import { chain, withNewWorld, withWorld, world } from "../support/fixtures.ts";
+import { createSkipTime } from "../support/skip-time.ts";
 
-const it = withWorld({ SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" });
+const ENV = { SOCIAL_CACHE_SECONDS: "0", RATE_LIMIT_MAX: "1000" };
+const it = withWorld(ENV);
+/** For a test that skips time: the clocks then go back. */
+const withOwnWorld = withNewWorld(ENV);
 
 afterEach(() => sendFault({ seconds: 0 }));
 
@@ -27,7 +31,6 @@ describe("POST /sandbox/fees", () => {
     const { id, address } = world.account("newcomer");
     const { status, body } = await world.post("/sandbox/fees", { socialId: id, source });
     expect(status).toBe(200);
-    const { chain } = world.sandbox;
     const before = chain.balance(address);
     const mints = body.mint ? [body.mint] : [];
     expect((await world.collect(id, {}, mints)).body).toMatchObject({ success: true });
@@ -63,14 +66,17 @@ it.each(["/sandbox/fees", "/sandbox/faults"])(
 );
 
 describe("POST /sandbox/faults", () => {
-  it.each([
+  withOwnWorld.each([
     ["chain", "fail", 500, "LOOKUP_FAILED"],
     ["network", "throttle", 429, "SOCIAL_RATE_LIMITED"],
   ])("makes the %s %s, so that lookups fail until it ends", async (upstream, fault, ...answer) => {
     const request = { upstream, fault, seconds: 300 };
+    const skip = createSkipTime();
     expect(await sendFault(request)).toEqual({ status: 200, body: request });
     const { status, body } = await world.lookup("creator");
     expect([status, body.error]).toEqual(answer);
+    // The network throttles callers for five seconds.
+    skip(6_000);
     await recover();
   });
 

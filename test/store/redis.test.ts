@@ -5,7 +5,7 @@ import { z } from "zod";
 import { createLogger } from "../../src/observability/log.ts";
 import { createRedis, type Redis } from "../../src/store/redis.ts";
 import { script } from "../../src/store/script.ts";
-import { describeWithRedis, FROZEN, isBack } from "../support/describe-with-redis.ts";
+import { describeWithRedis, isBack } from "../support/describe-with-redis.ts";
 import { startDroppingProxy } from "../support/doubles/dropping-proxy.ts";
 import { reuseRedis, type RedisServer } from "../support/redis-server.ts";
 
@@ -105,7 +105,7 @@ describeWithRedis("Redis", () => {
       const proxy = await startDroppingProxy(server.port);
       redis.close();
       proxy.loseOne(passed);
-      redis = connect(proxy.url, FROZEN.answerTimeoutMs);
+      redis = connect(proxy.url, 500);
       await expect
         .poll(async () => {
           await redis.run(...add(1));

@@ -20,7 +20,7 @@ export const describeWithRedis = (name: string, tests: () => void) =>
   describe.skipIf(!hasRedis)(name + title, tests);
 
 /** For tests that wait for a frozen Redis. Long enough for a slow machine. */
-export const FROZEN = { answerTimeoutMs: 2_000 };
+export const FROZEN = { answerTimeoutMs: 1_000 };
 /** Returns 1. */
 export const PING = script({ answer: z.int(), text: "return 1" });
 
@@ -38,10 +38,7 @@ export let redis: Redis;
  * Gives each test of the block an empty server and a new connection, whose calls do not time out by
  * default.
  */
-export function eachWithRedis(
-  use?: (server: RedisServer, redis: Redis) => void,
-  { answerTimeoutMs = 600_000 } = {},
-): void {
+export function eachWithRedis({ answerTimeoutMs = 600_000 } = {}): void {
   const servers = reuseRedis();
   beforeEach(async () => {
     server = await servers.empty();
@@ -53,7 +50,6 @@ export function eachWithRedis(
     });
     await redis.ready;
     await isBack(redis);
-    use?.(server, redis);
   });
   afterEach(() => {
     redis.close();
@@ -82,7 +78,8 @@ export function describeInMemoryAndInRedis(
     tests(() => undefined);
   });
   describeWithRedis(`${name}, in Redis`, () => {
-    eachWithRedis(() => {
+    eachWithRedis();
+    beforeEach(() => {
       redis = inSimulatedTime(redis);
     });
     simulateTime();

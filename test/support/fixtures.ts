@@ -11,8 +11,14 @@ type SharedReplicas = Replicas & { readonly redis: RedisServer };
 export let world: World;
 /** The replicas of the test that runs. */
 export let replicas: SharedReplicas;
-/** The sandbox of the test that runs. */
+/** The sandbox of the test that runs, and its chain. */
 export let sandbox: TestSandbox;
+export let chain: TestSandbox["chain"];
+
+function setSandbox(of: TestSandbox): void {
+  sandbox = of;
+  ({ chain } = of);
+}
 
 const withWorldPer =
   (scope: "file" | "test") =>
@@ -29,7 +35,7 @@ const withWorldPer =
       current: [
         async ({ world: started }, use) => {
           world = started;
-          ({ sandbox } = world);
+          setSandbox(world.sandbox);
           await use(undefined);
           started.clearFaults();
         },
@@ -45,11 +51,11 @@ export const withNewWorld = withWorldPer("test");
 export const it = withWorld();
 
 /** An `it` whose tests have a sandbox each, without a gateway. */
-export const withNewSandbox = () =>
+export const withNewSandbox = (...options: Parameters<typeof startTestSandbox>) =>
   test.extend<{ started: undefined }>({
     started: [
       async ({}, use) => {
-        sandbox = await startTestSandbox();
+        setSandbox(await startTestSandbox(...options));
         await use(undefined);
         await sandbox.close();
       },
@@ -78,7 +84,7 @@ export const withReplicas = (options?: ReplicaOptions) =>
       async ({ started, skip }, use) => {
         if (!started) return skip("redis-server is not installed: apt-get install redis-server");
         replicas = started;
-        ({ sandbox } = replicas);
+        setSandbox(replicas.sandbox);
         await use(replicas);
         for (const { faults } of [sandbox.rpc, sandbox.social]) faults.clear();
       },

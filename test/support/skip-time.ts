@@ -11,12 +11,3 @@ export function createSkipTime(): (ms: number) => void {
     skippedMs += ms;
   };
 }
-
-/** Lets this process's clocks run eleven times as fast, until the test ends. Timers do not. */
-export function speedUpTime(): void {
-  const skip = createSkipTime();
-  const timer = setInterval(skip, 10, 100);
-  onTestFinished(() => {
-    clearInterval(timer);
-  });
-}

@@ -225,7 +225,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           return answer;
         },
         ...found,
-        env: { RPC_TIMEOUT_MS: "3000" },
+        env: { RPC_TIMEOUT_MS: "1000" },
       },
       {
         fault: "no endpoint works",
@@ -384,8 +384,7 @@ export const FAULTS: readonly { readonly title: string; readonly rows: readonly 
           "500 COLLECT_FAILED with the signature; the next caller receives it as `lastCollect`",
         time: "COLLECT_TIMEOUT_MS",
         chain: "collected once",
-        // Long enough for a busy machine to read the next status.
-        env: { COLLECT_TIMEOUT_MS: "3000" },
+        env: { COLLECT_TIMEOUT_MS: "1000" },
       },
       {
         fault: "the node cannot find the landed transaction at first",

@@ -1,8 +1,7 @@
 import { afterEach, beforeEach, expect, it, vi } from "vitest";
 import { blockKey, createFailures } from "../../../src/chain/balances/failures.ts";
 import { CollectError } from "../../../src/chain/errors/collect-error.ts";
-import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, redis } from "../../support/describe-with-redis.ts";
 
 let now = 0;
 beforeEach(() => {
@@ -86,10 +85,7 @@ it("What expired waits a minute, each time", () => {
 });
 
 describeWithRedis("replicas that share a Redis", () => {
-  let redis: Redis;
-  eachWithRedis((_, newRedis) => {
-    redis = newRedis;
-  });
+  eachWithRedis();
 
   it("hear of failures on the chain and of their ends, and not of simulations", async () => {
     vi.useRealTimers();

@@ -1,19 +1,17 @@
 import { expect, it } from "vitest";
 import { createFloors } from "../../../src/chain/balances/floors.ts";
-import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  redis,
+  server,
+} from "../../support/describe-with-redis.ts";
 
 const KEY = "tributary:v2:landed-slot:payer";
 const KEY_OF_OTHER = "tributary:v2:landed-slot:other";
 
-let server: RedisServer;
-let redis: Redis;
-
 describeWithRedis("the slots of landed transactions", () => {
-  eachWithRedis((...started) => {
-    [server, redis] = started;
-  });
+  eachWithRedis();
   const replica = (feePayer = "payer") => createFloors({ feePayer, redis });
   /** Resolves when the replica receives messages. */
   const isSubscribed = (key = KEY) =>

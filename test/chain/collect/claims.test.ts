@@ -1,14 +1,15 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { createClaims, type LastCollect } from "../../../src/chain/collect/claims.ts";
 import { toLamports } from "../../../src/chain/primitives/lamports.ts";
-import type { Redis } from "../../../src/store/redis.ts";
 import {
   describeWithRedis,
   eachWithRedis,
   FROZEN,
+  isBack,
   PING,
+  redis,
+  server,
 } from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
 import { takeClaim } from "../../support/take-claim.ts";
 
 const transaction = { base64: "AQID", signature: "sig", lastValidBlockHeight: 150 };
@@ -37,14 +38,8 @@ it("without Redis, the newest collect is remembered for an hour from its block, 
   expect(await Promise.all(signatures)).toEqual([undefined, undefined, "other"]);
 });
 
-let server: RedisServer;
-let redis: Redis;
-
 describeWithRedis("a claim in Redis", () => {
-  eachWithRedis((newServer, newRedis) => {
-    server = newServer;
-    redis = newRedis;
-  }, FROZEN);
+  eachWithRedis(FROZEN);
   /** Those of a replica of its own. */
   const claims = () => createClaims({ feePayer: "payer", redis });
   const take = () => takeClaim(claims(), "address");
@@ -53,7 +48,6 @@ describeWithRedis("a claim in Redis", () => {
   /** Resolves when a second replica has requested the lock while it is held. */
   const secondReplicaWaits = () =>
     expect.poll(() => server.command("HGET", KEY, "asked")).toBe("1");
-  const redisIsUp = () => expect.poll(() => redis.run(PING, {})).toBe(1);
 
   it("gives its signed transaction to a replica that only looks, and is not taken by it", async () => {
     const openTransaction = async () => (await look()).openTransaction;
@@ -248,7 +242,7 @@ describeWithRedis("a claim in Redis", () => {
     await expect.poll(() => redis.run(PING, {})).toBeUndefined();
     expect(await first.store(transaction)).toBe(true);
     server.thaw();
-    await redisIsUp();
+    await isBack(redis);
     expect((await take()).openTransaction).toEqual(transaction);
   });
 
@@ -258,7 +252,7 @@ describeWithRedis("a claim in Redis", () => {
     expect([first.openTransaction, await first.store(transaction)]).toEqual([undefined, true]);
     first.settle();
     server.thaw();
-    await redisIsUp();
+    await isBack(redis);
     expect((await take()).openTransaction).toBeUndefined();
   });
 });

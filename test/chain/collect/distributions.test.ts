@@ -1,23 +1,20 @@
-import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { CollectError } from "../../../src/chain/errors/collect-error.ts";
 import {
   createSandboxCollector,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
 import { setPaused } from "../../support/chain-levers.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  redis,
+  server,
+} from "../../support/describe-with-redis.ts";
+import { chain, sandbox, withNewSandbox } from "../../support/fixtures.ts";
 import { newMint } from "../../support/new-mint.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
-import {
-  hold,
-  isAccountsRead,
-  isMethod,
-  isReadOf,
-  onNext,
-  startTestSandbox,
-  type TestSandbox,
-} from "../../support/sandbox.ts";
+import { hold, isAccountsRead, isMethod, isReadOf, onNext } from "../../support/sandbox.ts";
 import { addMs, monotonicNow } from "../../../src/time/monotonic.ts";
 
 const SOL = 1_000_000_000n;
@@ -25,17 +22,16 @@ const HALF = { kind: "collected", collected: SOL / 2n, newBalance: SOL / 2n };
 /** The client retries a node that is behind, so this fault blocks a call until it is removed. */
 const BEHIND = rpcError({ code: -32005 });
 
-let sandbox: TestSandbox;
+const it = withNewSandbox();
 let mint: string;
 let other: string;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
+beforeEach(() => {
   mint = newMint();
   other = newMint();
   const shareholders = ["artist001", "artist002"].map((handle) => {
     const { address, creatorVault } = sandbox.account(handle);
-    sandbox.chain.setBalance(address, 0n);
-    sandbox.chain.setBalance(creatorVault, 0n);
+    chain.setBalance(address, 0n);
+    chain.setBalance(creatorVault, 0n);
     return { address, bps: 5_000 };
   });
   for (const each of [mint, other])
@@ -47,10 +43,9 @@ beforeEach(async () => {
     });
   sandbox.coins.addFees(mint, SOL);
 });
-afterEach(async () => {
+afterEach(() => {
   vi.restoreAllMocks();
   for (const { faults } of [sandbox.rpc, sandbox.secondRpc]) faults.clear();
-  await sandbox.close();
 });
 
 const collect = (
@@ -72,11 +67,11 @@ const collect = (
 /** Sets the fees in the first shareholder's vault. */
 function setVault(fees: bigint): void {
   const { creatorVault } = sandbox.account("artist001");
-  sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0) + fees);
+  chain.setBalance(creatorVault, chain.rentExemptMinimum(0) + fees);
 }
 /** Distributes what waits on the coin, as someone else. */
 function drain(): void {
-  const { chain, coins } = sandbox;
+  const { coins } = sandbox;
   const { curve, sharingConfig } = coins.addressesOf(mint);
   for (const key of [curve, sharingConfig.creatorVault]) {
     const account = chain.account(key);
@@ -119,7 +114,7 @@ describe("the accounts that share a coin", () => {
       coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees });
     };
     const { creatorVault } = coins.addressesOf(mint).sharingConfig;
-    sandbox.chain.setBalance(creatorVault, sandbox.chain.rentExemptMinimum(0));
+    chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
     setFees(1_200_000n);
     const answer = Promise.withResolvers<undefined>();
     rpc.faults.add({
@@ -215,11 +210,10 @@ describe("the accounts that share a coin", () => {
 });
 
 describeWithRedis("the accounts that share a coin, at two replicas", () => {
-  let server: RedisServer;
   let signer: SandboxCollector;
   let follower: SandboxCollector;
-  eachWithRedis((newServer, redis) => {
-    server = newServer;
+  eachWithRedis();
+  beforeEach(() => {
     signer = createSandboxCollector(sandbox, { redis });
     follower = createSandboxCollector(sandbox, { redis, rpcs: [sandbox.secondRpc] });
   });
@@ -284,7 +278,7 @@ describeWithRedis("the accounts that share a coin, at two replicas", () => {
     const lift = sandbox.rpc.faults.add({ when: isMethod("sendTransaction"), then: BEHIND });
     const first = collect(signer, "artist001");
     await expect.poll(() => signer.openSignatures()).toHaveLength(1);
-    sandbox.chain.advanceSlots(200);
+    chain.advanceSlots(200);
     expect(await first).toMatchObject({ kind: "expired" });
     lift();
     for (const replica of [signer, follower])

@@ -5,7 +5,7 @@ import { createFeeBudget } from "../../../src/chain/collect/fee-budget.ts";
 import { toLamports, type Lamports } from "../../../src/chain/primitives/lamports.ts";
 import { createBudgetMetrics } from "../../../src/fairness/budget-metrics.ts";
 import type { Redis } from "../../../src/store/redis.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
+import { describeWithRedis, eachWithRedis, redis } from "../../support/describe-with-redis.ts";
 
 const FEE = toLamports(5_000);
 /**
@@ -157,10 +157,7 @@ describe("the fee budget", () => {
 });
 
 describeWithRedis("the fee budget in Redis", () => {
-  let redis: Redis;
-  eachWithRedis((_, started) => {
-    redis = started;
-  });
+  eachWithRedis();
 
   it("is shared by all replicas, with each caller's share", async () => {
     const lamports = 240 * 5_000;

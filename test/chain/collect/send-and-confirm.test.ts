@@ -225,7 +225,7 @@ describe.concurrent("a transaction that can no longer land", () => {
   ])(
     "is not expired while one endpoint %s, but unknown in the end",
     async ([, behave], context) => {
-      const { chain, confirm, endpoints } = await start(context, { unknownAfterMs: 1_500 });
+      const { chain, confirm, endpoints } = await start(context, { unknownAfterMs: 800 });
       behave(endpoints[1]!);
       chain.advanceSlots(SLOTS_PAST_BLOCKHASH);
       expect(await confirm()).toEqual({ kind: "unknown", hosts: [] });

@@ -1,35 +1,31 @@
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect } from "vitest";
 import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../../src/chain/launchpad/program-ids.ts";
 import type { CollectOutcome } from "../../../src/chain/collect/collector.ts";
 import {
   createSandboxCollector,
+  type ChainRpc,
   type SandboxCollector,
 } from "../../support/collector-on-sandbox.ts";
-import { describeWithRedis, eachWithRedis } from "../../support/describe-with-redis.ts";
-import type { RedisServer } from "../../support/redis-server.ts";
+import {
+  describeWithRedis,
+  eachWithRedis,
+  redis,
+  server,
+} from "../../support/describe-with-redis.ts";
+import { chain, sandbox, withNewSandbox } from "../../support/fixtures.ts";
 import type { Redis } from "../../../src/store/redis.ts";
 import { rpcError } from "../../support/rpc-answers.ts";
-import {
-  hold,
-  isMethod,
-  NEVER_MS,
-  startTestSandbox,
-  type TestSandbox,
-  isLook,
-} from "../../support/sandbox.ts";
+import { hold, isMethod, NEVER_MS, isLook } from "../../support/sandbox.ts";
 
-let sandbox: TestSandbox;
-let chain: TestSandbox["chain"];
-let rpc: TestSandbox["rpc"];
+const it = withNewSandbox();
+let rpc: ChainRpc;
 let collector: SandboxCollector;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-  ({ chain, rpc } = sandbox);
+beforeEach(() => {
+  ({ rpc } = sandbox);
   collector = createSandboxCollector(sandbox, { waits: { resendMs: NEVER_MS } });
 });
-afterEach(async () => {
+afterEach(() => {
   rpc.faults.clear();
-  await sandbox.close();
 });
 
 const FEES = 1_000_000_000n;
@@ -189,13 +185,12 @@ describe("a collect that cannot succeed", () => {
 const BEHIND = rpcError({ code: -32005 });
 
 describeWithRedis("a transaction that accounts share, at two replicas", () => {
-  let server: RedisServer;
   let other: SandboxCollector;
   let whenReleased: Promise<unknown> | undefined;
   /** The keys of the calls to Redis since it is held. */
   let heldKeys = "";
-  eachWithRedis((newServer, redis: Redis) => {
-    server = newServer;
+  eachWithRedis();
+  beforeEach(() => {
     whenReleased = undefined;
     const heldRedis: Redis = {
       ...redis,
@@ -223,7 +218,7 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     release(undefined);
     return all;
   }
-  const sentBy = ({ calls }: TestSandbox["rpc"]) =>
+  const sentBy = ({ calls }: ChainRpc) =>
     new Set(calls.filter(isMethod("sendTransaction")).map(({ params }) => params[0]));
 
   it("is sent and reported by the other when its signer cannot send it, each account with its own amount", async () => {

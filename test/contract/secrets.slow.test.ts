@@ -1,13 +1,9 @@
 import { getBase58Decoder } from "@solana/codecs-strings";
-import { afterEach, beforeEach, expect, it } from "vitest";
+import { expect } from "vitest";
 import { startProgram } from "../support/program.ts";
-import { startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
+import { sandbox, withNewSandbox } from "../support/fixtures.ts";
 
-let sandbox: TestSandbox;
-beforeEach(async () => {
-  sandbox = await startTestSandbox();
-});
-afterEach(() => sandbox.close());
+const it = withNewSandbox();
 
 it("secrets appear in no log, metric or response, whatever fails", async () => {
   const rpcUrl = new URL(sandbox.env.SOLANA_RPC_URL);
@@ -20,8 +16,8 @@ it("secrets appear in no log, metric or response, whatever fails", async () => {
     ...sandbox.env,
     SOLANA_RPC_URL: rpcUrl.href,
     REDIS_URL: "redis://:a-secret-of-redis@127.0.0.1:1",
-    RPC_TIMEOUT_MS: "500",
-    SOCIAL_TIMEOUT_MS: "500",
+    RPC_TIMEOUT_MS: "200",
+    SOCIAL_TIMEOUT_MS: "200",
     LOG_LEVEL: "trace",
     PORT: "0",
   });
