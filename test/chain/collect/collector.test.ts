@@ -61,6 +61,8 @@ describe("a transaction in flight", () => {
     rpc.calls.length = 0;
     const second = collector.collector.collect({ account, coins }, "other", monotonicNow());
     await wasRead(account.creatorVault);
+    // The landing must be above the newest slot that the second one has read.
+    await wasCalled("getSlot");
     lift();
     await expect.poll(sandbox.landedCollects).toHaveLength(1);
     chain.setBalance(account.creatorVault, chain.rentExemptMinimum(0) + 1_000_000_000n);
