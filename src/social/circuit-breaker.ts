@@ -42,23 +42,27 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
 
   /** `error`: undefined if a call succeeded. */
   function record(error?: SocialError): void {
+    const wasLimited = backoff?.error.failure.kind === "rate-limited";
+    // It lasts until the reset, whatever the calls in flight say.
+    const isLimited = wasLimited && isBackingOff(backoff);
     if (error && isOutage(error)) {
-      backoff = { error, ...afterFailure(backoff, BACKOFF) };
+      if (!isLimited)
+        backoff = { error, ...afterFailure(wasLimited ? undefined : backoff, BACKOFF) };
       const level = isOperatorProblem(error.failure) ? "error" : "warn";
       warnings.raise(SOCIAL_SUBJECT, operatorHint(error), { level });
       return;
     }
     warnings.clear(SOCIAL_SUBJECT, "the social network answers again");
-    if (error?.failure.kind !== "rate-limited") backoff = undefined;
-    else if (!refusal()) {
-      const { retryAfterSeconds } = error.failure;
-      const firstMs = 1_000 * retryAfterSeconds;
-      backoff = { error, ...afterFailure(undefined, { firstMs, longestMs: firstMs }) };
-      log.warn(
-        { retryAfterSeconds },
-        "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
-      );
-    }
+    if (isLimited) return;
+    backoff = undefined;
+    if (error?.failure.kind !== "rate-limited") return;
+    const { retryAfterSeconds } = error.failure;
+    const firstMs = 1_000 * retryAfterSeconds;
+    backoff = { error, ...afterFailure(undefined, { firstMs, longestMs: firstMs }) };
+    log.warn(
+      { retryAfterSeconds },
+      "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
+    );
   }
 
   return {

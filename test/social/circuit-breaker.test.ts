@@ -82,6 +82,20 @@ describe("the circuit breaker", () => {
     expect(await breaker.call(working)).toBe("value");
   });
 
+  it("keeps a 429 until its reset, whatever the calls in flight return, and then counts outages from the start", async () => {
+    const breaker = newBreaker();
+    const [outage, success] = [Promise.withResolvers(), Promise.withResolvers()];
+    const inFlight = [outage, success].map(({ promise }) => breaker.call(() => promise));
+    await expect(breaker.call(() => Promise.reject(limited(10)))).rejects.toThrow();
+    outage.reject(unreadable());
+    success.resolve("value");
+    await Promise.allSettled(inFlight);
+    expect(breaker.refusal()).toMatchObject({ failure: limited(10).failure });
+    await vi.advanceTimersByTimeAsync(10_000);
+    expect(await resultOf(breaker, () => Promise.reject(unreadable()))).toBe("unreadable");
+    expect(breaker.refusal()).toBeUndefined();
+  });
+
   it("does not count a 400 as an outage", async () => {
     const breaker = newBreaker();
     const rejected = vi.fn(() => Promise.reject(refused(400)));
