@@ -40,8 +40,9 @@ describeWithRedis("the slots of landed transactions", () => {
   it("reach a replica that had lost its connection when they were announced", async () => {
     const { landedSlotOf } = replica();
     await isSubscribed();
-    await server.command("CLIENT", "KILL", "TYPE", "pubsub");
+    // Stored before the connection is lost: the replica reads it as soon as it has another.
     await server.command("SET", KEY, 42, "PX", 60_000);
+    await server.command("CLIENT", "KILL", "TYPE", "pubsub");
     await expect.poll(() => landedSlotOf("anybody")).toBe(42);
   });
 
