@@ -132,8 +132,8 @@ describe("a collect with a minimum", () => {
     await expect.poll(() => world.chainCalls()).toContain("sendTransaction");
     world.forgetCalls();
     const second = collect("1000");
-    // The second caller's own read proves that the transaction lands after its request.
-    await expect.poll(() => world.chainCalls()).toContain("getMultipleAccounts");
+    // The newest slot before the landing proves that the transaction lands after the second request.
+    await expect.poll(() => world.chainCalls()).toContain("getSlot");
     release();
     const [one, two] = [await first, await second];
     expect([one.status, two.body]).toEqual([200, one.body]);

@@ -245,6 +245,8 @@ describeWithRedis("a transaction that accounts share, at two replicas", () => {
     const haveRead = () =>
       handles.every((handle) => reads().includes(sandbox.account(handle).creatorVault));
     await expect.poll(haveRead).toBe(true);
+    const slotReads = () => secondRpc.calls.filter(isMethod("getSlot")).length;
+    await expect.poll(slotReads).toBeGreaterThanOrEqual(handles.length);
     release();
     const outcomes = await Promise.all(others);
     expect(outcomes).toMatchObject([
