@@ -1,11 +1,10 @@
 import type { Logger } from "../../observability/log.ts";
 import { toError } from "../../observability/thrown.ts";
 import { equalParts, type ChainCallPlan } from "../../fairness/chain-call-plan.ts";
-import { LONG_AGO, monotonicNow, msSince, type MonotonicTime } from "../../time/monotonic.ts";
+import { LONG_AGO, msSince, type MonotonicTime } from "../../time/monotonic.ts";
 import { CollectError, failureOf, mayHaveMoved } from "../errors/collect-error.ts";
 import { toLamports, type Lamports } from "../primitives/lamports.ts";
 import { untilAborted, withDeadline } from "../../upstream/deadline.ts";
-import { SLOTS_PER_SECOND } from "../rpc/endpoints.ts";
 import type { Rpc } from "../rpc/rpc-client.ts";
 import { NoRoomError } from "../errors/no-room-error.ts";
 import { collectableWith } from "../launchpad/choose-sweeps.ts";
@@ -83,7 +82,7 @@ export type Collector = ReturnType<typeof createCollector>;
  * does (flights.ts), and all requests that wait for the unit share its transaction.
  */
 export function createCollector(needs: {
-  rpc: Pick<Rpc, "readNewestSlot" | "newestSlot">;
+  rpc: Pick<Rpc, "readNewestSlot">;
   flights: Flights;
   readUnits: ReadUnitsOf;
   claims: Pick<Claims, "look" | "readCollects">;
@@ -171,13 +170,9 @@ export function createCollector(needs: {
     ): Promise<Success | undefined> {
       // A read of a node that is behind still shows the fees of a transaction that has landed.
       const newestSlot = await untilAborted(rpc.readNewestSlot(), signal);
-      const at = monotonicNow();
       const leastSlot = read ? Math.max(newestSlot, read.newestSlot) : Infinity;
       for (const { key, end } of open) {
-        const ended = await untilAborted(end, signal);
-        // Meanwhile a node that is not behind may have become usable. A second is tolerated.
-        const shownSlot = rpc.newestSlot() - (msSince(at) / 1_000 + 1) * SLOTS_PER_SECOND;
-        const next = await judge(key, ended, false, Math.max(leastSlot, shownSlot));
+        const next = await judge(key, await untilAborted(end, signal), false, leastSlot);
         if (next?.kind === "collected") return next;
       }
       return undefined;

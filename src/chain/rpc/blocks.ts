@@ -4,7 +4,7 @@ import { FINALIZED } from "./commitment.ts";
 import type { Endpoints } from "./endpoints.ts";
 import type { Failover } from "./failover.ts";
 import type { Attempt, Endpoint } from "./rpc-endpoint.ts";
-import { isLate, RpcError } from "./rpc-error.ts";
+import { RpcError } from "./rpc-error.ts";
 import type { RpcResult } from "./rpc-results.ts";
 
 /**
@@ -83,20 +83,14 @@ export function createBlocks(needs: { endpoints: Endpoints; failover: Failover }
     getSlot: () => failover.call("reads", readSlot),
 
     /**
-     * The newest finalized slot of all endpoints; Infinity if none answers, or if one may be newer:
-     * it takes too long, or fails and has not been down.
+     * The newest finalized slot of all endpoints; Infinity if one does not tell its own in time: of
+     * those that do, all may be behind.
      */
     async readNewestSlot(): Promise<number> {
-      const reads = endpoints
-        .inOrder("reads")
-        .map((endpoint) =>
-          failover
-            .callOne(endpoint, "reads", readSlot, 2 * endpoints.slowMs)
-            .catch((error: unknown) =>
-              failover.isDown(endpoint, "reads") && !isLate(error) ? 0 : Infinity,
-            ),
-        );
-      return Math.max(...(await Promise.all(reads))) || Infinity;
+      const slots = endpoints.all.map((endpoint) =>
+        failover.callOne(endpoint, "reads", readSlot, 2 * endpoints.slowMs).catch(() => Infinity),
+      );
+      return Math.max(...(await Promise.all(slots)));
     },
   };
 }

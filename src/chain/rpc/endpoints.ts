@@ -310,6 +310,9 @@ export function createEndpoints(needs: {
     refusesForMs: (endpoint: Endpoint, kind: Kind) =>
       Math.max(0, msUntil(of(endpoint).records[kind].notBefore)),
 
+    /** Also those that are foreign, most preferred first. */
+    all: needs.endpoints,
+
     /** The endpoints that may be on our cluster, best first. */
     inOrder: (kind: Kind, minSlot = 0): readonly Endpoint[] =>
       all

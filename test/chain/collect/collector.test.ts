@@ -301,7 +301,7 @@ describe("a caller who joins a collect after its transaction has landed", () => 
     collector = createSandboxCollector(sandbox, { rpcs: [rpc, behind] });
     const wasReadBehind = () =>
       expect.poll(() => behind.calls.some(isReadOf(creatorVault))).toBe(true);
-    return { wasReadBehind, fallBehind };
+    return { wasReadBehind, fallBehind, catchUp: behind.stopLying };
   }
 
   /** A second collect reads the endpoint that is behind; then `goOn` lets the first one end. */
@@ -343,6 +343,19 @@ describe("a caller who joins a collect after its transaction has landed", () => 
       lift();
       release();
     });
+  });
+
+  it("gets no success either if one endpoint is down, and the other was behind at its read", async () => {
+    const skip = createSkipTime();
+    const { wasReadBehind, fallBehind, catchUp } = await addEndpointBehind();
+    const first = collector.collect("creator");
+    await wasSent();
+    rpc.faults.add({ when: ({ method }) => method !== "sendTransaction", then: "reset" });
+    await isConfirmed();
+    fallBehind(chain.slot("finalized") - sandbox.landedCollects()[0]!.slot + 1);
+    await collector.balances.getUnwithdrawable(sandbox.account("artist001"));
+    skip(3_000);
+    await expectNoSuccess(first, wasReadBehind, catchUp);
   });
 
   it.each([1, 20])(
