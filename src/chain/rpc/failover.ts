@@ -184,8 +184,6 @@ export function createFailover(
   }
 
   return {
-    isDown,
-
     async call<T>(kind: Kind, attempt: Attempt<T>, options: CallOptions<T> = {}): Promise<T> {
       if (!options.isAtOnce) await takeTurn?.();
       return withDeadline(rpcTimeoutMs, (deadline) => callInTime(kind, attempt, options, deadline));

@@ -81,9 +81,6 @@ export const isBehind = about(
     failure === "slot" || (method !== "getGenesisHash" && BEHIND.includes(code)),
 );
 
-/** Whether the endpoint did not answer in time. */
-export const isLate = about(({ failure }) => failure === "timeout");
-
 /** Whether the node refuses a transaction, which another node may take. */
 export const isRefusal = about(({ failure }) => failure === "refused");
 
