@@ -9,7 +9,7 @@ import {
   SocialError,
 } from "./social-error.ts";
 import { afterFailure, isBackingOff, type Backoff } from "../time/backoff.ts";
-import { msUntil, toIsoTime } from "../time/monotonic.ts";
+import { addMs, monotonicNow, msUntil, toIsoTime } from "../time/monotonic.ts";
 import { sleep } from "../time/sleep.ts";
 
 const BACKOFF = { firstMs: 125, longestMs: 30_000 };
@@ -57,8 +57,8 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
     backoff = undefined;
     if (error?.failure.kind !== "rate-limited") return;
     const { retryAfterSeconds } = error.failure;
-    const firstMs = 1_000 * retryAfterSeconds;
-    backoff = { error, ...afterFailure(undefined, { firstMs, longestMs: firstMs }) };
+    const waitMs = 1_000 * retryAfterSeconds;
+    backoff = { error, waitMs, endsAt: addMs(monotonicNow(), waitMs) };
     log.warn(
       { retryAfterSeconds },
       "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
