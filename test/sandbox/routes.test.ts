@@ -80,6 +80,18 @@ describe("POST /sandbox/faults", () => {
     await recover();
   });
 
+  withOwnWorld(
+    "makes the network slow, so that a lookup takes two seconds and succeeds",
+    async () => {
+      const request = { upstream: "network", fault: "slow", seconds: 300 };
+      expect((await sendFault(request)).status).toBe(200);
+      const startedAt = performance.now();
+      expect((await world.lookup("creator")).status).toBe(200);
+      // Timers may fire a millisecond early.
+      expect(performance.now() - startedAt).toBeGreaterThan(1_990);
+    },
+  );
+
   it("says what it expects of a wrong request, which has no effect", async () => {
     const good = { upstream: "chain", fault: "fail", seconds: 30 };
     for (const body of [
