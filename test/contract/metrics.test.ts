@@ -79,6 +79,8 @@ describe("/metrics", () => {
         0,
       ),
     });
+    const results = Object.keys(growth).filter((name) => name.includes("collects_total"));
+    expect(results).toHaveLength(2);
     const { feePayerKeypair: feePayer } = readConfig(world.sandbox.env).secrets;
     await expect
       .poll(async () => (await scrape()).get("tributary_fee_payer_lamports"))
