@@ -215,6 +215,14 @@ describe("coins that fail in the simulation", () => {
       expect([method, before.filter(isMethod(method)).length <= most]).toEqual([method, true]);
   });
 
+  it("are two distributions at the most, each simulated once", async () => {
+    setVault(0n);
+    const coins = ten(shareFailing);
+    const before = simulations();
+    await collectAgain(coins);
+    expect(simulations()).toBe(before + 2);
+  });
+
   it.each([
     ["sweeps", launchFailing],
     ["distributions", shareFailing],
