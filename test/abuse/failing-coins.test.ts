@@ -3,6 +3,7 @@ import { PublicKey } from "@solana/web3.js";
 import { afterEach, beforeEach, describe, expect, vi } from "vitest";
 import { CollectError } from "../../src/chain/errors/collect-error.ts";
 import type { CoinAddresses } from "../../src/chain/launchpad/coin-addresses.ts";
+import { LAUNCHPAD_FEES_PROGRAM_ID } from "../../src/chain/launchpad/program-ids.ts";
 import { from } from "../support/client.ts";
 import { createSandboxCollector, type SandboxCollector } from "../support/collector-on-sandbox.ts";
 import { chain, sandbox, withNewSandbox, withNewWorld, world } from "../support/fixtures.ts";
@@ -213,6 +214,20 @@ describe("coins that fail in the simulation", () => {
       ["getLatestBlockhash", 3],
     ] as const)
       expect([method, before.filter(isMethod(method)).length <= most]).toEqual([method, true]);
+  });
+
+  it("hold back no collect without coins, unless one without coins has failed", async () => {
+    setVault(SOL);
+    // The launch platform pays no account of this owner.
+    const ofPlatform = { lamports: SOL, owner: LAUNCHPAD_FEES_PROGRAM_ID, data: Buffer.alloc(0) };
+    chain.setAccount(account().address, ofPlatform);
+    const counts: number[] = [];
+    for (const coins of [[launch()], [], []]) {
+      const before = simulations();
+      expect(await collectAgain(coins)).toMatchObject({ kind: "simulation-failed" });
+      counts.push(simulations() - before);
+    }
+    expect(counts).toEqual([2, 1, 0]);
   });
 
   it("are two distributions at the most, each simulated once", async () => {
