@@ -117,11 +117,6 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
       // An account that was found is kept; one that was not may be found now.
       byId.clearAll();
     },
-
-    /** Stores a balance that has just been read, for later loads. */
-    setBalance(wallet: WalletWithCoins, balance: Balance): void {
-      byWallet.prime(wallet, balance);
-    },
   };
 }
 

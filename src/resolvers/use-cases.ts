@@ -1,6 +1,6 @@
 import { GraphQLError } from "graphql";
 import type { AddressesOf, DerivedAddresses } from "../chain/launchpad/account-addresses.ts";
-import type { Balance } from "../chain/balances/balances.ts";
+import type { Balance, BalanceWith } from "../chain/balances/balances.ts";
 import type { CollectAnswer, Collector, Failed } from "../chain/collect/collector.ts";
 import type { LeftFees } from "../chain/units/units.ts";
 import type { LastCollect } from "../chain/collect/claims.ts";
@@ -10,7 +10,6 @@ import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-add
 import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { mayHaveMoved } from "../chain/errors/collect-error.ts";
 import { toCollectContractError } from "../chain/errors/to-contract-error.ts";
-import type { WalletWithCoins } from "../chain/balances/wallets.ts";
 import { isBase58 } from "../contract/base58.ts";
 import { quote, type ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
@@ -21,11 +20,14 @@ import type { SocialAccount } from "../social/account.ts";
 import { allCoins } from "./loaders.ts";
 import type { RequestScope } from "./request-scope.ts";
 
-/** An account and its addresses. `account` is set if the wallet was found by handle. */
+/** An account and its addresses. */
 export interface Wallet {
   readonly socialId: string;
+  /** Set if the wallet was found by handle. */
   readonly account: SocialAccount | undefined;
   readonly addresses: DerivedAddresses;
+  /** Set in an event of a stream: the balance with coins of the operation. */
+  readonly balanceWith?: BalanceWith;
 }
 
 /** The mints that a field names, in base58; absent or null: none. */
@@ -49,12 +51,6 @@ export interface CollectResult extends Partial<Omit<LastCollect, "at">> {
   readonly left: readonly LeftFees[];
   readonly wallet: Wallet;
   readonly named: readonly CoinAddresses[];
-}
-
-/** A wallet with its current balances: one for each list of coins in the operation. */
-export interface WalletEvent {
-  readonly wallet: Wallet;
-  readonly balances: readonly (readonly [WalletWithCoins, Balance])[];
 }
 
 export type UseCases = ReturnType<typeof createUseCases>;
@@ -148,14 +144,26 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Reads a wallet's balance with the coins of these mints. Fails with INVALID_MINT or
+     * Returns a wallet's balance with the coins of these mints. Fails with INVALID_MINT or
      * LOOKUP_FAILED.
      */
-    readBalance: (
-      { addresses }: Wallet,
+    async readBalance(
+      { addresses, balanceWith }: Wallet,
       mints: Mints,
       { loaders }: RequestScope,
-    ): Promise<Balance> => loaders.balance({ account: addresses, coins: namedCoins(mints) }),
+    ): Promise<Balance> {
+      const coins = namedCoins(mints);
+      return balanceWith?.(coins) ?? loaders.balance({ account: addresses, coins });
+    },
+
+    /**
+     * Returns a wallet's account, read from the social network if the wallet was found by id. Fails
+     * with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or SERVICE_BUSY.
+     */
+    readAccount: async (
+      { account, socialId }: Wallet,
+      { loaders }: RequestScope,
+    ): Promise<SocialAccount> => account ?? loaders.accountById(socialId),
 
     /**
      * Reads transfers, newest first. Rejects with LOOKUP_FAILED, SERVICE_BUSY or BAD_REQUEST (an
@@ -199,19 +207,18 @@ export function createUseCases(needs: {
     },
 
     /**
-     * Watches wallets and the coins that the fields name. Yields an event for each at once, then one
-     * each time an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED,
+     * Watches wallets and the coins that the fields name. Yields each wallet at once, then each time
+     * an amount changes. Ends with the request's stream. Rejects with RATE_LIMITED,
      * SERVICE_BUSY, INVALID_MINT or the error of a `find`.
      */
     async watchWallets(
       finds: readonly (() => Wallet | Promise<Wallet>)[],
       mintsOfFields: readonly Mints[],
       scope: RequestScope,
-    ): Promise<AsyncIterable<WalletEvent>> {
+    ): Promise<AsyncIterable<Wallet>> {
       const stream = scope.openStream(finds.length);
       try {
-        const coinLists = mintsOfFields.map(namedCoins);
-        const coins = allCoins(coinLists);
+        const coins = allCoins(mintsOfFields.map(namedCoins));
         const foundWallets = await Promise.all(finds.map(async (find) => find()));
         const byAddress = new Map(foundWallets.map((each) => [each.addresses.address, each]));
         const wallets = [...byAddress.values()].map(({ addresses: account }) => ({
@@ -221,11 +228,11 @@ export function createUseCases(needs: {
         const { signal } = stream;
         const readings = live.watch(wallets, { signal, addressBlock: scope.addressBlock });
         return (async function* () {
-          for await (const { account, balanceWith } of readings)
-            yield {
-              wallet: byAddress.get(account.address)!,
-              balances: coinLists.map((coins) => [{ account, coins }, balanceWith(coins)] as const),
-            };
+          for await (const { account, balanceWith } of readings) {
+            // Each event looks up again what the last one could not find.
+            scope.loaders.clear();
+            yield { ...byAddress.get(account.address)!, balanceWith };
+          }
         })();
       } catch (error) {
         stream.close();
@@ -282,24 +289,4 @@ function countOnce(
       mint !== undefined && !earlier.has(mint);
     return { ...result, collected: toLamports(0), left: result.left.filter(isNew) };
   });
-}
-
-/**
- * Applies `pick` to a wallet's account. Reads the account from the social network if the wallet was
- * found by id. Fails with SOCIAL_NOT_FOUND, SOCIAL_RATE_LIMITED, SOCIAL_API_UNAVAILABLE or
- * SERVICE_BUSY.
- */
-export async function fromAccount<T>(
-  { account, socialId }: Wallet,
-  { loaders }: RequestScope,
-  pick: (account: SocialAccount) => T,
-): Promise<T> {
-  return pick(account ?? (await loaders.accountById(socialId)));
-}
-
-/** Stores only an event's balances in the request's loaders. Returns the event's wallet. */
-export function startEvent({ wallet, balances }: WalletEvent, { loaders }: RequestScope): Wallet {
-  loaders.clear();
-  for (const [named, balance] of balances) loaders.setBalance(named, balance);
-  return wallet;
 }

@@ -3,14 +3,7 @@ import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import {
-  fromAccount,
-  startEvent,
-  type Context,
-  type Mints,
-  type Wallet,
-  type WalletEvent,
-} from "../resolvers/use-cases.ts";
+import type { Context, Mints, Wallet } from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { CoinType } from "./coin.ts";
@@ -49,14 +42,16 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     handle: t.string({
       nullable: true,
       description: "The account's handle, in the network's spelling.",
-      resolve: (wallet, _args, { scope }) => fromAccount(wallet, scope, ({ handle }) => handle),
+      resolve: (wallet, _args, { useCases, scope }) =>
+        useCases.readAccount(wallet, scope).then(({ handle }) => handle),
     }),
     profile: t.field({
       type: ProfileType,
       nullable: true,
       description:
         "What the network shows of the account, from the same call as `handle`. Check it before you pay: other accounts may have similar handles.",
-      resolve: (wallet, _args, { scope }) => fromAccount(wallet, scope, ({ profile }) => profile),
+      resolve: (wallet, _args, { useCases, scope }) =>
+        useCases.readAccount(wallet, scope).then(({ profile }) => profile),
     }),
     socialId: t.exposeString("socialId", {
       description:
@@ -216,8 +211,6 @@ const watch = (
   { useCases, scope }: Context,
   info: GraphQLResolveInfo,
 ) => useCases.watchWallets(finds, mintsOfFields(info), scope);
-const showEvent = (event: WalletEvent, _args: unknown, { scope }: Context) =>
-  startEvent(event, scope);
 
 builder.subscriptionFields((t) => ({
   wallet: t.field({
@@ -226,7 +219,7 @@ builder.subscriptionFields((t) => ({
     args: BY_HANDLE,
     subscribe: (_root, { handle }, context, info) =>
       watch([() => context.useCases.lookUpWallet(handle, context.scope)], context, info),
-    resolve: showEvent,
+    resolve: (wallet) => wallet,
   }),
   walletById: t.field({
     ...ONE_WALLET,
@@ -234,7 +227,7 @@ builder.subscriptionFields((t) => ({
     args: BY_ID,
     subscribe: (_root, { socialId }, context, info) =>
       watch([() => context.useCases.walletById(socialId)], context, info),
-    resolve: showEvent,
+    resolve: (wallet) => wallet,
   }),
   walletsById: t.field({
     type: WalletType,
@@ -249,7 +242,7 @@ builder.subscriptionFields((t) => ({
         info,
       );
     },
-    resolve: showEvent,
+    resolve: (wallet) => wallet,
   }),
 }));
 

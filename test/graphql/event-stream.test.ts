@@ -20,7 +20,6 @@ async function open(results: AsyncIterable<unknown>, retryMs?: number) {
     log: { debug: () => undefined },
     admit: () => Promise.resolve(),
     stream: { close, signal: ending.signal, retryMs },
-    loaders: { clear: () => undefined, setBalance: () => undefined },
     toCallerError: (error: Error) => error,
   };
   const endpoint = createGraphQLEndpoint({
@@ -56,7 +55,7 @@ it("a silent stream has comments, so that proxies do not close it", async () => 
 it("a stream whose caller does not read takes no events", async () => {
   let taken = 0;
   async function* results() {
-    for (;;) yield await Promise.resolve({ wallet: { socialId: String(++taken) }, balances: [] });
+    for (;;) yield await Promise.resolve({ socialId: String(++taken) });
   }
   const { body } = await open(results());
   for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
@@ -65,7 +64,7 @@ it("a stream whose caller does not read takes no events", async () => {
 });
 
 async function* one() {
-  yield await Promise.resolve({ wallet: { socialId: "17" }, balances: [] });
+  yield await Promise.resolve({ socialId: "17" });
 }
 const EVENT = { data: { walletById: { socialId: "17" } } };
 
