@@ -6,8 +6,8 @@ import { identityOf, type WalletWithCoins } from "../chain/balances/wallets.ts";
 import type { Caller } from "../fairness/caller.ts";
 import { toError } from "../observability/thrown.ts";
 import type { AccountLookup } from "../social/account-lookup.ts";
-import type { SocialAccount } from "../social/account.ts";
-import { monotonicNow } from "../time/monotonic.ts";
+import { toHandleKey, type AccountKey, type SocialAccount } from "../social/account.ts";
+import { monotonicNow, type MonotonicTime } from "../time/monotonic.ts";
 
 /**
  * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
@@ -20,10 +20,7 @@ interface Reads {
 }
 
 export interface LoaderSources {
-  readonly accountLookup: Pick<
-    AccountLookup,
-    "cached" | "cachedById" | "findByHandles" | "findByIds"
-  >;
+  readonly accountLookup: Pick<AccountLookup, "cached" | "find">;
   readonly balances: Pick<Balances, "getBalances">;
 }
 
@@ -40,29 +37,24 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
   const accounts = new Map<string, SocialAccount>();
   const lookups = new Map<string, Promise<SocialAccount>>();
 
-  function count(keys: readonly string[], cached: (key: string) => unknown): void {
-    const cachedCount = keys.filter((key) => cached(key)).length;
+  async function find(
+    keys: readonly AccountKey[],
+    startedAt?: MonotonicTime,
+  ): Promise<(SocialAccount | Error)[]> {
+    const cachedCount = keys.filter((key) => accountLookup.cached(key)).length;
     reads.cached += cachedCount;
     reads.social += keys.length - cachedCount;
-  }
-
-  function keep(answers: (SocialAccount | Error)[]): (SocialAccount | Error)[] {
+    const answers = await accountLookup.find(keys, caller, startedAt);
     for (const answer of answers) if (!(answer instanceof Error)) accounts.set(answer.id, answer);
     return answers;
   }
 
-  async function loadByHandles(handles: readonly string[]): Promise<(SocialAccount | Error)[]> {
-    count(handles, accountLookup.cached);
-    return keep(await accountLookup.findByHandles(handles, caller));
-  }
-
   /** Waits for this request's lookups by handle: one of them may find the same account. */
-  async function loadByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
+  async function findByIds(ids: readonly string[]): Promise<(SocialAccount | Error)[]> {
     const startedAt = monotonicNow();
     await Promise.allSettled(lookups.values());
     const missing = ids.filter((id) => !accounts.has(id));
-    count(missing, accountLookup.cachedById);
-    const found = keep(await accountLookup.findByIds(missing, caller, startedAt));
+    const found = await find(missing, startedAt);
     return ids.map((id) => accounts.get(id) ?? found[missing.indexOf(id)]!);
   }
 
@@ -88,8 +80,10 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     });
   }
 
-  const byHandle = new DataLoader(loadByHandles, { cacheMap: lookups });
-  const byId = new DataLoader(loadByIds);
+  const byHandle = new DataLoader((keys: readonly AccountKey[]) => find(keys), {
+    cacheMap: lookups,
+  });
+  const byId = new DataLoader(findByIds);
   const byWallet = new DataLoader(loadBalances, {
     cacheKeyFn: identityOf,
     batchScheduleFn(dispatch) {
@@ -104,7 +98,7 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     reads,
 
     /** The account of a case-insensitive handle. */
-    accountByHandle: (handle: string) => byHandle.load(handle.toLowerCase()),
+    accountByHandle: (handle: string) => byHandle.load(toHandleKey(handle)),
 
     /** The account of a canonical id. */
     accountById: (id: string) => byId.load(id),

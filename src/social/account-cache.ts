@@ -1,18 +1,17 @@
 import { createLruCache, describeCache } from "../store/lru-cache.ts";
 import { z } from "zod";
-import { toSocialId } from "../contract/social-id.ts";
 import { parseJson } from "../contract/parse-json.ts";
 import { redisKeys } from "../store/redis-keys.ts";
 import type { Redis } from "../store/redis.ts";
 import { script } from "../store/script.ts";
 import {
+  ACCOUNT,
   isHandleKey,
   nameOf,
   toHandleKey,
   type AccountKey,
   type SocialAccount,
 } from "./account.ts";
-import { CACHED_PROFILE } from "./profile.ts";
 import { SocialError } from "./social-error.ts";
 
 /** The account of a key, or a {@link SocialError} `not-found`. */
@@ -31,13 +30,13 @@ return found
 `,
 });
 
-/** KEYS: one per account. `entries`: a value and its TTL for each, as JSON. */
+/** KEYS: one per account. `entries`: a list of their values, as JSON. */
 const WRITE = script({
   args: ["entries"],
   answer: z.unknown(),
   text: `
 for i, entry in ipairs(cjson.decode(entries)) do
-  redis.call('SET', KEYS[i], entry.value, 'PX', entry.ttlMs)
+  redis.call('SET', KEYS[i], entry, 'PX', cjson.decode(entry).ttlMs)
 end
 return true
 `,
@@ -47,13 +46,7 @@ const ENTRY = z.object({
   /** The TTL with which it was written: with what is left, this tells its age. */
   ttlMs: z.int(),
   /** Null if there is no such account. */
-  account: z
-    .object({
-      id: z.string().refine((id) => toSocialId(id) === id),
-      handle: z.string(),
-      profile: CACHED_PROFILE,
-    })
-    .nullable(),
+  account: ACCOUNT.nullable(),
 });
 
 /**
@@ -92,12 +85,16 @@ export function createAccountCache(needs: {
 
     describe: () => describeCache(entries),
 
-    /** Copies entries from Redis to this process's cache, so that `get` returns them. */
+    /**
+     * Copies entries that this process's cache does not have from Redis, so that `get` returns
+     * them.
+     */
     async fetchFromRedis(keys: readonly AccountKey[]): Promise<void> {
-      if (!redis || socialCacheSeconds === 0) return;
-      const answer = await redis.run(READ, { keys: keys.map(toRedisKey) });
-      keys.forEach((key, i) => {
-        const [value, leftMs] = answer?.[i] ?? [null, 0];
+      const missing = keys.filter((key) => !entries.has(key));
+      if (!redis || socialCacheSeconds === 0 || missing.length === 0) return;
+      const answer = await redis.run(READ, { keys: missing.map(toRedisKey) });
+      answer?.forEach(([value, leftMs], i) => {
+        const key = missing[i]!;
         const entry = decode(key, value ?? "");
         // With more time left than it had, its age is unknown.
         if (!entry || leftMs > entry.ttlMs) return;
@@ -111,17 +108,16 @@ export function createAccountCache(needs: {
     store(answers: ReadonlyMap<AccountKey, CachedAccount>): void {
       if (socialCacheSeconds === 0) return;
       const keys: string[] = [];
-      const written: { value: string; ttlMs: number }[] = [];
+      const values: string[] = [];
       for (const [key, answer] of answers) {
         const isError = answer instanceof SocialError;
         if (isError && answer.failure.kind !== "not-found") continue;
         const ttlMs = maxAgeMs(answer);
         entries.set(key, answer, { ttl: ttlMs });
         keys.push(toRedisKey(key));
-        const value = JSON.stringify({ ttlMs, account: isError ? null : answer });
-        written.push({ value, ttlMs });
+        values.push(JSON.stringify({ ttlMs, account: isError ? null : answer }));
       }
-      if (keys.length > 0) void redis?.run(WRITE, { keys, entries: JSON.stringify(written) });
+      if (keys.length > 0) void redis?.run(WRITE, { keys, entries: JSON.stringify(values) });
     },
   };
 }

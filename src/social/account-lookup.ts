@@ -6,7 +6,7 @@ import { blocksOf, createBatcher } from "../upstream/batcher.ts";
 import { withDeadline } from "../upstream/deadline.ts";
 import { isTimeout } from "../upstream/http.ts";
 import { createAccountCache, type CachedAccount } from "./account-cache.ts";
-import { isHandleKey, toHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
+import { isHandleKey, type AccountKey, type SocialAccount } from "./account.ts";
 import { MAX_USERS_PER_CALL, type SocialClient } from "./api-client.ts";
 import type { ReadBudget } from "./read-budget.ts";
 import { SocialError } from "./social-error.ts";
@@ -93,48 +93,20 @@ export function createAccountLookup(needs: {
     signal: AbortSignal,
   ): Promise<(SocialAccount | Error)[]> {
     const queue = keys.every(isHandleKey) ? queues.handles : queues.ids;
-    const {
-      paid: paidCount,
-      refuse: refuseReads,
-      settle,
-    } = await budget(keys.length, addressBlock);
+    const reads = await budget(keys.length, addressBlock);
     // Do not await between here and `pending`: another request could then pay for the keys again.
     const fresh = keys.filter((key) => !queue.pending(key));
-    const refused = fresh.slice(paidCount);
-    const refusal = refuseReads(refused.length);
-    const asked = keys.filter((key) => !refused.includes(key));
+    const paid = fresh.slice(0, reads.paid);
+    const refusals = new Map(fresh.slice(reads.paid).map((key) => [key, reads.refuse()]));
+    const asked = keys.filter((key) => !refusals.has(key));
     const loading = queue.load(asked, { blocks: [addressBlock], signal });
-    void Promise.all(fresh.slice(0, paidCount).map(async (key) => queue.pending(key))).then(settle);
+    void Promise.all(paid.map(async (key) => queue.pending(key))).then(reads.settle);
     const answers = await loading;
     return keys.map((key) => {
-      const answer = answers[asked.indexOf(key)] ?? refusal;
+      const answer = refusals.get(key) ?? answers[asked.indexOf(key)]!;
       if (!isTimeout(answer)) return answer;
       return queue.isInFlight(key) ? new SocialError({ kind: "timeout" }) : refuse();
     });
-  }
-
-  /** Finds the account of each key: in this process's cache, then in Redis, then on the network. */
-  async function find(
-    keys: readonly AccountKey[],
-    caller?: Caller,
-    startedAt = monotonicNow(),
-  ): Promise<(SocialAccount | Error)[]> {
-    const answers = new Map<AccountKey, SocialAccount | Error | undefined>();
-    /** Reads the cache again for the keys that have no answer, and returns those it does not have. */
-    function readCache(): AccountKey[] {
-      for (const key of keys) answers.set(key, answers.get(key) ?? known(key));
-      return [...answers.keys()].filter((key) => !answers.get(key));
-    }
-    let missing = readCache();
-    if (missing.length > 0)
-      await withDeadline(socialTimeoutMs - msSince(startedAt), async (deadline) => {
-        await cache.fetchFromRedis(missing);
-        missing = readCache();
-        const signal = AbortSignal.any([deadline, ...(caller ? [caller.signal] : [])]);
-        const accounts = await load(missing, caller?.addressBlock ?? "", signal);
-        accounts.forEach((account, i) => answers.set(missing[i]!, account));
-      });
-    return keys.map((key) => answers.get(key)!);
   }
 
   return {
@@ -143,17 +115,30 @@ export function createAccountLookup(needs: {
 
     describeCache: cache.describe,
 
-    /** The cached account or cached `not-found` of a case-insensitive handle. Makes no call. */
-    cached: (handle: string): CachedAccount | undefined => cache.get(toHandleKey(handle)),
+    /** The account or `not-found` that this process has cached. Makes no call. */
+    cached: cache.get,
 
-    /** As `cached`, by canonical id. */
-    cachedById: cache.get,
-
-    /** The account of each case-insensitive handle, or an error. */
-    findByHandles: (handles: readonly string[], caller?: Caller) =>
-      find(handles.map(toHandleKey), caller),
-
-    /** The account of each canonical id, or an error. The timeout counts from `startedAt`. */
-    findByIds: find,
+    /**
+     * Finds the account of each key, or an error: in this process's cache, then in Redis, then on
+     * the network. The keys differ, and are all handles or all ids. The timeout counts from
+     * `startedAt`.
+     */
+    async find(
+      keys: readonly AccountKey[],
+      { addressBlock, signal }: Caller,
+      startedAt = monotonicNow(),
+    ): Promise<(SocialAccount | Error)[]> {
+      await cache.fetchFromRedis(keys);
+      const answers = new Map<AccountKey, SocialAccount | Error | undefined>(
+        keys.map((key) => [key, known(key)]),
+      );
+      const missing = keys.filter((key) => !answers.get(key));
+      if (missing.length > 0)
+        await withDeadline(socialTimeoutMs - msSince(startedAt), async (deadline) => {
+          const accounts = await load(missing, addressBlock, AbortSignal.any([deadline, signal]));
+          missing.forEach((key, i) => answers.set(key, accounts[i]));
+        });
+      return keys.map((key) => answers.get(key)!);
+    },
   };
 }

@@ -1,12 +1,19 @@
-import type { Profile } from "./profile.ts";
+import { z } from "zod";
+import { toSocialId } from "../contract/social-id.ts";
+import { PROFILE } from "./profile.ts";
 
-export interface SocialAccount {
+export const ACCOUNT = z.object({
   /** Never changes. Canonical decimal digits, at most 2^64-1. */
-  readonly id: string;
-  /** As the network spells it. */
-  readonly handle: string;
-  readonly profile: Profile;
-}
+  id: z.string().refine((id) => toSocialId(id) === id),
+  /**
+   * As the network spells it. ASCII: other letters may become ASCII in lower case, as the Kelvin
+   * sign does.
+   */
+  handle: z.string().regex(/^\w+$/),
+  profile: PROFILE,
+});
+
+export type SocialAccount = Readonly<z.infer<typeof ACCOUNT>>;
 
 /** The key of a lookup: `@` and the handle in lower case, or the id. */
 export type AccountKey = string;

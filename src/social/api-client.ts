@@ -1,19 +1,12 @@
 import { z } from "zod";
-import { toSocialId } from "../contract/social-id.ts";
 import { connectionCodeOf } from "../observability/connection-error.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { ownWordsOf } from "../upstream/own-words.ts";
 import { parseJson } from "../contract/parse-json.ts";
-import {
-  isHandleKey,
-  nameOf,
-  toHandleKey,
-  type AccountKey,
-  type SocialAccount,
-} from "./account.ts";
+import { ACCOUNT, isHandleKey, nameOf, type AccountKey, type SocialAccount } from "./account.ts";
 import { secondsUntilReset, type CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
-import { PROFILE, PROFILE_FIELDS } from "./profile.ts";
+import { PROFILE_FIELDS } from "./profile.ts";
 import {
   isBadRequest,
   isOperatorProblem,
@@ -34,21 +27,18 @@ const MAX_EXTRA_CALLS = 16;
 
 const PATHS = { usernames: "/2/users/by?usernames=", ids: "/2/users?ids=" };
 
-const USERS = z.object({
-  data: z.array(z.unknown()).nullish(),
-  errors: z.array(z.unknown()).nullish(),
-});
+/** The account of a row; undefined if it cannot be read. */
+const FOUND = z
+  .looseObject({ public_metrics: z.looseObject({}).catch({}) })
+  .transform(({ id, username, public_metrics, profile_image_url, ...profile }) => {
+    const { followers_count: followers } = public_metrics;
+    const profileFields = { ...profile, followers, pictureUrl: profile_image_url };
+    return ACCOUNT.safeParse({ id, handle: username, profile: profileFields }).data;
+  })
+  .catch(undefined);
 /**
- * Ids must be canonical. Names must be ASCII: other letters may become ASCII in lower case, as the
- * Kelvin sign does.
- */
-const USER = z.object({
-  id: z.string().refine((id) => toSocialId(id) === id),
-  username: z.string().regex(/^\w+$/),
-});
-/**
- * An account that the network does not have or show. Matches only the end of the `type` URL: its
- * host has changed.
+ * The name or id of an account that the network does not have or show; undefined if the row is not
+ * of one. Matches only the end of the `type` URL: its host has changed.
  */
 const MISSING = z
   .object({
@@ -61,15 +51,16 @@ const MISSING = z
         /\/(resource-not-found|resource-unavailable|not-authorized-for-resource|disallowed-resource)$/,
       ),
   })
-  .transform(({ value, resource_id }) => value ?? resource_id);
+  .transform(({ value, resource_id }) => value ?? resource_id)
+  .catch(undefined);
+const USERS = z.object({ data: z.array(FOUND).nullish(), errors: z.array(MISSING).nullish() });
 const PROBLEM = z.object({ type: z.string() });
 /** In US dollars. Source: the reference of GET /2/usage/credits. */
 const CREDITS = z.object({ data: z.object({ total_balance: z.number() }) });
 
 /**
  * A client for v2 of the network's API, with an app-only bearer token. A lookup makes one call, or
- * a few more when the network rejects the format of a key. A failed call throws {@link
- * SocialError}.
+ * a few more when the network rejects the format of a key.
  */
 export function createSocialClient(needs: {
   socialApiUrl: URL;
@@ -90,15 +81,16 @@ export function createSocialClient(needs: {
 
   /**
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
-   * log.
+   * log. A 403 with a page is of a firewall.
    */
   function toError(
     { status, headers, text }: UpstreamAnswer,
     body: unknown,
     words?: string,
   ): SocialError {
-    const problem = /[a-z-]{1,40}$/.exec(PROBLEM.safeParse(body).data?.type ?? "")?.[0] ?? "";
-    if (status === 403 && /^\s*</.test(text)) return new SocialError({ kind: "blocked" });
+    const type =
+      status === 403 && /^\s*</.test(text) ? "blocked" : PROBLEM.safeParse(body).data?.type;
+    const problem = /[a-z-]{1,40}$/.exec(type ?? "")?.[0] ?? "";
     const failure: SocialFailure = { kind: "refused", status, problem, words };
     if (status !== 429 || isOperatorProblem(failure)) return new SocialError(failure);
     return new SocialError({ kind: "rate-limited", retryAfterSeconds: secondsUntilReset(headers) });
@@ -140,18 +132,14 @@ export function createSocialClient(needs: {
   ): Promise<SocialAnswers> {
     try {
       return match(keys, await circuitBreaker.call(() => get(keys, limits.deadline)));
-    } catch (error) {
-      if (!isBadRequest(error as SocialError) || keys.length === 1 || limits.extraCalls < 2)
-        throw error;
+    } catch (thrown) {
+      const error = thrown as SocialError;
+      if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2)
+        return new Map(keys.map((key) => [key, error]));
       limits.extraCalls -= 2;
       const middle = Math.ceil(keys.length / 2);
-      const answers = new Map<AccountKey, SocialAccount | SocialError>();
-      for (const half of [keys.slice(0, middle), keys.slice(middle)]) {
-        const result = await find(half, limits).catch((reason: unknown) => reason as SocialError);
-        for (const key of half)
-          answers.set(key, result instanceof SocialError ? result : result.get(key)!);
-      }
-      return answers;
+      const [first, second] = [keys.slice(0, middle), keys.slice(middle)];
+      return new Map([...(await find(first, limits)), ...(await find(second, limits))]);
     }
   }
 
@@ -161,7 +149,7 @@ export function createSocialClient(needs: {
      */
     turn: () => (circuitBreaker.refusal() ? undefined : quota.turn()),
 
-    /** The accounts of up to 100 keys, which are all handles or all ids. */
+    /** The account or error of each of up to 100 keys, which are all handles or all ids. */
     find: (keys: readonly AccountKey[]) => find(keys),
 
     /**
@@ -191,32 +179,24 @@ export function createSocialClient(needs: {
   };
 }
 
-/** Matches each key with its account or error in the response. Skips unreadable rows. */
+/** Matches each key with the only row of its name or id. Skips unreadable rows. */
 function match(
   keys: readonly AccountKey[],
   { data, errors }: z.infer<typeof USERS>,
 ): SocialAnswers {
   const areHandles = keys.every(isHandleKey);
-  const answers = new Map<AccountKey, SocialAccount | SocialError>();
-  const add = (key: AccountKey, answer: SocialAccount | SocialError) =>
-    answers.set(
-      key,
-      answers.has(key) ? unreadable(new Error("two answers for one account")) : answer,
-    );
-
-  for (const row of errors ?? []) {
-    const missing = MISSING.safeParse(row).data;
-    if (missing !== undefined)
-      add(areHandles ? toHandleKey(missing) : missing, new SocialError({ kind: "not-found" }));
-  }
-  for (const row of data ?? []) {
-    const user = USER.safeParse(row).data;
-    if (!user) continue;
-    const account = { id: user.id, handle: user.username, profile: PROFILE.parse(row) };
-    add(areHandles ? toHandleKey(account.handle) : account.id, account);
-  }
-  const none = () => unreadable(new Error("no readable answer for a requested account"));
-  return new Map(keys.map((key) => [key, answers.get(key) ?? none()]));
+  const rows = [
+    ...(errors ?? []).map((name) => ({ name, answer: new SocialError({ kind: "not-found" }) })),
+    ...(data ?? []).map((answer) => ({ name: areHandles ? answer?.handle : answer?.id, answer })),
+  ];
+  const rowsByName = Map.groupBy(rows, ({ name }) => name?.toLowerCase());
+  return new Map(
+    keys.map((key) => {
+      const [row, ...others] = rowsByName.get(nameOf(key)) ?? [];
+      if (row?.answer && others.length === 0) return [key, row.answer];
+      return [key, unreadable(new Error("not one readable row for a requested account"))];
+    }),
+  );
 }
 
 function unreadable(cause: Error): SocialError {

@@ -26,31 +26,8 @@ const pictureUrl = z
   .nullable()
   .catch(null);
 
-const FIELDS = z.object({ name, verified, followers, pictureUrl });
+/** Never fails, because lookups do not need a profile: an unusable field is null. */
+export const PROFILE = z.object({ name, verified, followers, pictureUrl });
 
 /** The public profile of an account. A field is null if the network gives no usable value. */
-export type Profile = Readonly<z.infer<typeof FIELDS>>;
-
-/** All fields are null. */
-export const NO_PROFILE: Profile = FIELDS.parse({});
-
-/**
- * A user's profile in a response. Never fails, because lookups do not need it: a field of the wrong
- * type is null.
- */
-export const PROFILE = z
-  .object({
-    name,
-    verified,
-    public_metrics: z.object({ followers_count: followers }).catch({ followers_count: null }),
-    profile_image_url: pictureUrl,
-  })
-  .transform(({ public_metrics, profile_image_url, ...same }): Profile => {
-    return { ...same, followers: public_metrics.followers_count, pictureUrl: profile_image_url };
-  });
-
-/**
- * A profile in a cache entry in Redis. Entries of earlier versions have none: then all fields are
- * null.
- */
-export const CACHED_PROFILE = FIELDS.catch(NO_PROFILE);
+export type Profile = Readonly<z.infer<typeof PROFILE>>;

@@ -46,11 +46,11 @@ export function createReadBudget(needs: {
       socialReadsPerHour > 0 && (await budget.take(addressBlock, wantedReads, { least: 1 }));
     return {
       paid: share ? share.amount : wantedReads,
-      /** Returns the error of so many reads that are not paid. */
-      refuse(reads: number): SocialError {
+      /** Returns the error of a read that is not paid. */
+      refuse(): SocialError {
         // Each bucket holds at least one account, so a shortage always has a time.
         const { scope = "SERVICE", retryAfterSeconds = 1 } = { ...(share && share.shortage) };
-        metrics?.refused("social_reads", scope, reads);
+        metrics?.refused("social_reads", scope, 1);
         return new SocialError({ kind: "budget-used", scope, retryAfterSeconds });
       },
       /** Gives back what the reads with these answers, the paid ones, did not cost. */

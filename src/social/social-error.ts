@@ -18,8 +18,9 @@ export type SocialFailure =
   | { readonly kind: "circuit-open"; readonly retryAfterSeconds: number }
   /**
    * A status that is neither 2xx nor `rate-limited`. `problem`: the last part of the problem type's
-   * path, or empty. `words`: what the network says, short and without secrets, for the operator;
-   * only of a check, because others may name a handle.
+   * path, or empty; "blocked" if the network's firewall refuses this machine's address. `words`:
+   * what the network says, short and without secrets, for the operator; only of a check, because
+   * others may name a handle.
    */
   | {
       readonly kind: "refused";
@@ -27,8 +28,6 @@ export type SocialFailure =
       readonly problem: string;
       readonly words?: string | undefined;
     }
-  /** A 403 with an HTML page: the network's firewall refuses this machine's address. */
-  | { readonly kind: "blocked" }
   /** `code`: why the connection failed. */
   | { readonly kind: "unreachable"; readonly code?: string | undefined }
   /** The call took too long, or the lookup with its time in the queue. */
@@ -57,10 +56,9 @@ export class SocialError extends Error {
 export const isBadRequest = ({ failure }: SocialError): boolean =>
   failure.kind === "refused" && failure.status === 400;
 
-/** Whether the network is not working: such failures open the circuit breaker. */
+/** Whether a call failed because the network is not working: this opens the circuit breaker. */
 export const isOutage = (error: SocialError): boolean =>
-  ["refused", "blocked", "unreachable", "timeout", "unreadable"].includes(error.failure.kind) &&
-  !isBadRequest(error);
+  error.failure.kind !== "rate-limited" && !isBadRequest(error);
 
 /**
  * Whether the same call may succeed a moment later: the connection broke, or the network answered
@@ -74,7 +72,7 @@ export const isTransient = ({ failure }: SocialError): boolean =>
  * up.
  */
 export function isOperatorProblem(failure: SocialFailure): boolean {
-  if (failure.kind !== "refused") return false;
+  if (failure.kind !== "refused" || failure.problem === "blocked") return false;
   return [401, 402, 403].includes(failure.status) || failure.problem === "usage-capped";
 }
 

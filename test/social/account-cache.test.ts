@@ -1,7 +1,6 @@
 import { describe, expect, it, vi } from "vitest";
 import { createAccountCache, type CachedAccount } from "../../src/social/account-cache.ts";
 import { toHandleKey } from "../../src/social/account.ts";
-import { NO_PROFILE } from "../../src/social/profile.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import {
   describeWithRedis,
@@ -147,11 +146,7 @@ describeWithRedis("the account cache in Redis", () => {
     ["of another handle", { account: { ...found, handle: "Other" } }, undefined],
     ["with an invalid id", { account: { ...found, id: "007" } }, undefined],
     ["without its TTL", { ttlMs: undefined, account: found }, undefined],
-    [
-      "without a profile, as earlier versions wrote it",
-      { account: { ...found, profile: undefined } },
-      { ...found, profile: NO_PROFILE },
-    ],
+    ["without a profile", { account: { ...found, profile: undefined } }, undefined],
     [
       "with unusable fields in its profile",
       {

@@ -1,5 +1,5 @@
 import { expect, it } from "vitest";
-import { NO_PROFILE } from "../../src/social/profile.ts";
+import { PROFILE } from "../../src/social/profile.ts";
 import { createReadBudget } from "../../src/social/read-budget.ts";
 import { SocialError } from "../../src/social/social-error.ts";
 import { describeInMemoryAndInRedis } from "../support/describe-with-redis.ts";
@@ -11,7 +11,7 @@ import { describeInMemoryAndInRedis } from "../support/describe-with-redis.ts";
 const READS_PER_HOUR = 144;
 type Budget = ReturnType<typeof createReadBudget>;
 
-const account = { id: "1", handle: "creator", profile: NO_PROFILE };
+const account = { id: "1", handle: "creator", profile: PROFILE.parse({}) };
 const notFound = () => new SocialError({ kind: "not-found" });
 const unreadable = () => new SocialError({ kind: "unreadable" });
 const timeout = () => new SocialError({ kind: "timeout" });
@@ -24,7 +24,7 @@ async function read(
   answer: () => typeof account | SocialError,
 ) {
   const { paid, refuse, settle } = await budget(count, block);
-  if (paid < count) expect(refuse(count - paid).failure.kind).toBe("budget-used");
+  if (paid < count) expect(refuse().failure.kind).toBe("budget-used");
   settle(Array.from({ length: paid }, answer));
   return paid;
 }
