@@ -27,7 +27,7 @@ const LIMITS = [
   ["x-app-limit-24hour", 24 * 3_600_000],
   ["x-user-limit-24hour", 24 * 3_600_000],
 ] as const;
-/** Used when a 429 has no valid reset header. */
+/** Used when a 429 names no valid reset of a limit that is used up. */
 const DEFAULT_RESET_MS = 60_000;
 const MAX_WAIT_MS = 5_000;
 /**
@@ -107,8 +107,7 @@ export function secondsUntilReset(headers: UpstreamAnswer["headers"]): number {
   const resets = usedLimits.flatMap(
     ([limit, longestMs]) => msUntilReset(headers, limit, longestMs) ?? [],
   );
-  if (resets.length === 0) resets.push(msUntilReset(headers) ?? DEFAULT_RESET_MS);
-  return toRetryAfterSeconds(Math.max(...resets));
+  return toRetryAfterSeconds(resets.length > 0 ? Math.max(...resets) : DEFAULT_RESET_MS);
 }
 
 /** Counts from the response's own time: this machine's clock may be ahead or behind. */

@@ -20,6 +20,10 @@ const RETRY_MS = 200;
 /** The subject of the warning while the network does not answer, or refuses this service. */
 export const SOCIAL_SUBJECT = "social";
 
+interface Failing extends Backoff {
+  readonly error: SocialError;
+}
+
 export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
 
 /**
@@ -28,37 +32,36 @@ export type CircuitBreaker = ReturnType<typeof createCircuitBreaker>;
  * up to 30 s. Retries a broken connection or a 5xx once. Warns the operator while calls fail.
  */
 export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings: Warnings }) {
-  /** Undefined after a success. `error`: an outage, or a 429. */
-  let backoff: (Backoff & { readonly error: SocialError }) | undefined;
+  /** Undefined once the network answers. */
+  let outage: Failing | undefined;
+  /** The last 429. It lasts until the reset, whatever the calls in flight return. */
+  let limit: Failing | undefined;
+
+  const current = () => (isBackingOff(limit) ? limit : outage);
 
   /** Why a call would be refused now. */
   function refusal(): SocialError | undefined {
-    if (!backoff || backoff.waitMs < LEAST_OPEN_MS || !isBackingOff(backoff)) return undefined;
-    const { error, endsAt } = backoff;
-    const kind = error.failure.kind === "rate-limited" ? "rate-limited" : "circuit-open";
-    const retryAfterSeconds = toRetryAfterSeconds(msUntil(endsAt));
-    return new SocialError({ kind, retryAfterSeconds }, error);
+    const failing = current();
+    if (!failing || failing.waitMs < LEAST_OPEN_MS || !isBackingOff(failing)) return undefined;
+    const kind = failing === limit ? "rate-limited" : "circuit-open";
+    const retryAfterSeconds = toRetryAfterSeconds(msUntil(failing.endsAt));
+    return new SocialError({ kind, retryAfterSeconds }, failing.error);
   }
 
   /** `error`: undefined if a call succeeded. */
   function record(error?: SocialError): void {
-    const wasLimited = backoff?.error.failure.kind === "rate-limited";
-    // It lasts until the reset, whatever the calls in flight say.
-    const isLimited = wasLimited && isBackingOff(backoff);
     if (error && isOutage(error)) {
-      if (!isLimited)
-        backoff = { error, ...afterFailure(wasLimited ? undefined : backoff, BACKOFF) };
+      outage = { error, ...afterFailure(outage, BACKOFF) };
       const level = isOperatorProblem(error.failure) ? "error" : "warn";
       warnings.raise(SOCIAL_SUBJECT, operatorHint(error), { level });
       return;
     }
+    outage = undefined;
     warnings.clear(SOCIAL_SUBJECT, "the social network answers again");
-    if (isLimited) return;
-    backoff = undefined;
-    if (error?.failure.kind !== "rate-limited") return;
+    if (error?.failure.kind !== "rate-limited" || isBackingOff(limit)) return;
     const { retryAfterSeconds } = error.failure;
     const waitMs = 1_000 * retryAfterSeconds;
-    backoff = { error, waitMs, endsAt: addMs(monotonicNow(), waitMs) };
+    limit = { error, waitMs, endsAt: addMs(monotonicNow(), waitMs) };
     log.warn(
       { retryAfterSeconds },
       "the social network's rate limit is used up: lookups of handles that are not cached fail until its reset; if this repeats, find what else uses SOCIAL_API_TOKEN",
@@ -69,10 +72,13 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
     refusal,
 
     /** For the operator. `openUntil` and `lastError`: absent while the circuit is closed. */
-    describe: () => ({
-      circuit: refusal() ? "open" : backoff ? "half-open" : "closed",
-      ...(backoff && { openUntil: toIsoTime(backoff.endsAt), lastError: backoff.error.message }),
-    }),
+    describe() {
+      const failing = current();
+      return {
+        circuit: refusal() ? "open" : failing ? "half-open" : "closed",
+        ...(failing && { openUntil: toIsoTime(failing.endsAt), lastError: failing.error.message }),
+      };
+    },
 
     /** Throws the error of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
     async call<T>(call: () => Promise<T>): Promise<T> {
