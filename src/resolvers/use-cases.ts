@@ -198,9 +198,7 @@ export function createUseCases(needs: {
      */
     collectMany(entries: readonly CollectEntry[], scope: RequestScope): Promise<CollectResult>[] {
       const results = entries.map((entry) =>
-        collectFees(entry, scope).catch((error: unknown) => {
-          throw toCollectContractError(error).forItem("socialId", entry.socialId);
-        }),
+        resolveItem("socialId", entry.socialId, () => collectFees(entry, scope), scope),
       );
       const countedResults = Promise.allSettled(results).then(countOnce);
       return results.map(async (result, i) => (await countedResults)[i] ?? result);
@@ -240,6 +238,20 @@ export function createUseCases(needs: {
       }
     },
   };
+}
+
+/** Adds the entry `text` of a list to the error of its result. */
+export async function resolveItem<T>(
+  name: "handle" | "socialId",
+  text: string,
+  find: () => T | Promise<T>,
+  { toCallerError }: RequestScope,
+): Promise<T> {
+  try {
+    return await find();
+  } catch (error) {
+    throw toCallerError(error).forItem(name, text);
+  }
 }
 
 /** Says what was left, unless a transaction may have moved it, and the account's last collects. */

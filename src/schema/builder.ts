@@ -21,9 +21,9 @@ builder.scalarType("Lamports", {
 export function enumValues<Value extends string>(descriptions: Readonly<Record<Value, string>>) {
   const values = Object.entries<string>(descriptions).map(([value, description]) => [
     value,
-    { value, description },
+    { description },
   ]);
-  return Object.fromEntries(values) as Record<Value, { value: Value; description: string }>;
+  return Object.fromEntries(values) as Record<Value, { description: string }>;
 }
 
 export function inSol(description: string): string {

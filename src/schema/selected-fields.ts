@@ -25,23 +25,15 @@ export function fieldsOf(
   sets: readonly SelectionSetNode[],
   includes: (selection: SelectionNode) => boolean = () => true,
 ): FieldNode[] {
-  const fields: FieldNode[] = [];
   const visitedFragments = new Set<string>();
-  /** Selections that are still to be read, the next one last. */
-  const waiting = sets.flatMap(({ selections }) => selections).reverse();
-  for (let next = waiting.pop(); next; next = waiting.pop()) {
-    if (!includes(next)) continue;
-    if (next.kind === Kind.FIELD) {
-      fields.push(next);
-      continue;
-    }
-    let set: SelectionSetNode | undefined;
-    if (next.kind === Kind.INLINE_FRAGMENT) set = next.selectionSet;
-    else if (!visitedFragments.has(next.name.value)) {
-      visitedFragments.add(next.name.value);
-      set = fragments.get(next.name.value)?.selectionSet;
-    }
-    if (set) waiting.push(...set.selections.toReversed());
-  }
-  return fields;
+  const fieldsIn = ({ selections }: SelectionSetNode): FieldNode[] =>
+    selections.filter(includes).flatMap((selection) => {
+      if (selection.kind === Kind.FIELD) return selection;
+      if (selection.kind === Kind.INLINE_FRAGMENT) return fieldsIn(selection.selectionSet);
+      const name = selection.name.value;
+      const fragment = visitedFragments.has(name) ? undefined : fragments.get(name);
+      visitedFragments.add(name);
+      return fragment ? fieldsIn(fragment.selectionSet) : [];
+    });
+  return sets.flatMap(fieldsIn);
 }

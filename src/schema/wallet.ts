@@ -2,8 +2,7 @@ import { GraphQLError, valueFromASTUntyped, type GraphQLResolveInfo } from "grap
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_MINTS, MAX_MINTS_PER_WALLET } from "../contract/mint.ts";
 import { SOCIAL_ID_EXPECTED } from "../contract/social-id.ts";
-import type { RequestScope } from "../resolvers/request-scope.ts";
-import type { Context, Mints, Wallet } from "../resolvers/use-cases.ts";
+import { resolveItem, type Context, type Mints, type Wallet } from "../resolvers/use-cases.ts";
 import { BalanceType } from "./balance.ts";
 import { builder } from "./builder.ts";
 import { CoinType } from "./coin.ts";
@@ -184,20 +183,6 @@ builder.queryFields((t) => ({
       socialIds.map((socialId) => resolveId(socialId, context)),
   }),
 }));
-
-/** Finds a wallet. Adds the list entry `text` to an error. */
-async function resolveItem(
-  name: "handle" | "socialId",
-  text: string,
-  find: () => Wallet | Promise<Wallet>,
-  scope: RequestScope,
-): Promise<Wallet> {
-  try {
-    return await find();
-  } catch (error) {
-    throw scope.toCallerError(error).forItem(name, text);
-  }
-}
 
 const resolveId = (socialId: string, { useCases, scope }: Context) =>
   resolveItem("socialId", socialId, () => useCases.walletById(socialId), scope);
