@@ -70,10 +70,8 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
       }
     }
     reads.chain += merged.length;
-    const read = await balances.getBalances(merged, caller).catch(toError);
-    merged.forEach(({ account: { address } }, i) => {
-      results.set(address, read instanceof Error ? read : read[i]!);
-    });
+    const read = await balances.getBalances(merged, caller);
+    merged.forEach(({ account }, i) => results.set(account.address, read[i]!));
     return wallets.map(({ account: { address }, coins }) => {
       const result = results.get(address)!;
       return result instanceof Error ? result : result(coins);

@@ -61,8 +61,6 @@ export interface Context {
   readonly scope: RequestScope;
 }
 
-const NO_COINS: readonly CoinAddresses[] = [];
-
 const SIGNATURE_BYTES = 64;
 
 /**
@@ -85,8 +83,7 @@ export function createUseCases(needs: {
   });
 
   /** Returns the coins with these mints, without repeats. Throws INVALID_MINT. */
-  const namedCoins = (mints: Mints) =>
-    mints && mints.length > 0 ? toMints(mints).map(coinAddressesOf) : NO_COINS;
+  const namedCoins = (mints: Mints) => toMints(mints ?? []).map(coinAddressesOf);
 
   /**
    * Returns the wallet of an id. Reads nothing: addresses are derived from the id. Throws
