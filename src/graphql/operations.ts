@@ -10,7 +10,6 @@ import {
 } from "graphql";
 import { isAsyncIterable, type GraphQLParams, type Plugin } from "graphql-yoga";
 import type { RequestScope } from "../resolvers/request-scope.ts";
-import { costsOf } from "../schema/field-costs.ts";
 import { fieldsOf } from "../schema/selected-fields.ts";
 import type { ServerContext } from "./context.ts";
 import { createTimeShares } from "./time-shares.ts";
@@ -28,7 +27,6 @@ const MS_PER_FIELD = 0.015;
  * measured, and the caller pays for it.
  */
 export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, ServerContext> {
-  const costs = costsOf(schema);
   const documents = createDocuments();
   const shares = createTimeShares();
 
@@ -40,7 +38,7 @@ export function useOperations(schema: GraphQLSchema): Plugin<ServerContext, Serv
   ): OperationSize | undefined {
     const operation = getOperationAST(parsed.node, operationName);
     if (!operation) return undefined;
-    const size = measureOperation(costs, parsed.fragments, operation, variables);
+    const size = measureOperation(parsed.fragments, operation, variables);
     const isSubscription = operation.operation === OperationTypeNode.SUBSCRIPTION;
     if (isSubscription) limitSubscription(parsed, operation.selectionSet, size);
     // Yoga checks this only after it has run the operation, even a mutation.

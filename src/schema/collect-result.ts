@@ -12,7 +12,7 @@ import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
 import { amountFields, builder, enumValues, inSol } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
-import { MAX_COLLECTS, MAX_LISTED_COLLECTS, withCost } from "./field-costs.ts";
+import { MAX_COLLECTS, MAX_LISTED_COLLECTS } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
@@ -162,7 +162,6 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
     wallet: t.expose("wallet", {
       type: WalletType,
       nullable: true,
-      ...withCost({ wallets: 1 }),
       description:
         "The account's wallet. Select its `id` and `balance` to update a client's cache: the balance is read after the collect.",
     }),
@@ -194,7 +193,6 @@ builder.mutationFields((t) => ({
   collect: t.field({
     type: CollectResultType,
     nullable: true,
-    ...withCost({ collects: 1, mintsIn: "mints" }),
     description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
     args: {
       socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
@@ -207,7 +205,6 @@ builder.mutationFields((t) => ({
   collectMany: t.field({
     type: [CollectResultType],
     nullable: { list: false, items: true },
-    ...withCost({ listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }),
     description: `Collects the fees of many accounts at the same time, as \`collect\` does. The results are in the order of the entries. Many accounts can share one transaction: they have the same \`txSignature\`, and each its own part as \`collected\`. Of several entries of one account that one transaction serves, only the first has the amounts, so all \`collected\` of one response may be added up. An account that fails is null, with an error at its path and the id in \`extensions.socialId\`; the others are still collected. Each entry costs one request, so a list longer than the rate limit is a BAD_REQUEST; at most ${MAX_LISTED_COLLECTS} entries per operation.`,
     args: {
       collects: t.arg({

@@ -1,4 +1,3 @@
-import { isObjectType, OperationTypeNode, type GraphQLField, type GraphQLSchema } from "graphql";
 import { MIN_LOOKED_AT } from "../chain/history/history.ts";
 import { MAX_ACCOUNTS_PER_CALL } from "../chain/rpc/read-accounts.ts";
 
@@ -72,34 +71,25 @@ export const LOOKED_AT_PER_REQUEST = 25;
 export const requestsOfHistory = (first: number): number =>
   1 + Math.ceil(Math.max(0, first - MIN_LOOKED_AT) / LOOKED_AT_PER_REQUEST);
 
-/** Field options that store the cost where {@link costOf} finds it. */
-export function withCost(cost: FieldCost) {
-  return { extensions: { cost } };
-}
-
-export function costOf({ extensions }: GraphQLField<unknown, unknown>): FieldCost | undefined {
-  return extensions.cost as FieldCost | undefined;
-}
-
 /**
- * The costs of root fields and of all other fields, by their names: of each, all of one name cost
- * the same.
+ * The costs of root fields, and of all other fields, by their names: root fields of one name cost
+ * the same, and so do all others.
  */
-export interface FieldCosts {
-  readonly root: ReadonlyMap<string, FieldCost>;
-  readonly nested: ReadonlyMap<string, FieldCost>;
-}
-
-export function costsOf(schema: GraphQLSchema): FieldCosts {
-  const costs = { root: new Map<string, FieldCost>(), nested: new Map<string, FieldCost>() };
-  const roots = Object.values(OperationTypeNode).map((operation) => schema.getRootType(operation));
-  for (const type of Object.values(schema.getTypeMap())) {
-    if (!isObjectType(type)) continue;
-    const costsOfType = roots.includes(type) ? costs.root : costs.nested;
-    for (const field of Object.values(type.getFields())) {
-      const cost = costOf(field);
-      if (cost) costsOfType.set(field.name, cost);
-    }
-  }
-  return costs;
-}
+export const FIELD_COSTS: Readonly<Record<"root" | "nested", ReadonlyMap<string, FieldCost>>> = {
+  root: new Map([
+    ["wallet", { wallets: 1 }],
+    ["walletById", { wallets: 1 }],
+    ["node", { wallets: 1 }],
+    ["wallets", { wallets: 1, perItemOf: "handles" }],
+    ["walletsById", { wallets: 1, perItemOf: "socialIds" }],
+    ["collect", { collects: 1, mintsIn: "mints" }],
+    ["collectMany", { listedCollects: 1, perItemOf: "collects", mintsIn: "mints" }],
+  ]),
+  nested: new Map([
+    ["wallet", { wallets: 1 }],
+    ["balance", { mintsIn: "mints" }],
+    ["coins", { mintsIn: "mints" }],
+    ["coinsSeen", { historyPages: 2 }],
+    ["history", { transfersOf: "first" }],
+  ]),
+};

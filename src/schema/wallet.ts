@@ -15,7 +15,6 @@ import {
   MAX_TRANSFERS,
   MAX_FOLLOWED,
   MAX_WALLETS,
-  withCost,
 } from "./field-costs.ts";
 import { ProfileType } from "./profile.ts";
 import { fieldsOf } from "./selected-fields.ts";
@@ -69,7 +68,6 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     balance: t.field({
       type: BalanceType,
       nullable: true,
-      ...withCost({ mintsIn: "mints" }),
       description: "The balance, read from the chain for this request.",
       args: { mints: t.arg.stringList({ description: MINTS }) },
       resolve: (wallet, { mints }, { useCases, scope }) =>
@@ -78,7 +76,6 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     coins: t.field({
       type: [CoinType],
       nullable: true,
-      ...withCost({ mintsIn: "mints" }),
       description:
         "The fees that wait on these coins, read from the chain together with `balance`.",
       args: { mints: t.arg.stringList({ required: true, description: MINTS }) },
@@ -89,14 +86,12 @@ export const WalletType = builder.objectRef<Wallet>("Wallet").implement({
     }),
     coinsSeen: t.stringList({
       nullable: true,
-      ...withCost({ historyPages: 2 }),
       description: `The mints of coins whose fees were swept or distributed, in the last ${MIN_LOOKED_AT} transactions of the account's creator vault and of its address, the last ones first. Name them in \`mints\` to see and collect what waits on them. A coin that was never swept is not found, nor one that was swept too long ago, nor a pool that was swept without a collect: nothing is remembered. Anyone can launch a coin for the account. Costs two more requests for each wallet. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
       resolve: (wallet, _args, { useCases, scope }) => useCases.readCoinsSeen(wallet, scope),
     }),
     history: t.field({
       type: TransferConnectionType,
       nullable: true,
-      ...withCost({ transfersOf: "first" }),
       description: `What arrived at the address and what left it, newest first, read from the chain. Amounts below 0.0001 SOL that strangers sent are left out. A page looks at ${MIN_LOOKED_AT} transactions, or at \`first\` if that is more, so it may have fewer transfers, or none: go on while \`hasNextPage\` is true. Costs one more request for each wallet, and another for every ${LOOKED_AT_PER_REQUEST} transactions beyond ${MIN_LOOKED_AT}. At most ${MAX_TRANSFERS} transfers per operation. Fails with LOOKUP_FAILED or SERVICE_BUSY.`,
       args: {
         first: t.arg.int({
@@ -130,12 +125,11 @@ const BY_IDS = builder.args((t) => ({
   socialIds: t.stringList({ required: true, description: `Ids: each ${SOCIAL_ID_EXPECTED}.` }),
 }));
 
-const ONE_WALLET = { type: WalletType, nullable: true as const, ...withCost({ wallets: 1 }) };
+const ONE_WALLET = { type: WalletType, nullable: true as const };
 const MANY_WALLETS = {
   type: [WalletType] as [typeof WalletType],
   nullable: { list: false, items: true } as const,
 };
-const costOfList = (perItemOf: string) => withCost({ wallets: 1, perItemOf });
 
 builder.queryFields((t) => ({
   wallet: t.field({
@@ -160,7 +154,6 @@ builder.queryFields((t) => ({
   }),
   wallets: t.field({
     ...MANY_WALLETS,
-    ...costOfList("handles"),
     description: `Looks up the wallets of many handles, in their order. A wallet that fails is null, with an error at its path and the handle in \`extensions.handle\`; the others still resolve. At most ${MAX_WALLETS} wallets per operation, lists and fields together.`,
     args: {
       handles: t.arg.stringList({
@@ -176,7 +169,6 @@ builder.queryFields((t) => ({
   }),
   walletsById: t.field({
     ...MANY_WALLETS,
-    ...costOfList("socialIds"),
     description: `The wallets of many ids, in their order, as \`walletById\` returns them. One that fails is null, with an error at its path and the id in \`extensions.socialId\`. At most ${MAX_WALLETS} wallets per operation.`,
     args: BY_IDS,
     resolve: (_root, { socialIds }, context) =>
@@ -216,7 +208,6 @@ builder.subscriptionFields((t) => ({
   }),
   walletsById: t.field({
     type: WalletType,
-    ...costOfList("socialIds"),
     description: `Watches the wallets of 1 to ${MAX_WALLETS} ids. Each event is one wallet: all of them at first, then each one when an amount of it changes. ${NO_EVENTS} Fails with INVALID_SOCIAL_ID or INVALID_MINT. An address may follow ${MAX_FOLLOWED} accounts in all its streams.`,
     args: BY_IDS,
     subscribe: (_root, { socialIds }, context, info) => {

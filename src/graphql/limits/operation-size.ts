@@ -14,13 +14,13 @@ import {
   accountsOf,
   ACCOUNTS_PER_REQUEST,
   DEFAULT_TRANSFERS,
+  FIELD_COSTS,
   MAX_COLLECTS,
   MAX_LISTED_COLLECTS,
   MAX_MINTS_PER_OPERATION,
   MAX_TRANSFERS,
   MAX_WALLETS,
   requestsOfHistory,
-  type FieldCosts,
 } from "../../schema/field-costs.ts";
 import type { Parsed } from "../documents.ts";
 import { badRequest } from "../errors.ts";
@@ -85,7 +85,6 @@ interface Place {
  * counts as a field. Throws GraphQLError BAD_REQUEST or INVALID_MINT above a limit.
  */
 export function measureOperation(
-  costs: FieldCosts,
   fragments: Parsed["fragments"],
   operation: OperationDefinitionNode,
   variables?: OperationVariables,
@@ -137,8 +136,8 @@ export function measureOperation(
   function countField(node: FieldNode, place: Place): void {
     const name = node.name.value;
     const isRoot = place.depth === 0;
-    const costsOfPlace = isRoot ? costs.root : costs.nested;
-    const { mintsIn, perItemOf, transfersOf, ...cost } = costsOfPlace.get(name) ?? {};
+    const costs = isRoot ? FIELD_COSTS.root : FIELD_COSTS.nested;
+    const { mintsIn, perItemOf, transfersOf, ...cost } = costs.get(name) ?? {};
     const isFree = name === "__typename" && !node.alias;
     const isIntrospection = place.isIntrospection || name === "__schema" || name === "__type";
     const depth = place.depth + 1;
