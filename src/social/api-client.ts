@@ -100,7 +100,7 @@ export function createSocialClient(needs: {
     keys: readonly AccountKey[],
     signal: AbortSignal,
     method?: string,
-  ): Promise<z.infer<typeof USERS>> {
+  ): Promise<z.infer<typeof USERS> | SocialError> {
     const by = keys.every(isHandleKey) ? "usernames" : "ids";
     const url = `${base}${PATHS[by]}${keys.map(nameOf).join()}&user.fields=${PROFILE_FIELDS}`;
     const call = { ...common, method: method ?? `users by ${by}`, url, signal };
@@ -114,11 +114,11 @@ export function createSocialClient(needs: {
       return users.data;
     };
     return callUpstream(call, read).catch((cause: unknown) => {
-      if (cause instanceof SocialError) throw cause;
+      if (cause instanceof SocialError) return cause;
       const failure: SocialFailure = isTimeout(cause)
         ? { kind: "timeout" }
         : { kind: "unreachable", code: connectionCodeOf(cause) };
-      throw new SocialError(failure, cause);
+      return new SocialError(failure, cause);
     });
   }
 
@@ -130,17 +130,14 @@ export function createSocialClient(needs: {
     keys: readonly AccountKey[],
     limits = { deadline: newDeadline(), extraCalls: MAX_EXTRA_CALLS },
   ): Promise<SocialAnswers> {
-    try {
-      return match(keys, await circuitBreaker.call(() => get(keys, limits.deadline)));
-    } catch (thrown) {
-      const error = thrown as SocialError;
-      if (!isBadRequest(error) || keys.length === 1 || limits.extraCalls < 2)
-        return new Map(keys.map((key) => [key, error]));
-      limits.extraCalls -= 2;
-      const middle = Math.ceil(keys.length / 2);
-      const [first, second] = [keys.slice(0, middle), keys.slice(middle)];
-      return new Map([...(await find(first, limits)), ...(await find(second, limits))]);
-    }
+    const users = await circuitBreaker.call(() => get(keys, limits.deadline));
+    if (!(users instanceof SocialError)) return match(keys, users);
+    if (!isBadRequest(users) || keys.length === 1 || limits.extraCalls < 2)
+      return new Map(keys.map((key) => [key, users]));
+    limits.extraCalls -= 2;
+    const middle = Math.ceil(keys.length / 2);
+    const [first, second] = [keys.slice(0, middle), keys.slice(middle)];
+    return new Map([...(await find(first, limits)), ...(await find(second, limits))]);
   }
 
   return {
@@ -169,12 +166,8 @@ export function createSocialClient(needs: {
      * for accounts.
      */
     async check(): Promise<SocialError | undefined> {
-      try {
-        await circuitBreaker.call(() => get(["@-"], newDeadline(), "check"));
-        return undefined;
-      } catch (error) {
-        return isBadRequest(error as SocialError) ? undefined : (error as SocialError);
-      }
+      const users = await circuitBreaker.call(() => get(["@-"], newDeadline(), "check"));
+      return users instanceof SocialError && !isBadRequest(users) ? users : undefined;
     },
   };
 }

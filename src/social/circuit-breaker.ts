@@ -49,7 +49,7 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
   }
 
   /** `error`: undefined if a call succeeded. */
-  function record(error?: SocialError): void {
+  function record(error: SocialError | undefined): void {
     if (error && isOutage(error)) {
       outage = { error, ...afterFailure(outage, BACKOFF) };
       const level = isOperatorProblem(error.failure) ? "error" : "warn";
@@ -80,24 +80,18 @@ export function createCircuitBreaker({ log, warnings }: { log: Logger; warnings:
       };
     },
 
-    /** Throws the error of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
-    async call<T>(call: () => Promise<T>): Promise<T> {
+    /** Returns the result of `call`, or {@link SocialError} `circuit-open` or `rate-limited`. */
+    async call<T>(call: () => Promise<T | SocialError>): Promise<T | SocialError> {
       const currentRefusal = refusal();
-      if (currentRefusal) throw currentRefusal;
-      try {
-        const result = await call().catch(async (error: unknown) => {
-          if (!isTransient(error as SocialError)) throw error;
-          await sleep(RETRY_MS);
-          // Another call may have received a 429.
-          if (refusal()) throw error;
-          return call();
-        });
-        record();
-        return result;
-      } catch (error) {
-        record(error as SocialError);
-        throw error;
+      if (currentRefusal) return currentRefusal;
+      let result = await call();
+      if (result instanceof SocialError && isTransient(result)) {
+        await sleep(RETRY_MS);
+        // Another call may have received a 429.
+        if (!refusal()) result = await call();
       }
+      record(result instanceof SocialError ? result : undefined);
+      return result;
     },
   };
 }
