@@ -105,13 +105,11 @@ export function createBudget(needs: {
    * set with room.
    */
   function waysOf(block: string, pool: Pool): Bucket[][] {
-    const wayOf = (mayUse: number) => [
-      ...sharesOf(whole, block, mayUse),
-      ...(pool === whole
-        ? []
-        : [...sharesOf(pool, block, mayUse), poolBucket(whole, REST_MAY_USE)]),
-      poolBucket(pool, mayUse),
-    ];
+    const wayOf = (mayUse: number) =>
+      [...new Set([whole, pool])].flatMap((each) => [
+        ...sharesOf(each, block, mayUse),
+        poolBucket(each, each === pool ? mayUse : REST_MAY_USE),
+      ]);
     const ofTiers = (block === TRUSTED_BLOCK ? [] : tiers).map(({ first, mayUse }) => {
       const name = `${pool.name}:first${first}:${block}`;
       return [...wayOf(mayUse), hourlyBucket(name, 2 * first, first)];

@@ -17,10 +17,10 @@ import { MINTS, WalletType } from "./wallet.ts";
 
 const NOTHING = "NOTHING_TO_COLLECT" satisfies ErrorCode;
 
-/** Adds up what the transaction had no room for. */
-function remaining({ kind, left }: CollectResult): Lamports {
-  const others = left.filter(({ reason }) => kind === "collected" && reason === "NO_ROOM");
-  return toLamports(others.reduce((sum, { amount = 0n }) => sum + amount, 0n));
+/** Adds up what was left for this reason. */
+function sumOf(left: readonly LeftFees[], reason: LeftFees["reason"]): Lamports {
+  const fees = left.filter((each) => each.reason === reason);
+  return toLamports(fees.reduce((sum, { amount = 0n }) => sum + amount, 0n));
 }
 
 function reasonOf({ belowMinimum, missing, left }: CollectResult): string {
@@ -28,12 +28,9 @@ function reasonOf({ belowMinimum, missing, left }: CollectResult): string {
     return `Only ${formatExactSol(belowMinimum)} SOL can be collected, less than \`minimum\`. Try again after more trading.`;
   if (missing)
     return `The address is empty and cannot receive less than its rent-exempt minimum: ${missing} lamports are missing. Try again after more trading.`;
-  const waiting = left.reduce(
-    (sum, { amount, reason }) => sum + (reason === "BELOW_MINIMUM" ? (amount ?? 0n) : 0n),
-    0n,
-  );
+  const waiting = sumOf(left, "BELOW_MINIMUM");
   if (waiting > 0n)
-    return `Only ${formatExactSol(toLamports(waiting))} SOL wait, too little to be worth a transaction. Try again after more trading.`;
+    return `Only ${formatExactSol(waiting)} SOL wait, too little to be worth a transaction. Try again after more trading.`;
   return ERROR_CODES[NOTHING].message;
 }
 
@@ -131,7 +128,7 @@ const CollectResultType = builder.objectRef<CollectResult>("CollectResult").impl
       t,
       "remaining",
       "What the request saw besides, on the coins named in `mints` and in the vaults: another collect moves it.",
-      remaining,
+      ({ kind, left }) => (kind === "collected" ? sumOf(left, "NO_ROOM") : toLamports(0)),
     ),
     error: t.field({
       type: ErrorCodeType,
