@@ -32,6 +32,9 @@ export function inSol(description: string): string {
 
 type Types = typeof builder extends PothosSchemaTypes.SchemaBuilder<infer T> ? T : never;
 
+/** What makes the arguments of a field, and the fields of an input type. */
+export type InputFields = PothosSchemaTypes.InputFieldBuilder<Types, "Arg" | "InputObject">;
+
 /** An amount in SOL, and the same in exact lamports, as the field `<name>Lamports`. */
 export function amountFields<Parent>(
   t: PothosSchemaTypes.ObjectFieldBuilder<Types, Parent>,

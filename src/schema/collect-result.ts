@@ -10,7 +10,7 @@ import { LEFT, type LeftFees } from "../chain/units/units.ts";
 import { ERROR_CODES, type ErrorCode } from "../contract/error-codes.ts";
 import { NAME_COINS } from "../contract/mint.ts";
 import type { CollectResult } from "../resolvers/use-cases.ts";
-import { amountFields, builder, enumValues, inSol } from "./builder.ts";
+import { amountFields, builder, enumValues, inSol, type InputFields } from "./builder.ts";
 import { ErrorCodeType, listCodes } from "./error-code.ts";
 import { MAX_COLLECTS, MAX_LISTED_COLLECTS } from "./field-costs.ts";
 import { MINTS, WalletType } from "./wallet.ts";
@@ -174,14 +174,16 @@ const MINIMUM =
 const ADDRESS =
   "The address that you expect the account to have, as a lookup returned it. If it has another one: INVALID_SOCIAL_ID, and nothing happens.";
 
+const entryFields = (t: InputFields) => ({
+  socialId: t.string({ required: true, description: SOCIAL_ID }),
+  mints: t.stringList({ description: COLLECTED_MINTS }),
+  minimum: t.string({ description: MINIMUM }),
+  address: t.string({ description: ADDRESS }),
+});
+
 const CollectInput = builder.inputType("CollectInput", {
   description: "An account whose fees to collect.",
-  fields: (t) => ({
-    socialId: t.string({ required: true, description: SOCIAL_ID }),
-    mints: t.stringList({ description: COLLECTED_MINTS }),
-    minimum: t.string({ description: MINIMUM }),
-    address: t.string({ description: ADDRESS }),
-  }),
+  fields: entryFields,
 });
 
 const COLLECT_CODES = listCodes("collect", ["NOTHING_TO_COLLECT", "RATE_LIMITED"]);
@@ -191,12 +193,7 @@ builder.mutationFields((t) => ({
     type: CollectResultType,
     nullable: true,
     description: `Moves an account's fees from its vault, and those that wait on the coins named in \`mints\`, to its address. Anyone may call it for any account; the service pays the transaction fee. Resolves when the transaction is confirmed. Fails with ${COLLECT_CODES} in \`extensions.code\`. Each \`collect\` costs one request; at most ${MAX_COLLECTS} per operation.`,
-    args: {
-      socialId: t.arg.string({ required: true, description: SOCIAL_ID }),
-      mints: t.arg.stringList({ description: COLLECTED_MINTS }),
-      minimum: t.arg.string({ description: MINIMUM }),
-      address: t.arg.string({ description: ADDRESS }),
-    },
+    args: builder.args(entryFields),
     resolve: (_root, entry, { useCases, scope }) => useCases.collectFees(entry, scope),
   }),
   collectMany: t.field({
