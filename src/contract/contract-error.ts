@@ -29,6 +29,7 @@ export class ContractError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly operatorHint: string | undefined;
   readonly extensions: Readonly<Record<string, unknown>> | undefined;
+  readonly #details: ErrorDetails;
 
   constructor(code: ErrorCode, details: ErrorDetails = {}) {
     const row = rowOf(code);
@@ -38,6 +39,7 @@ export class ContractError extends Error {
     this.retryAfterSeconds = details.retryAfterSeconds ?? row.retryAfterSeconds;
     this.operatorHint = details.operatorHint;
     this.extensions = details.extensions;
+    this.#details = details;
   }
 
   /**
@@ -50,12 +52,14 @@ export class ContractError extends Error {
 
   /** Returns a copy of this error with more `extensions`. */
   with(more: Readonly<Record<string, unknown>>): ContractError {
-    const { code, message, status, retryAfterSeconds, cause, operatorHint } = this;
     const extensions = { ...this.extensions, ...more };
-    return new ContractError(code, {
-      ...{ message, status, retryAfterSeconds, cause, operatorHint, extensions },
-    });
+    return new ContractError(this.code, { ...this.#details, extensions });
   }
+}
+
+/** The error of a wrong value in a request. `what`: a sentence without its full stop. */
+export function wrongValue(code: ErrorCode, what: string, received: unknown): ContractError {
+  return new ContractError(code, { message: `${what}. Received ${quote(received)}.` });
 }
 
 const MAX_QUOTED_CHARACTERS = 40;

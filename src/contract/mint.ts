@@ -1,5 +1,5 @@
 import { isBase58 } from "./base58.ts";
-import { ContractError, quote } from "./contract-error.ts";
+import { ContractError, wrongValue } from "./contract-error.ts";
 
 /** The most coins that one lookup, collect or field may name. */
 export const MAX_MINTS = 10;
@@ -16,8 +16,7 @@ export const NAME_COINS = `Fees may also wait on coins: name up to ${MAX_MINTS} 
 const MINT_BYTES = 32;
 
 export function invalidMint(value: unknown): ContractError {
-  const message = `A mint must be a Solana address: 32 bytes in base58. Received ${quote(value)}.`;
-  return new ContractError("INVALID_MINT", { message });
+  return wrongValue("INVALID_MINT", "A mint must be a Solana address: 32 bytes in base58", value);
 }
 
 export function tooManyMints(count: number, max = MAX_MINTS): ContractError {
@@ -35,8 +34,7 @@ export function assertMintNames(names: Iterable<string>, known: readonly string[
     if (!/^mint/i.test(name) || known.includes(name)) continue;
     const usage =
       known.length > 0 ? `Coins are named by ${known.join(" or ")}` : "No coins can be named here";
-    const message = `${usage}. Received ${quote(name)}.`;
-    throw new ContractError("INVALID_MINT", { message });
+    throw wrongValue("INVALID_MINT", usage, name);
   }
 }
 

@@ -8,15 +8,10 @@ import { toWideBlock, TRUSTED_BLOCK, type BudgetScope, type Shortage } from "./b
 import { inFairOrder } from "./fair-order.ts";
 import { sleep } from "../time/sleep.ts";
 
-const USES = ["lookups", "collects", "histories", "streams"] as const;
-export type Use = (typeof USES)[number];
 /** Each use's floor: the fraction of the plan that no other use can take. */
-const FLOORS: Readonly<Record<Use, number>> = {
-  lookups: 3 / 8,
-  collects: 3 / 8,
-  histories: 7 / 32,
-  streams: 1 / 32,
-};
+const FLOORS = { lookups: 3 / 8, collects: 3 / 8, histories: 7 / 32, streams: 1 / 32 } as const;
+export type Use = keyof typeof FLOORS;
+const USES = Object.keys(FLOORS) as Use[];
 /** The most of the plan in any minute, for an IPv4 /24, an IPv6 /48, or an IPv6 /32. */
 const BLOCK_SHARE = 1 / 4;
 /** For all trusted callers together. */
