@@ -135,20 +135,25 @@ export function createBudget(needs: {
     ) {
       const parts: { amount: number; readonly giveBack: Taken["giveBack"] }[] = [];
       let missing = units;
-      let waitMs = Infinity;
-      let scope: BudgetScope = "SERVICE";
+      /** The part that is available again first. */
+      let soonest: Taken | undefined;
       for (const way of waysOf(block, pool)) {
         if (missing === 0) break;
         const part = await buckets.take(way, { wanted: missing, least: Math.min(least, missing) });
         if (part.amount > 0) parts.push({ ...part });
         missing -= part.amount;
-        if (part.waitMs < waitMs) [waitMs, scope] = [part.waitMs, scopeOf(part, pool)];
+        if (part.waitMs < (soonest?.waitMs ?? Infinity)) soonest = part;
       }
-      const retryAfter = waitMs < Infinity && { retryAfterSeconds: toRetryAfterSeconds(waitMs) };
+      const shortage: Shortage = soonest
+        ? {
+            scope: scopeOf(soonest, pool),
+            retryAfterSeconds: toRetryAfterSeconds(soonest.waitMs),
+          }
+        : { scope: "SERVICE" };
       return {
         amount: units - missing,
         /** Why fewer than `units` were taken; undefined if all were. */
-        shortage: missing > 0 ? ({ scope, ...retryAfter } satisfies Shortage) : undefined,
+        shortage: missing > 0 ? shortage : undefined,
         /** Returns unused units; may be called several times. A negative number charges more. */
         giveBack(unusedUnits: number): void {
           let rest = unusedUnits;

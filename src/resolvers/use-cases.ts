@@ -197,8 +197,12 @@ export function createUseCases(needs: {
       const results = entries.map((entry) =>
         resolveItem("socialId", entry.socialId, () => collectFees(entry, scope), scope),
       );
-      const countedResults = Promise.allSettled(results).then(countOnce);
-      return results.map(async (result, i) => (await countedResults)[i] ?? result);
+      const outcomes = Promise.allSettled(results);
+      return results.map(async (result, i) => {
+        const earlier = (await outcomes).slice(0, i);
+        const values = earlier.flatMap((each) => (each.status === "fulfilled" ? each.value : []));
+        return countOnce(await result, values);
+      });
     },
 
     /**
@@ -277,25 +281,16 @@ const toLastCollectJson = ({ collected, newBalance, signature, at }: LastCollect
 });
 
 /**
- * Leaves the amounts of each account and transaction only in the first result that has them: later
- * ones keep only what is left on coins that no earlier one names. A failed result is undefined.
+ * Leaves the amounts of an account's part in a transaction only in the first result that has them:
+ * a later one keeps only what is left on coins that no earlier one names.
  */
-function countOnce(
-  results: readonly PromiseSettledResult<CollectResult>[],
-): (CollectResult | undefined)[] {
-  /** By account and transaction: the mints that the results so far name. */
-  const mintsByAccount = new Map<string, Set<string>>();
-  return results.map((outcome) => {
-    if (outcome.status === "rejected") return undefined;
-    const result = outcome.value;
-    if (result.kind === "nothing") return result;
-    const key = `${result.wallet.socialId} ${result.signature}`;
-    const earlier = mintsByAccount.get(key);
-    const mints = result.named.map(({ mint }) => mint);
-    mintsByAccount.set(key, new Set([...(earlier ?? []), ...mints]));
-    if (!earlier) return result;
-    const isNew = ({ mint }: { readonly mint: string | undefined }) =>
-      mint !== undefined && !earlier.has(mint);
-    return { ...result, collected: toLamports(0), left: result.left.filter(isNew) };
-  });
+function countOnce(result: CollectResult, earlier: readonly CollectResult[]): CollectResult {
+  const { signature, wallet, left } = result;
+  const same = earlier.filter(
+    (each) => each.signature === signature && each.wallet.socialId === wallet.socialId,
+  );
+  if (signature === undefined || same.length === 0) return result;
+  const mints = new Set(same.flatMap(({ named }) => named.map(({ mint }) => mint)));
+  const isNew = ({ mint }: LeftFees) => mint !== undefined && !mints.has(mint);
+  return { ...result, collected: toLamports(0), left: left.filter(isNew) };
 }
