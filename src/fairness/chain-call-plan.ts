@@ -48,10 +48,8 @@ export function partsOf<T>(
   const total = items.reduce((sum, item) => sum + sizeOf(item), 0);
   for (const item of items) {
     const blocks = [...blocksOf(item)];
-    for (const block of blocks) {
-      const part = sizeOf(item) / total / blocks.length;
-      parts.set(block, (parts.get(block) ?? 0) + part);
-    }
+    for (const block of blocks)
+      parts.set(block, (parts.get(block) ?? 0) + sizeOf(item) / total / blocks.length);
   }
   return parts;
 }

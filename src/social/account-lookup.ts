@@ -87,7 +87,7 @@ export function createAccountLookup(needs: {
    * Asks the network for different keys. The caller's share of the budget pays for those that no
    * other request has asked for meanwhile.
    */
-  async function load(
+  async function ask(
     keys: readonly AccountKey[],
     addressBlock: string,
     signal: AbortSignal,
@@ -129,16 +129,13 @@ export function createAccountLookup(needs: {
       startedAt = monotonicNow(),
     ): Promise<(SocialAccount | Error)[]> {
       await cache.fetchFromRedis(keys);
-      const answers = new Map<AccountKey, SocialAccount | Error | undefined>(
-        keys.map((key) => [key, known(key)]),
-      );
-      const missing = keys.filter((key) => !answers.get(key));
-      if (missing.length > 0)
-        await withDeadline(socialTimeoutMs - msSince(startedAt), async (deadline) => {
-          const accounts = await load(missing, addressBlock, AbortSignal.any([deadline, signal]));
-          missing.forEach((key, i) => answers.set(key, accounts[i]));
-        });
-      return keys.map((key) => answers.get(key)!);
+      const cached = keys.map(known);
+      const missing = keys.filter((_key, i) => !cached[i]);
+      const load = (deadline: AbortSignal) =>
+        ask(missing, addressBlock, AbortSignal.any([deadline, signal]));
+      const loaded =
+        missing.length > 0 ? await withDeadline(socialTimeoutMs - msSince(startedAt), load) : [];
+      return keys.map((key, i) => cached[i] ?? loaded[missing.indexOf(key)]!);
     },
   };
 }
