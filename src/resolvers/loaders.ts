@@ -85,9 +85,10 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
   const byWallet = new DataLoader(loadBalances, {
     cacheKeyFn: identityOf,
     batchScheduleFn(dispatch) {
-      onNextTick(() => {
-        // A handle that is still being looked up may lead to the same account, with other coins.
-        onNextTick(dispatch, Promise.allSettled(lookups.values()));
+      // Waits for the fields that run in this turn, and for the handles that are being looked up:
+      // one may lead to the same account, with other coins.
+      setImmediate(() => {
+        void Promise.allSettled(lookups.values()).then(() => setImmediate(dispatch));
       });
     },
   });
@@ -121,16 +122,4 @@ export function allCoins(
   const coins = new Map(coinLists.flat().map((coin) => [coin.mint, coin]));
   if (coins.size > MAX_MINTS_PER_WALLET) throw tooManyMints(coins.size, MAX_MINTS_PER_WALLET);
   return [...coins.values()];
-}
-
-const READY = Promise.resolve();
-
-/**
- * Runs `next` after `ready` and all promise callbacks that follow it. DataLoader schedules batches
- * in the same way.
- */
-function onNextTick(next: () => void, ready: Promise<unknown> = READY): void {
-  void ready.then(() => {
-    process.nextTick(next);
-  });
 }
