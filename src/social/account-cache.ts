@@ -7,8 +7,8 @@ import { script } from "../store/script.ts";
 import {
   ACCOUNT,
   isHandleKey,
+  keysOf,
   nameOf,
-  toHandleKey,
   type AccountKey,
   type SocialAccount,
 } from "./account.ts";
@@ -74,9 +74,7 @@ export function createAccountCache(needs: {
    */
   function decode(key: AccountKey, value: string): z.infer<typeof ENTRY> | undefined {
     const { data } = ENTRY.safeParse(parseJson(value));
-    const account = data?.account;
-    if (!account) return data;
-    return (isHandleKey(key) ? toHandleKey(account.handle) : account.id) === key ? data : undefined;
+    return !data?.account || keysOf(data.account).includes(key) ? data : undefined;
   }
 
   return {

@@ -22,5 +22,8 @@ export const toHandleKey = (handle: string): AccountKey => `@${handle.toLowerCas
 
 export const isHandleKey = (key: AccountKey): boolean => key.startsWith("@");
 
+/** The keys of the lookups that find an account. */
+export const keysOf = ({ handle, id }: SocialAccount): AccountKey[] => [toHandleKey(handle), id];
+
 /** The lower-case handle or the id, as used in the network's URLs and in Redis's keys. */
 export const nameOf = (key: AccountKey): string => (isHandleKey(key) ? key.slice(1) : key);

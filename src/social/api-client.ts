@@ -3,7 +3,14 @@ import { connectionCodeOf } from "../observability/connection-error.ts";
 import { isOk, isTimeout, type CallUpstream, type UpstreamAnswer } from "../upstream/http.ts";
 import { ownWordsOf } from "../upstream/own-words.ts";
 import { parseJson } from "../contract/parse-json.ts";
-import { ACCOUNT, isHandleKey, nameOf, type AccountKey, type SocialAccount } from "./account.ts";
+import {
+  ACCOUNT,
+  isHandleKey,
+  keysOf,
+  nameOf,
+  type AccountKey,
+  type SocialAccount,
+} from "./account.ts";
 import { secondsUntilReset, type CallQuota } from "./call-quota.ts";
 import type { CircuitBreaker } from "./circuit-breaker.ts";
 import { PROFILE_FIELDS } from "./profile.ts";
@@ -177,16 +184,12 @@ function match(
   keys: readonly AccountKey[],
   { data, errors }: z.infer<typeof USERS>,
 ): SocialAnswers {
-  const areHandles = keys.every(isHandleKey);
-  const rows = [
-    ...(errors ?? []).map((name) => ({ name, answer: new SocialError({ kind: "not-found" }) })),
-    ...(data ?? []).map((answer) => ({ name: areHandles ? answer?.handle : answer?.id, answer })),
-  ];
-  const rowsByName = Map.groupBy(rows, ({ name }) => name?.toLowerCase());
   return new Map(
     keys.map((key) => {
-      const [row, ...others] = rowsByName.get(nameOf(key)) ?? [];
-      if (row?.answer && others.length === 0) return [key, row.answer];
+      const found = (data ?? []).filter((account) => account && keysOf(account).includes(key));
+      const missing = (errors ?? []).filter((name) => name?.toLowerCase() === nameOf(key));
+      const [answer = new SocialError({ kind: "not-found" })] = found;
+      if (found.length + missing.length === 1) return [key, answer];
       return [key, unreadable(new Error("not one readable row for a requested account"))];
     }),
   );
