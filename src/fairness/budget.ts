@@ -86,8 +86,8 @@ export function createBudget(needs: {
     block: string,
     mayUse: number,
   ): Bucket[] {
-    if (block === TRUSTED_BLOCK) return [toBucket(`${pool}:${block}`, shares.trusted, largest)];
-    const own = toBucket(`${pool}:${block}`, shares.block, largest);
+    const share = block === TRUSTED_BLOCK ? shares.trusted : shares.block;
+    const own = toBucket(`${pool}:${block}`, share, largest);
     const wide = toWideBlock(block);
     if (wide === undefined) return [own];
     return [own, toBucket(`${pool}:${wide}`, shares.wideBlock, largest / REST_MAY_USE, mayUse)];

@@ -104,7 +104,7 @@ export function createUseCases(needs: {
     { socialId, mints, minimum: least, address }: CollectEntry,
     scope: RequestScope,
   ): Promise<CollectResult> {
-    const { addressBlock, visitorBlock, startedAt, loaders, log } = scope;
+    const { startedAt, loaders, log } = scope;
     try {
       const wallet = walletById(socialId);
       const { addresses: account } = wallet;
@@ -112,8 +112,7 @@ export function createUseCases(needs: {
         throw wrongAddress(wallet.socialId, address);
       const named = namedCoins(mints);
       const request = { account, coins: named, minimum: toLamports(toMinimum(least ?? "0")) };
-      const caller = { addressBlock, visitorBlock };
-      const outcome = await collector.collect(request, caller, startedAt, log);
+      const outcome = await collector.collect(request, scope, startedAt, log);
       const isFailed = outcome.kind === "failed";
       if (isFailed ? mayHaveMoved(outcome.error) : outcome.kind === "collected")
         live.refresh(account);
@@ -224,8 +223,8 @@ export function createUseCases(needs: {
           account,
           coins,
         }));
-        const { signal } = stream;
-        const readings = live.watch(wallets, { signal, addressBlock: scope.addressBlock });
+        const watcher = { addressBlock: scope.addressBlock, signal: stream.signal };
+        const readings = live.watch(wallets, watcher);
         return (async function* () {
           for await (const { account, balanceWith } of readings) {
             // Each event looks up again what the last one could not find.
