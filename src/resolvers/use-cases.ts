@@ -266,7 +266,7 @@ function toContractError({ error, left, lastCollects }: CollectAnswer<Failed>): 
 const toLeftJson = ({ mint, amount, reason }: LeftFees) => ({
   mint: mint ?? null,
   amount: amount === undefined ? null : formatSol(amount),
-  lamports: amount === undefined ? null : String(amount),
+  lamports: amount?.toString() ?? null,
   reason,
 });
 

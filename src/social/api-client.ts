@@ -90,13 +90,11 @@ export function createSocialClient(needs: {
    * Keeps only the last part of the problem's type, because the rest of the body must not reach the
    * log. A 403 with a page is of a firewall.
    */
-  function toError(
-    { status, headers, text }: UpstreamAnswer,
-    body: unknown,
-    words?: string,
-  ): SocialError {
+  function toError({ status, headers, text }: UpstreamAnswer, words?: string): SocialError {
     const type =
-      status === 403 && /^\s*</.test(text) ? "blocked" : PROBLEM.safeParse(body).data?.type;
+      status === 403 && /^\s*</.test(text)
+        ? "blocked"
+        : PROBLEM.safeParse(parseJson(text)).data?.type;
     const problem = /[a-z-]{1,40}$/.exec(type ?? "")?.[0] ?? "";
     const failure: SocialFailure = { kind: "refused", status, problem, words };
     if (status !== 429 || isOperatorProblem(failure)) return new SocialError(failure);
@@ -113,10 +111,9 @@ export function createSocialClient(needs: {
     const call = { ...common, method: method ?? `users by ${by}`, url, signal };
     const read = (answer: UpstreamAnswer) => {
       quota.record(by, answer.headers);
-      const body = parseJson(answer.text);
       if (!isOk(answer.status))
-        throw toError(answer, body, method && ownWordsOf(answer.text, [needs.token]));
-      const users = USERS.safeParse(body);
+        throw toError(answer, method && ownWordsOf(answer.text, [needs.token]));
+      const users = USERS.safeParse(parseJson(answer.text));
       if (!users.success) throw unreadable(users.error);
       return users.data;
     };
