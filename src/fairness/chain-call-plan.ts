@@ -134,16 +134,14 @@ export function createChainCallPlan(needs: {
     return plan - sum((each) => (each === use ? 0 : Math.max(0, floors[each]))) >= 1;
   }
 
-  async function waitForTurn(use: Use, lastTurn: Promise<void> | undefined): Promise<void> {
-    await lastTurn;
-    while (!mayCall(use)) await sleep(1_000 / rate());
-    plan--;
-    // What other uses leave does not count against the floor.
-    if (floors[use] >= 1) floors[use]--;
-  }
-
   /** Takes a use's next call, once it may be made. Batches and single calls take turns. */
-  const takeTurn = (use: Use): Promise<void> => (lastTurns[use] = waitForTurn(use, lastTurns[use]));
+  const takeTurn = (use: Use): Promise<void> =>
+    (lastTurns[use] = Promise.resolve(lastTurns[use]).then(async () => {
+      while (!mayCall(use)) await sleep(1_000 / rate());
+      plan--;
+      // What other uses leave does not count against the floor.
+      if (floors[use] >= 1) floors[use]--;
+    }));
 
   /** Returns the calls that still count by this name, with those that are added now. */
   function callsOf(name: string, added = 0): number {
@@ -234,16 +232,6 @@ export function createChainCallPlan(needs: {
     streams: createQueue("streams"),
   };
 
-  async function takeTurnOf(tab: Tab): Promise<void> {
-    const { use, parts, signal } = tab;
-    const blocks = [...parts.keys()];
-    const error = refusalOf(blocks);
-    if (error) throw error;
-    const [answer] = await queues[use].load([String(askedCalls++)], { blocks, signal });
-    if (answer instanceof Error) throw answer;
-    tab.turns++;
-  }
-
   async function runAs<T>(tab: Tab, run: () => T | Promise<T>): Promise<T> {
     try {
       return await tabs.run(tab, run);
@@ -262,8 +250,8 @@ export function createChainCallPlan(needs: {
      */
     own<T>(owner: Owner, run: () => T | Promise<T>, usualCalls = 0): Promise<T> {
       charge(owner.use, owner.parts, usualCalls);
-      const rankedCalls = usualCalls;
-      return runAs({ ...owner, rankedCalls, isBatch: false, turns: 0, hasEnded: false }, run);
+      const tab = { ...owner, rankedCalls: usualCalls, isBatch: false, turns: 0, hasEnded: false };
+      return runAs(tab, run);
     },
 
     /** For the operator: what each use takes of this replica's part of the plan. */
@@ -281,12 +269,19 @@ export function createChainCallPlan(needs: {
     owner: (): Owner | undefined => tabs.getStore(),
 
     /**
-     * Takes the owner's next call, once it may be made; undefined if that is now. Rejects with the
-     * error of `refuse`, or the signal's reason.
+     * Takes the owner's next call, once it may be made. Rejects with the error of `refuse`, or the
+     * signal's reason.
      */
-    turn(): Promise<void> | undefined {
+    async turn(): Promise<void> {
       const tab = tabs.getStore();
-      return !tab || tab.hasEnded || tab.isBatch ? undefined : takeTurnOf(tab);
+      if (!tab || tab.hasEnded || tab.isBatch) return;
+      const { use, parts, signal } = tab;
+      const blocks = [...parts.keys()];
+      const error = refusalOf(blocks);
+      if (error) throw error;
+      const [answer] = await queues[use].load([String(askedCalls++)], { blocks, signal });
+      if (answer instanceof Error) throw answer;
+      tab.turns++;
     },
 
     /** Counts a call that is being made. */

@@ -24,7 +24,7 @@ afterEach(() => started.close());
 async function createClient(options: Parameters<typeof started.createClient>[0] = {}) {
   const takeTurn = () => {
     turns++;
-    return undefined;
+    return Promise.resolve();
   };
   client = started.createClient({ takeTurn, ...options });
   await client.readClusters();

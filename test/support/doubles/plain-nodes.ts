@@ -107,7 +107,7 @@ export async function startPlainNodes(count: number, { fakeTimers = false } = {}
       options: Overrides & {
         urls?: readonly string[];
         rpcTimeoutMs?: number;
-        takeTurn?: () => undefined;
+        takeTurn?: () => Promise<void>;
       } = {},
     ) => {
       const { urls = nodes.map(({ url }) => url), takeTurn, ...others } = options;
