@@ -9,16 +9,6 @@ import type { AccountLookup } from "../social/account-lookup.ts";
 import { toHandleKey, type AccountKey, type SocialAccount } from "../social/account.ts";
 import { monotonicNow, type MonotonicTime } from "../time/monotonic.ts";
 
-/**
- * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from the
- * chain.
- */
-interface Reads {
-  cached: number;
-  social: number;
-  chain: number;
-}
-
 export interface LoaderSources {
   readonly accountLookup: Pick<AccountLookup, "cached" | "find">;
   readonly balances: Pick<Balances, "getBalances">;
@@ -32,7 +22,11 @@ export type Loaders = ReturnType<typeof createLoaders>;
  * When the caller disconnects, pending reads are dropped and fail with the abort reason.
  */
 export function createLoaders({ accountLookup, balances }: LoaderSources, caller: Caller) {
-  const reads: Reads = { cached: 0, social: 0, chain: 0 };
+  /**
+   * Numbers of accounts: found in the process's cache, not found in it (`social`), and read from
+   * the chain.
+   */
+  const reads = { cached: 0, social: 0, chain: 0 };
   /** The accounts that the request has found, by id: the network charges for each account. */
   const accounts = new Map<string, SocialAccount>();
   const lookups = new Map<string, Promise<SocialAccount>>();
@@ -78,9 +72,7 @@ export function createLoaders({ accountLookup, balances }: LoaderSources, caller
     });
   }
 
-  const byHandle = new DataLoader((keys: readonly AccountKey[]) => find(keys), {
-    cacheMap: lookups,
-  });
+  const byHandle = new DataLoader(find, { cacheMap: lookups });
   const byId = new DataLoader(findByIds);
   const byWallet = new DataLoader(loadBalances, {
     cacheKeyFn: identityOf,
