@@ -7,8 +7,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { printSdl } from "../src/schema/print-sdl.ts";
-import { schema } from "../src/schema/schema.ts";
+import { schema, SDL } from "../src/schema/schema.ts";
 import { graphqlTypes, restTypes } from "./print-client-types.ts";
 import { withErrors } from "./print-errors.ts";
 import { DEFAULT_DOCUMENT } from "./print-openapi.ts";
@@ -19,7 +18,7 @@ const read = (path: string) => readFileSync(join(ROOT, path), "utf8");
 
 /** Each file with its new text. The last ones read the first ones. */
 const FILES: readonly (readonly [path: string, print: () => string | Promise<string>])[] = [
-  ["schema.graphql", () => printSdl(schema)],
+  ["schema.graphql", () => SDL],
   ["openapi.json", () => `${JSON.stringify(DEFAULT_DOCUMENT, null, 2)}\n`],
   ["docs/errors.md", () => withErrors(read("docs/errors.md"))],
   ["README.md", () => withVariables("README.md", read("README.md"))],

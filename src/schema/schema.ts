@@ -1,4 +1,4 @@
-import { GraphQLSchema } from "graphql";
+import { GraphQLSchema, printSchema } from "graphql";
 import { builder } from "./builder.ts";
 import {
   ACCOUNTS_PER_REQUEST,
@@ -32,8 +32,14 @@ const DESCRIPTION = `The address, the fees and the history of social-network acc
 
 **Links**: [error codes](errors.md), [schema](schema.graphql), [REST](docs), [first page](./).`;
 
+const builtSchema = builder.toSchema({ sortSchema: false });
+
+/**
+ * The schema as a file of SDL, without the description of the schema itself: parsers of other
+ * languages, such as libgraphqlparser and that of Rust's graphql_client, refuse text before
+ * `schema`.
+ */
+export const SDL = `${printSchema(builtSchema)}\n`;
+
 // Pothos has no option for the description of a schema.
-export const schema = new GraphQLSchema({
-  ...builder.toSchema({ sortSchema: false }).toConfig(),
-  description: DESCRIPTION,
-});
+export const schema = new GraphQLSchema({ ...builtSchema.toConfig(), description: DESCRIPTION });

@@ -4,7 +4,7 @@ import { Response } from "@whatwg-node/fetch";
 import type { GraphQLSchema } from "graphql";
 import type { HandleFormat } from "../../contract/handle.ts";
 import { createOpenApiDocument, descriptionLink } from "./openapi.ts";
-import { printSdl } from "../../schema/print-sdl.ts";
+import { SDL } from "../../schema/schema.ts";
 import { memoize } from "../../store/memoize.ts";
 import { renderGraphiQL, wantsGraphiQL, type ExampleAccount } from "./graphiql.ts";
 import { createHomePage } from "./home.ts";
@@ -143,7 +143,7 @@ export function createPages(
   const describe = (name: string, text: string) =>
     toFile(name, text.replaceAll(ANY_HANDLE, needs.handleFormat.expected));
   const files: Record<string, StaticFile> = {
-    "/schema.graphql": describe("schema.graphql", printSdl(needs.schema)),
+    "/schema.graphql": describe("schema.graphql", SDL),
     "/llms.txt": describe("llms.txt", createLlmsText({ ...needs, openApi })),
     "/errors.md": describe("errors.md", read("../../../docs/errors.md").toString()),
   };
