@@ -42,14 +42,6 @@ export class ContractError extends Error {
     this.#details = details;
   }
 
-  /**
-   * Returns a copy of this error with `text`, the list entry that failed, in its `extensions`. A
-   * long text is cut: an answer may have it a hundred times.
-   */
-  forItem(name: "handle" | "socialId", text: string): ContractError {
-    return this.with({ [name]: cut(text) });
-  }
-
   /** Returns a copy of this error with more `extensions`. */
   with(more: Readonly<Record<string, unknown>>): ContractError {
     const extensions = { ...this.extensions, ...more };
@@ -86,7 +78,8 @@ export function quote(value: unknown): string {
 /** Control and format characters, which terminals obey, or which change the order of a text. */
 const UNPRINTABLE = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu;
 
-function cut(text: string): string {
+/** Cuts a received text that is too long for an error. */
+export function cut(text: string): string {
   const isLong = text.length > MAX_QUOTED_CHARACTERS;
   return isLong ? `${text.slice(0, MAX_QUOTED_CHARACTERS)}…` : text;
 }

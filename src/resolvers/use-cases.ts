@@ -11,7 +11,7 @@ import type { LiveBalances } from "../chain/live/live-balances.ts";
 import { mayHaveMoved } from "../chain/errors/collect-error.ts";
 import { toCollectContractError } from "../chain/errors/to-contract-error.ts";
 import { isBase58 } from "../contract/base58.ts";
-import { quote, type ContractError } from "../contract/contract-error.ts";
+import { cut, quote, type ContractError } from "../contract/contract-error.ts";
 import { invalidHandle, type HandleFormat } from "../contract/handle.ts";
 import { toMinimum } from "../contract/minimum.ts";
 import { toMints } from "../contract/mint.ts";
@@ -250,7 +250,8 @@ export async function resolveItem<T>(
   try {
     return await find();
   } catch (error) {
-    throw toCallerError(error).forItem(name, text);
+    // An answer may have it a hundred times.
+    throw toCallerError(error).with({ [name]: cut(text) });
   }
 }
 
