@@ -2,7 +2,6 @@ import { hostname } from "node:os";
 import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { collectDefaultMetrics } from "@prometheus-io/client";
-import type { Terminal } from "./commands/status.ts";
 import { loadEnvFile } from "./commands/env-file.ts";
 import { helpText } from "./commands/help.ts";
 import { warnAboutRisks } from "./commands/risky-variables.ts";
@@ -51,8 +50,6 @@ interface Host {
   /** Default: standard output. */
   readonly logStream?: DestinationStream;
   onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
-  /** Standard output, if it is a terminal. */
-  terminal?(): Terminal | undefined;
   /**
    * The command that starts the service in a process that cannot make code from strings. Undefined
    * if this process cannot.
@@ -70,7 +67,6 @@ export const THIS_PROCESS: Host = {
   onSignal(stop) {
     process.on("SIGINT", stop).on("SIGTERM", stop);
   },
-  terminal: () => (process.stdout.isTTY ? process.stdout : undefined),
 };
 
 /**
@@ -103,7 +99,7 @@ export async function main(args: readonly string[], host = THIS_PROCESS): Promis
     }
     if (command === "status") {
       const { showStatus } = await import("./commands/status.ts");
-      return await showStatus(env, { ...host, url: values.url, terminal: host.terminal?.() });
+      return await showStatus(env, { ...host, url: values.url });
     }
     throw new ConfigError([`unknown command ${JSON.stringify(command)}; run npm start -- --help`]);
   } catch (error) {

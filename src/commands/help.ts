@@ -30,7 +30,7 @@ export function helpText(): string {
   npm run doctor             checks the configuration against its upstreams, without serving
       -- --id=1523400000000000123                shows the address of a social id too
       -- --platform <mint>…                      compares the launch platform's programs with the tested ones too
-  npm run status             shows what a service on this machine is doing, read at its ADMIN_PORT
+  npm run status             prints as JSON what a service on this machine is doing, read at its ADMIN_PORT
       -- --url=http://10.0.0.5:4001              of another replica
   npm start -- --help        shows this text
   npm start -- --version     shows the version

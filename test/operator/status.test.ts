@@ -1,8 +1,6 @@
 import { expect, it, onTestFinished } from "vitest";
 import manifest from "../../package.json" with { type: "json" };
 import { CONNECTION_LIMITS, listen } from "../../src/http/server.ts";
-import { showStatus } from "../../src/commands/status.ts";
-import { createLoopbackServer } from "../../src/sandbox/loopback-server.ts";
 import { createClient, from } from "../support/client.ts";
 import { eventually } from "../support/eventually.ts";
 import { runMain } from "../support/program.ts";
@@ -162,30 +160,6 @@ it("npm run status prints JSON for the service of these variables, or of --url",
   }
 });
 
-/** Shows the status at a URL in a terminal, whose screen has what was written last. */
-function watch(url: string, columns: number) {
-  let stop = (): void => expect.fail("no signal");
-  const onSignal = (listener: () => void) => void (stop = listener);
-  let screen = "";
-  const terminal = { columns, rows: 60, write: (text: string) => Boolean((screen = text)) };
-  const silent = () => expect.fail("printed");
-  const shown = showStatus({}, { url, terminal, onSignal, print: silent, printError: silent });
-  return {
-    terminal,
-    shows: (text: RegExp | string) =>
-      eventually(() => {
-        expect(screen).toMatch(text);
-      }),
-    /** Without breaks: a line may be longer than the terminal is wide. */
-    text: () => screen.replaceAll("\n", ""),
-    lines: () => screen.split("\n"),
-    async end() {
-      stop();
-      expect(await shown).toBe(0);
-    },
-  };
-}
-
 it("npm run status says why it has no status", async () => {
   const { world } = await start();
   const without = await run({});
@@ -194,53 +168,4 @@ it("npm run status says why it has no status", async () => {
   const wrong = await run({}, `--url=${world.url}`);
   expect(wrong.exitCode).toBe(1);
   expect(wrong.output).toMatch(/^No status at http.*: HTTP 404\. Check /);
-});
-
-it("npm run status shows what a replica of another version has, and its problem later", async () => {
-  const other = {
-    version: "0.1.0",
-    endpoints: [],
-    collects: { open: [{ unit: "a" }, { age: 1.5 }] },
-  };
-  let status = 200;
-  const handle = () => ({ status, body: JSON.stringify(other) });
-  const server = await createLoopbackServer({ port: 0, handle });
-  onTestFinished(server.close);
-  const { shows, end } = watch(server.url, 0);
-  const lines = [
-    "version: 0.1.0",
-    "endpoints: []",
-    "collects open",
-    "  { unit: 'a' }",
-    "  { age: 1.5 }",
-  ];
-  await shows(`\n${lines.join("\n")}\n`);
-  status = 503;
-  await shows("HTTP 503");
-  await end();
-});
-
-it("npm run status shows lines in a terminal, which refresh, and fit", async () => {
-  const { world, adminUrl } = await start();
-  const release = hold(world.sandbox.rpc, isLook);
-  const { id, address } = world.account("creator");
-  const collected = world.collect(id);
-  const { terminal, shows, text, lines, end } = watch(adminUrl, 90);
-  await shows(`  { unit: '${address}', state: 'sent', `);
-  await shows(`  { host: '${new URL(world.sandbox.rpc.url).host}', state: 'ok', `);
-  await eventually(() => {
-    expect(text()).toMatch(/feePayer: \{ address: '\w+', lamports: '\d+' \}/);
-  });
-  const { collects } = (await createClient(adminUrl).request("/status")).body;
-  expect(text()).toContain(collects.open[0].signature);
-  release();
-  await collected;
-  await shows(/^collects open: \[\]$/m);
-  terminal.rows = 10;
-  await eventually(() => {
-    expect(lines()).toHaveLength(10);
-  });
-  const lengths = lines().map((line) => line.length);
-  expect(Math.max(...lengths)).toBeLessThanOrEqual(90 + "\x1b[H\x1b[J".length);
-  await end();
 });
