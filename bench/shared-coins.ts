@@ -59,7 +59,7 @@ async function collectCoins(some: readonly NewCoin[]) {
   const { message, unitsConsumed } = chain.landed(await collect({ socialId: account.id, mints }))!;
   const sent = endpoints[0]!.calls.findLast(({ method }) => method === "sendTransaction");
   const bytes = Buffer.from(String(sent?.params[0]), "base64");
-  return { bytes, units: unitsConsumed, keys: message.staticAccounts.map(String) };
+  return { bytes, units: unitsConsumed, keys: message.accountKeys.map(String) };
 }
 
 printHead("places", "shareholders", "bytes", "units", "missed units", "coins in one transaction");

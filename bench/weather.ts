@@ -172,8 +172,8 @@ async function run({ weather, chain, providers, replica, calls, collects, measur
 /** What is wrong with a collect by the chain's ledger, if anything. */
 function problemOf({ account, lamports, answer }: Collect, { sandbox }: Started["chain"]) {
   const moves = sandbox.chain.ledger().flatMap((transaction) => {
-    const { staticAccounts } = transaction.message;
-    const names = (address: string) => staticAccounts.findIndex((each) => each === address);
+    const { accountKeys } = transaction.message;
+    const names = (address: string) => accountKeys.findIndex((each) => each === address);
     const [to, vault] = [names(account.address), names(account.creatorVault)];
     if (to < 0 || vault < 0 || transaction.err !== null) return [];
     const { signature, preBalances, postBalances } = transaction;

@@ -155,7 +155,7 @@ function balancesIn(
   { message, preBalances, postBalances }: SandboxTransaction,
   { address }: SandboxAccount,
 ) {
-  const index = message.staticAccounts.findIndex((key) => key === address);
+  const index = message.accountKeys.findIndex((key) => key === address);
   return [preBalances[index], postBalances[index]];
 }
 

@@ -38,9 +38,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
   const sharedCoins = [...system.sharedCoins, ...failingCoins];
   const { feePayer } = system;
   const { chain } = system.sandbox;
-  const transactions = chain
-    .ledger()
-    .filter(({ message }) => message.staticAccounts[0] === feePayer);
+  const transactions = chain.ledger().filter(({ message }) => message.accountKeys[0] === feePayer);
   const { rentMinimumAt } = system.timeline;
   const isOwn = (mint: string) => sharedCoins.every(({ coin }) => coin.mint !== mint);
   const receivers = [
@@ -117,7 +115,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
 
   function namesFailingCoin({ message }: SandboxTransaction): boolean {
     return failingCoins.some(({ coin }) =>
-      message.staticAccounts.some((address) => address === coin.sharingConfig.creatorVault),
+      message.accountKeys.some((address) => address === coin.sharingConfig.creatorVault),
     );
   }
 
@@ -132,7 +130,7 @@ export function checkLedger(system: AuditedSystem, totalBefore: bigint, problems
   ) {
     const { mint, curve, poolTokens, sharingConfig } = shared.coin;
     const { creatorVault, ammVault, ammVaultAuthority } = sharingConfig;
-    const index = message.staticAccounts.findIndex((address) => address === creatorVault);
+    const index = message.accountKeys.findIndex((address) => address === creatorVault);
     if (index < 0 || err !== null) return undefined;
     const before = preBalances[index]!;
     const rentMinimum = rentMinimumAt(slot);
@@ -190,7 +188,7 @@ function changesIn({
   postBalances,
 }: SandboxTransaction): Map<string, bigint> {
   return new Map(
-    message.staticAccounts.map((address, i) => [address, postBalances[i]! - preBalances[i]!]),
+    message.accountKeys.map((address, i) => [address, postBalances[i]! - preBalances[i]!]),
   );
 }
 

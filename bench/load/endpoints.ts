@@ -76,13 +76,13 @@ export async function startEndpoints(
       return;
     }
     const { signature, message } = decodeTransaction(Buffer.from(first, "base64"));
-    known.set(first, message.staticAccounts);
-    onSend(message.staticAccounts);
+    known.set(first, message.accountKeys);
+    onSend(message.accountKeys);
     sent.set(signature, {
       signature,
-      accounts: timeline.accountsIn(message.staticAccounts),
-      vaults: message.staticAccounts.filter((address) => creatorVaults.has(address)),
-      blockhash: message.lifetimeToken,
+      accounts: timeline.accountsIn(message.accountKeys),
+      vaults: message.accountKeys.filter((address) => creatorVaults.has(address)),
+      blockhash: message.recentBlockhash,
       replica,
       at: Date.now(),
     });

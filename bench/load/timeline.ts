@@ -183,7 +183,7 @@ export function createTimeline(
   onLanded(chain, ({ message, slot, signature }) => {
     const at = Date.now();
     landedAt.set(signature, at);
-    record(message.staticAccounts, { at, slot, signature });
+    record(message.accountKeys, { at, slot, signature });
   });
 
   /**
@@ -215,7 +215,7 @@ export function createTimeline(
 
   /** Simulates a transaction on its accounts at this slot. The rent stays the chain's. */
   function simulateAt(slot: number, transaction: WireTransaction): ReturnType<Chain["simulate"]> {
-    const later = transaction.message.staticAccounts.filter((address) => {
+    const later = transaction.message.accountKeys.filter((address) => {
       const last = contents.get(address)?.at(-1);
       return last && last.slot > slot && address !== RENT_SYSVAR;
     });

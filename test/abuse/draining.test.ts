@@ -31,7 +31,7 @@ it("a transaction that lands without effect, as an owner can cause by withdrawin
   expect(codes).toEqual(Array(3).fill("COLLECT_FAILED"));
   const fees = chain
     .ledger()
-    .filter(({ message }) => message.staticAccounts[0] === feePayer)
+    .filter(({ message }) => message.accountKeys[0] === feePayer)
     .map(({ feeLamports }) => feeLamports);
   expect(fees).toHaveLength(2);
   for (const fee of fees) expect(fee).toBeLessThan(LOW_FEE);

@@ -270,7 +270,7 @@ describe("a distribution whose shareholder is emptied before it lands", () => {
     });
     const outcome = await collect(STRANGER, [good, bad]);
     const [landed] = sandbox.landedCollects();
-    expect(landed!.message.staticAccounts).toContain(bad.curve);
+    expect(landed!.message.accountKeys).toContain(bad.curve);
     expect(outcome).toEqual({ kind: "nothing-received", signature: landed!.signature });
     expect(await collect(OWNER, [bad])).toMatchObject({ kind: "backing-off" });
     expect(await collect(OWNER, [good, bad])).toMatchObject({ collected: SOL / 2n });

@@ -38,7 +38,7 @@ function createBot() {
 function movedTo(addresses: readonly string[]): bigint {
   let sum = 0n;
   for (const { message, preBalances, postBalances } of world.sandbox.landedCollects())
-    message.staticAccounts.forEach((key, i) => {
+    message.accountKeys.forEach((key, i) => {
       if (addresses.includes(key)) sum += postBalances[i]! - preBalances[i]!;
     });
   return sum;

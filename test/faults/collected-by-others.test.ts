@@ -61,7 +61,7 @@ describe("a transaction that moves nothing, because someone else collected first
     });
     expect(body.data.collectMany.map(({ success }: any) => success)).toEqual([false, true]);
     const [landed] = world.sandbox.landedCollects();
-    expect(landed!.message.staticAccounts).toContain(emptied.creatorVault);
+    expect(landed!.message.accountKeys).toContain(emptied.creatorVault);
     expect(logged()).not.toContain("0");
     expect(logged()).toHaveLength(1);
   });

@@ -40,7 +40,7 @@ describeWithRedis(
     const landedOf = ({ address }: SandboxAccount) =>
       sandbox
         .landedCollects()
-        .filter(({ message }) => message.staticAccounts.some((key) => key === address));
+        .filter(({ message }) => message.accountKeys.some((key) => key === address));
     const sent = () =>
       new Set(
         sandbox.rpc.calls

@@ -90,7 +90,7 @@ describe("a failure of the AMM's part", () => {
     const { body } = await world.collect(id);
     expect(body).toMatchObject({ success: true, collected: "1.0000", newBalance: "1.7500" });
     const { message } = chain.landed(body.txSignature)!;
-    expect(message.staticAccounts).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
+    expect(message.accountKeys).not.toContain(LAUNCHPAD_AMM_PROGRAM_ID);
     const [line] = world.logLines.filter((text) =>
       text.includes("leaves out coins or the AMM's fees"),
     );

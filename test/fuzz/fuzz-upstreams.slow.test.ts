@@ -172,7 +172,7 @@ fuzz("any chain answers to a collect lead to one payment at most", {
       .ledger()
       .filter(
         ({ err, message }) =>
-          err === null && message.staticAccounts.some((key) => key === creatorVault),
+          err === null && message.accountKeys.some((key) => key === creatorVault),
       );
     expect(landed.length).toBe(1);
     expect([chain.balance(creatorVault), chain.balance(address)]).toEqual([

@@ -42,7 +42,7 @@ function movedSol({ sandbox }: World): number {
   const vaults = new Set<string>(sandbox.accounts.map(({ creatorVault }) => creatorVault));
   let lamports = 0n;
   for (const { message, preBalances, postBalances } of sandbox.landedCollects())
-    message.staticAccounts.forEach((key, i) => {
+    message.accountKeys.forEach((key, i) => {
       if (vaults.has(key)) lamports += preBalances[i]! - postBalances[i]!;
     });
   return Number(lamports) / 1e9;

@@ -80,7 +80,7 @@ export function setPaused(chain: Chain, mint: string, isPaused: boolean): void {
 export function includeUnpaid(chain: Chain, { withBalances }: { withBalances: boolean }): void {
   const { send } = chain;
   chain.send = (transaction) => {
-    const balances = withBalances ? transaction.message.staticAccounts.map(chain.balance) : [];
+    const balances = withBalances ? transaction.message.accountKeys.map(chain.balance) : [];
     const err = send(transaction);
     if (err !== null && !chain.landed(transaction.signature) && isFeePayerShort(err))
       chain.land({

@@ -369,7 +369,10 @@ function createBench({ chain, coins }: Pick<Sandbox, "chain" | "coins">) {
     const landed = chain.landed(transaction.signature)!;
     if (landed.err !== null) return undefined;
     const paid = landed.preBalances[0]! - landed.postBalances[0]! - landed.feeLamports;
-    const trace = landed.innerInstructions.reduce((sum, inner) => sum + 1 + inner.length, 0);
+    const trace = landed.innerInstructions.reduce(
+      (sum, { instructions }) => sum + instructions.length,
+      landed.message.instructions.length,
+    );
     return readState(given, { paid, trace });
   };
 }

@@ -109,7 +109,7 @@ export async function startTestSandbox({
     landedCollectsOf(handle: string) {
       const { creatorVault } = account(handle);
       return landedCollects().filter(({ message }) =>
-        message.staticAccounts.some((key) => key === creatorVault),
+        message.accountKeys.some((key) => key === creatorVault),
       );
     },
     async close() {

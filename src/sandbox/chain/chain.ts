@@ -1,5 +1,5 @@
 import { readFileSync } from "node:fs";
-import { PublicKey, type MessageCompiledInstruction } from "@solana/web3.js";
+import { PublicKey } from "@solana/web3.js";
 // Without the layer for kit, which decodes an address four times in each call.
 import { Account, FailedTransactionMetadata, LiteSvm, Rent } from "litesvm/dist/internal.js";
 import type { TransactionMetadata } from "litesvm/dist/internal.js";
@@ -8,7 +8,7 @@ import type { TransactionError } from "../../chain/rpc/rpc-results.ts";
 import { createSlots } from "./slots.ts";
 import type { SlotOptions } from "./slots.ts";
 import { toTransactionError } from "./transaction-errors.ts";
-import type { WireTransaction } from "./wire-transaction.ts";
+import { toInstructionJson, type WireTransaction } from "./wire-transaction.ts";
 
 export interface ChainAccount {
   readonly lamports: bigint;
@@ -38,11 +38,8 @@ export interface SandboxTransaction extends WireTransaction, Execution {
    */
   readonly preBalances: readonly bigint[];
   readonly postBalances: readonly bigint[];
-  /**
-   * The cross-program invocations, one list per instruction of the message. The indexes refer to
-   * the accounts of the message.
-   */
-  readonly innerInstructions: readonly (readonly MessageCompiledInstruction[])[];
+  /** The cross-program invocations, as `getTransaction` returns them. */
+  readonly innerInstructions: ReturnType<typeof innerInstructionsOf>;
 }
 
 export type Chain = ReturnType<typeof createChain>;
@@ -129,18 +126,17 @@ export function createChain(
    */
   function send(transaction: WireTransaction): TransactionError | null {
     const { bytes, signature, message } = transaction;
-    if (!slots.isBlockhashValid(message.lifetimeToken)) return "BlockhashNotFound";
+    if (!slots.isBlockhashValid(message.recentBlockhash)) return "BlockhashNotFound";
     if (ledger.has(signature)) return "AlreadyProcessed";
 
-    const accounts = message.staticAccounts;
-    const preBalances = accounts.map(balance);
+    const preBalances = message.accountKeys.map(balance);
     svm.setSigverify(true);
     const result = svm.sendVersionedTransaction(bytes);
     const meta = result instanceof FailedTransactionMetadata ? result.meta() : result;
     const execution = toExecution(result, meta);
     // LiteSVM sets the signature only if the transaction paid its fee.
     if (meta.signature().every((byte) => byte === 0)) return execution.err;
-    const postBalances = accounts.map(balance);
+    const postBalances = message.accountKeys.map(balance);
     chain.land({
       ...transaction,
       ...execution,
@@ -201,17 +197,19 @@ function toExecution(result: object, meta: TransactionMetadata): Execution {
   };
 }
 
-function innerInstructionsOf(meta: TransactionMetadata): MessageCompiledInstruction[][] {
-  return meta.innerInstructions().map((list) =>
-    list.map((inner) => {
+/** Omits the instructions of the message that invoked none. */
+function innerInstructionsOf(meta: TransactionMetadata) {
+  return meta.innerInstructions().flatMap((list, index) => {
+    const instructions = list.map((inner) => {
       const instruction = inner.instruction();
-      return {
-        programIdIndex: instruction.programIdIndex(),
-        accountKeyIndexes: [...instruction.accounts()],
-        data: instruction.data(),
-      };
-    }),
-  );
+      return toInstructionJson(
+        instruction.programIdIndex(),
+        instruction.accounts(),
+        instruction.data(),
+      );
+    });
+    return instructions.length > 0 ? [{ index, instructions }] : [];
+  });
 }
 
 function sum(amounts: readonly bigint[]): bigint {

@@ -26,17 +26,29 @@ export function decodeTransaction(bytes: Uint8Array) {
   return {
     /** Legacy ones are encoded again, because LiteSVM ends the process if bytes are missing. */
     bytes: version === 1 ? bytes : transaction.serialize(),
+    version,
+    /** As `getTransaction` returns it. */
     message: {
-      version,
       header,
-      /** All of the message's: both versions have no others. In base58, like the blockhash. */
-      staticAccounts: staticAccountKeys.map((key) => key.toBase58()),
-      lifetimeToken: recentBlockhash,
+      /** All of the message's: both versions have no others. */
+      accountKeys: staticAccountKeys.map((key) => key.toBase58()),
+      recentBlockhash,
       transactionConfig: message.version === 1 ? message.transactionConfig : undefined,
-      instructions: compiledInstructions,
+      instructions: compiledInstructions.map(({ programIdIndex, accountKeyIndexes, data }) =>
+        toInstructionJson(programIdIndex, accountKeyIndexes, data),
+      ),
     },
     signatures,
     /** The first signature, which identifies the transaction. */
     signature: signatures[0]!,
   };
+}
+
+/** An instruction as `getTransaction` returns it. The indexes are those of the message's accounts. */
+export function toInstructionJson(
+  programIdIndex: number,
+  accounts: Iterable<number>,
+  data: Uint8Array,
+) {
+  return { programIdIndex, accounts: [...accounts], data: base58.decode(data) };
 }

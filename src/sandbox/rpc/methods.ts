@@ -2,7 +2,6 @@ import type { Chain, ChainAccount, SandboxTransaction } from "../chain/chain.ts"
 import type { Commitment } from "../chain/slots.ts";
 import { decodeTransaction } from "../chain/wire-transaction.ts";
 import { JsonRpcError, type Methods } from "./json-rpc.ts";
-import { toTransactionJson } from "./transaction-json.ts";
 
 /** The last parameter of nearly every method. */
 interface Config {
@@ -72,16 +71,16 @@ export function createMethods(chain: Chain): Methods {
 
     simulateTransaction([text, config]: SimulateParams) {
       const transaction = decode(text);
-      const { staticAccounts } = transaction.message;
+      const { accountKeys } = transaction.message;
       const { addresses } = config.accounts;
-      refuseMore(addresses, staticAccounts.length);
+      refuseMore(addresses, accountKeys.length);
       const { accounts, ...execution } = chain.simulate(transaction);
       return inContext(config, {
         ...execution,
         accounts: addresses.map((each) =>
           execution.err === null ? toAccountJson(accounts.get(each) ?? chain.account(each)) : null,
         ),
-        preBalances: staticAccounts.map((key) => chain.balance(key)),
+        preBalances: accountKeys.map((key) => chain.balance(key)),
       });
     },
 
@@ -124,7 +123,7 @@ export function createMethods(chain: Chain): Methods {
       if (before && index === -1) throw new JsonRpcError(-32020, `Transaction ${before} not found`);
       return newestFirst
         .slice(index + 1)
-        .filter(({ message }) => message.staticAccounts.includes(of))
+        .filter(({ message }) => message.accountKeys.includes(of))
         .slice(0, limit)
         .map((transaction) => {
           const { signature, slot, err, blockTime } = transaction;
@@ -156,5 +155,24 @@ function toAccountJson(
     // Of a rent-exempt account, as JSON rounds it.
     rentEpoch: 2 ** 64,
     space: data.length,
+  };
+}
+
+/**
+ * The result of `getTransaction` with encoding `json`, in the shape of a real node's response,
+ * without what neither this service nor web3.js needs.
+ */
+function toTransactionJson(transaction: SandboxTransaction): object {
+  const { slot, blockTime, version, signatures, message } = transaction;
+  const { err, preBalances, postBalances, innerInstructions } = transaction;
+  return {
+    ...{ slot, blockTime, version },
+    transaction: { signatures, message },
+    meta: {
+      ...{ err, preBalances, postBalances, innerInstructions },
+      fee: transaction.feeLamports,
+      logMessages: transaction.logs,
+      computeUnitsConsumed: transaction.unitsConsumed,
+    },
   };
 }

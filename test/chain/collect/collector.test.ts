@@ -172,7 +172,7 @@ describe("a collect", () => {
     expect(await collector.collect("artist001")).toMatchObject({
       ...{ kind: "collected", collected: fees - rentMinimum },
     });
-    const blockhashes = sandbox.landedCollects().map(({ message }) => message.lifetimeToken);
+    const blockhashes = sandbox.landedCollects().map(({ message }) => message.recentBlockhash);
     expect(blockhashes).toEqual([blockhashes[0], blockhashes[0]]);
   });
 });

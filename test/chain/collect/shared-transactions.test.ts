@@ -176,7 +176,7 @@ describe("a collect that cannot succeed", () => {
     expect(outcomes[2]).toEqual(failed);
     const [together, ...others] = sandbox.landedCollects();
     expect(together!.err).toEqual({ InstructionError: [expect.any(Number), { Custom: 6050 }] });
-    expect(together!.message.version).toBe(1);
+    expect(together!.version).toBe(1);
     expect(others.map(({ err }) => err)).toEqual(Array(5).fill(null));
   });
 });
