@@ -7,7 +7,7 @@ import { readConfig } from "../src/config.ts";
 import { createGateway } from "../src/gateway.ts";
 import { listen } from "../src/http/server.ts";
 import { createLogger } from "../src/observability/log.ts";
-import { createChainRpc } from "../src/sandbox/rpc/rpc-server.ts";
+import { createLoopbackServer } from "../src/sandbox/loopback-server.ts";
 import { startSandbox } from "../src/sandbox/sandbox.ts";
 
 export const median = (values: readonly number[]) =>
@@ -61,8 +61,9 @@ export async function startOnSandbox(
   { endpoints: count = 1, ...slots }: SlotTimes & { endpoints?: number } = {},
 ) {
   const sandbox = await startSandbox({ slotMs: 10, ...slots, rpcPort: 0, socialPort: 0 });
-  const { chain, rpc } = sandbox;
-  const others = Array.from({ length: count - 1 }, () => createChainRpc({ chain, port: 0 }));
+  const { rpc } = sandbox;
+  const { handle } = rpc;
+  const others = Array.from({ length: count - 1 }, () => createLoopbackServer({ port: 0, handle }));
   const endpoints = [rpc, ...(await Promise.all(others))].map(withRpcFaults);
   const config = readConfig({
     ...sandbox.env,

@@ -209,8 +209,7 @@ export async function startChain(
           handle({ body }) {
             now = Date.now();
             const node = nodes[Math.floor(Math.random() * nodes.length)]!;
-            const headers = { "content-type": "application/json" };
-            return { status: 200, headers, body: answerJsonRpc(body, node) };
+            return answerJsonRpc(body, node);
           },
         });
         const describe = ({ body }: LoopbackRequest) => parseJsonRpcCall(body);

@@ -94,19 +94,15 @@ export async function startEndpoints(
     let methods = healthy;
     const healthyCalls: { readonly replica: number; readonly at: number }[] = [];
     const replicaOf = (url: URL) => Number(url.pathname.slice(1));
-    function toCall({ body, url }: LoopbackRequest): ChainCall | undefined {
-      const call = parseJsonRpcCall(body);
-      return call && { ...call, replica: replicaOf(url) };
-    }
+    const toCall = ({ body, url }: LoopbackRequest): ChainCall => ({
+      ...parseJsonRpcCall(body),
+      replica: replicaOf(url),
+    });
     const server = await createLoopbackServer({
       port: 0,
       handle({ body, url }) {
         if (methods === healthy) healthyCalls.push({ replica: replicaOf(url), at: Date.now() });
-        return {
-          status: 200,
-          headers: { "content-type": "application/json" },
-          body: answerJsonRpc(body, methods),
-        };
+        return answerJsonRpc(body, methods);
       },
     });
     return {

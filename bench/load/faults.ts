@@ -83,7 +83,7 @@ const FAULTS: Record<string, () => Fault> = {
 const RESPONSE_LOST: Fault = { then: "reset", after: true };
 /** The node accepts the transaction, but drops it. */
 const TRANSACTION_DROPPED: Fault = {
-  then: ({ body }) => ({ status: 200, body: answerJsonRpc(body, { sendTransaction: () => "x" }) }),
+  then: ({ body }) => answerJsonRpc(body, { sendTransaction: () => "x" }),
 };
 
 /** A fault that the run injects for some time. */

@@ -10,7 +10,9 @@ import { createCoins } from "./chain/coins.ts";
 import type { NewCoin } from "./chain/coins.ts";
 import { addToVault, setWrappedSol } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
-import { createChainRpc } from "./rpc/rpc-server.ts";
+import { createLoopbackServer } from "./loopback-server.ts";
+import { answerJsonRpc } from "./rpc/json-rpc.ts";
+import { createMethods } from "./rpc/methods.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount } from "./social-network.ts";
@@ -107,8 +109,12 @@ export async function startSandbox({
     };
   });
 
+  const methods = createMethods(chain);
   const [rpc, social] = await Promise.all([
-    createChainRpc({ chain, host, port: rpcPort }),
+    createLoopbackServer({
+      ...{ host, port: rpcPort },
+      handle: ({ body }) => answerJsonRpc(body, methods),
+    }),
     createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 

@@ -1,9 +1,12 @@
 import { withRpcFaults } from "../support/faults.ts";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
+import {
+  createLoopbackServer,
+  type LoopbackAnswer,
+  type LoopbackRequest,
+} from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, type Methods } from "../../src/sandbox/rpc/json-rpc.ts";
 import { createMethods } from "../../src/sandbox/rpc/methods.ts";
-import { createChainRpc } from "../../src/sandbox/rpc/rpc-server.ts";
 import { createSandboxCollector, type ChainRpc } from "../support/collector-on-sandbox.ts";
 import { rpcError, rpcResult } from "../support/rpc-answers.ts";
 import { isMethod, startTestSandbox, type TestSandbox } from "../support/sandbox.ts";
@@ -38,7 +41,7 @@ const withNumbers = (change: (number: number) => unknown): Then => {
   };
   return (request) => rpcResult(changed(tellTruth(request).result))(request);
 };
-const tellTruth = ({ body }: LoopbackRequest) => JSON.parse(answerJsonRpc(body, truth));
+const tellTruth = ({ body }: LoopbackRequest) => JSON.parse(answerJsonRpc(body, truth).body);
 const http = (status: number, body = ""): LoopbackAnswer => ({ status, body });
 
 const FAULTS: readonly (readonly [name: string, then: Then, after?: boolean])[] = [
@@ -70,9 +73,9 @@ const FAULTS: readonly (readonly [name: string, then: Then, after?: boolean])[] 
 let endpoints: ChainRpc[];
 beforeAll(async () => {
   sandbox = await startTestSandbox();
-  const { chain } = sandbox;
-  truth = createMethods(chain);
-  const servers = await Promise.all(FAULTS.map(() => createChainRpc({ chain, port: 0 })));
+  truth = createMethods(sandbox.chain);
+  const handle = ({ body }: LoopbackRequest) => answerJsonRpc(body, truth);
+  const servers = await Promise.all(FAULTS.map(() => createLoopbackServer({ port: 0, handle })));
   endpoints = servers.map(withRpcFaults);
 });
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import type { LoopbackAnswer, LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
+import type { LoopbackRequest } from "../../src/sandbox/loopback-server.ts";
 import { answerJsonRpc, JsonRpcError } from "../../src/sandbox/rpc/json-rpc.ts";
 
 const VERSION_1_PREFIX = 0x81;
@@ -19,8 +19,6 @@ export const REFUSES_VERSION_1 = {
     (method === "simulateTransaction" || method === "sendTransaction") &&
     typeof transaction === "string" &&
     Buffer.from(transaction, "base64")[0] === VERSION_1_PREFIX,
-  then: ({ body }: LoopbackRequest): LoopbackAnswer => ({
-    status: 200,
-    body: answerJsonRpc(body, { simulateTransaction: refuse, sendTransaction: refuse }),
-  }),
+  then: ({ body }: LoopbackRequest) =>
+    answerJsonRpc(body, { simulateTransaction: refuse, sendTransaction: refuse }),
 };

@@ -21,7 +21,7 @@ export async function startLyingEndpoint({ chain }: Pick<TestSandbox, "chain">) 
   const server = withRpcFaults(
     await createLoopbackServer({
       port: 0,
-      handle: ({ body }) => ({ status: 200, body: answerJsonRpc(body, methods) }),
+      handle: ({ body }) => answerJsonRpc(body, methods),
     }),
   );
   return {
