@@ -17,7 +17,7 @@ export interface NetworkAccount {
 }
 
 /** The two lookups, by handle and by id, and the parameter that has the names. */
-const LOOKUPS: Readonly<Record<string, "usernames" | "ids">> = {
+const LOOKUPS: Readonly<Record<string, string>> = {
   "/2/users/by": "usernames",
   "/2/users": "ids",
 };
@@ -41,16 +41,14 @@ export async function createSocialNetwork(options: {
   host?: string | undefined;
   port: number;
 }) {
-  const users = {
-    usernames: new Map<string, NetworkAccount>(),
-    ids: new Map<string, NetworkAccount>(),
-  };
+  /** By the parameter of a lookup and a name in it, such as `usernames creator`. */
+  const users = new Map<string, NetworkAccount>();
   for (const account of options.accounts) if (!account.suspended) add(account);
 
   /** Adds an account, or another handle of one. */
   function add(account: NetworkAccount): void {
-    users.usernames.set(account.handle.toLowerCase(), account);
-    users.ids.set(account.id, account);
+    users.set(`usernames ${account.handle.toLowerCase()}`, account);
+    users.set(`ids ${account.id}`, account);
   }
 
   function handle({ url, headers }: LoopbackRequest): LoopbackAnswer {
@@ -62,7 +60,7 @@ export async function createSocialNetwork(options: {
     const data: object[] = [];
     const errors: object[] = [];
     for (const name of new Set(url.searchParams.get(parameter)?.split(","))) {
-      const account = users[parameter].get(name.toLowerCase());
+      const account = users.get(`${parameter} ${name.toLowerCase()}`);
       if (account) data.push(toUser(account, server.url));
       else errors.push({ value: name, type: NOT_FOUND });
     }

@@ -48,23 +48,19 @@ export function createSlots(
   let slot = Number(svm.getClock().slot);
   const blocks: Block[] = [];
 
-  function makeBlock(): void {
-    const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
-    const time = Math.floor(now() / 1000);
-    svm.warpToSlot(BigInt(slot));
-    const clock = svm.getClock();
-    clock.unixTimestamp = BigInt(time);
-    svm.setClock(clock);
-    svm.expireBlockhash();
-    const [blockhash, madeAt] = [svm.latestBlockhash(), monotonicNow()];
-    blocks.push({ slot, blockhash, height, time, madeAt });
-    if (blocks.length > KEPT_BLOCKS) blocks.shift();
-  }
-
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       slot += 1;
-      makeBlock();
+      const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
+      const time = Math.floor(now() / 1000);
+      svm.warpToSlot(BigInt(slot));
+      const clock = svm.getClock();
+      clock.unixTimestamp = BigInt(time);
+      svm.setClock(clock);
+      svm.expireBlockhash();
+      const blockhash = svm.latestBlockhash();
+      blocks.push({ slot, blockhash, height, time, madeAt: monotonicNow() });
+      if (blocks.length > KEPT_BLOCKS) blocks.shift();
     }
   }
   // One more than needed, because the latest slot's end may not be final yet.
