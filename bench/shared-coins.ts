@@ -42,14 +42,14 @@ function newCoin(shareholders: number): NewCoin {
     address,
     bps: 10_000 / shareholders,
   }));
-  return { mint, creator: account.address, kind: "shared", shareholders: parts };
+  return { mint, creator: account.address, shareholders: parts };
 }
 
 /** Creates the coin with these fees, or creates it again. Fees also wait in its creator vault. */
 function launch(coin: NewCoin, { curve, pool }: Fees): void {
   coins.launch({ ...coin, fees: curve });
-  if (pool !== undefined) coins.migrate(coin.mint, { fees: pool });
-  const owner = coin.kind === "shared" ? coins.addressesOf(coin.mint).sharingConfig : account;
+  if (pool !== undefined) coins.migrate(coin.mint, pool);
+  const owner = coin.shareholders ? coins.addressesOf(coin.mint).sharingConfig : account;
   chain.setBalance(owner.creatorVault, chain.rentExemptMinimum(0) + SOL);
   setWrappedSol(chain, owner.ammVaultAuthority, 0n);
 }

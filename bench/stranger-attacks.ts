@@ -34,7 +34,7 @@ export function createAttacks(sandbox: TestSandbox): Readonly<Record<string, Att
         { address: creator, bps: 9_999 },
         { address: SYSVAR, bps: 1 },
       ];
-      sandbox.coins.launch({ mint, creator, kind: "shared", shareholders, fees: SOL });
+      sandbox.coins.launch({ mint, creator, shareholders, fees: SOL });
       return mint;
     });
   }

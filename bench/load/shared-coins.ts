@@ -62,7 +62,7 @@ export function launchSharedCoins(
     const strangers = Array.from({ length: count.strangers }, newMint);
     for (const stranger of strangers) chain.setBalance(stranger, STRANGER_LAMPORTS);
     const shareholders = toShareholders([...sharing.map(({ address }) => address), ...strangers]);
-    coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FIRST_FEES });
+    coins.launch({ mint, creator: mint, shareholders, fees: FIRST_FEES });
     const coin = coins.addressesOf(mint);
     if (isInPool) {
       coins.migrate(mint);
@@ -114,7 +114,7 @@ export function launchFailingCoins(
     shareholders[0]!.bps += ALL_BPS - FAILING_BPS - bps * sharing.length;
     const last = isProgram ? env.ESCROW_PROGRAM_ID : stranger;
     shareholders.push({ address: last, bps: FAILING_BPS });
-    coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FIRST_FEES });
+    coins.launch({ mint, creator: mint, shareholders, fees: FIRST_FEES });
     const coin = coins.addressesOf(mint);
     chain.setBalance(coin.sharingConfig.creatorVault, chain.rentExemptMinimum(0));
     return { coin, isInPool: false, shareholders, strangers: [last], arrived: FIRST_FEES };

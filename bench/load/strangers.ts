@@ -68,7 +68,7 @@ export async function runStrangers({ seconds, seed, blocks }: Attack) {
       const shareholders = [owner, ...accomplices].map(({ address }) => ({ address, bps: 1_111 }));
       // An address without lamports, which cannot receive so little: the platform pays nobody.
       shareholders.push({ address: newMint(), bps: 1 });
-      coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees: FEES });
+      coins.launch({ mint, creator: mint, shareholders, fees: FEES });
       return mint;
     });
     const outcomes = new Map<string, number>();

@@ -56,8 +56,7 @@ export function createFeesHandler({
           { address: creator, bps: SHARE_BPS },
           { address: STRANGER, bps: ALL_BPS - SHARE_BPS },
         ];
-        const kind = source === "SHARED" ? "shared" : undefined;
-        coins.launch({ mint, creator, kind, shareholders });
+        coins.launch({ mint, creator, ...(source === "SHARED" && { shareholders }) });
         if (source === "POOL") coins.migrate(mint);
       }
       coins.addFees(mint, lamports);

@@ -103,7 +103,7 @@ export async function startSandbox({
       ...{ address, creatorVault, vaultTokens, ammVaultAuthority, ammVault },
       coins: (seedCoins as SeedCoin[]).map(({ curveFees = "0", poolFees, ...coin }) => {
         coins.launch({ ...coin, creator: address, fees: BigInt(curveFees) });
-        if (poolFees) coins.migrate(coin.mint, { fees: BigInt(poolFees) });
+        if (poolFees) coins.migrate(coin.mint, BigInt(poolFees));
         return coinAddressesOf(coin.mint);
       }),
     };

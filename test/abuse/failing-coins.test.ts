@@ -50,7 +50,6 @@ function share(other: string, bps = 1): CoinAddresses {
   sandbox.coins.launch({
     mint,
     creator: account().address,
-    kind: "shared",
     shareholders,
     fees: SOL,
   });
@@ -143,7 +142,7 @@ describe("a coin that a stranger names and whose sweep fails on the chain", () =
       env: { FEE_BUDGET_LAMPORTS_PER_HOUR: "12000", MAX_PRIORITY_FEE_LAMPORTS: "0" },
     });
     const coin = launch();
-    sandbox.coins.migrate(coin.mint, { fees: SOL });
+    sandbox.coins.migrate(coin.mint, SOL);
     chain.setBalance(account().ammVault, 0n);
     const [stranger, owner] = await collectTogether(coin);
     expect(stranger).toMatchObject({ kind: "budget-spent" });

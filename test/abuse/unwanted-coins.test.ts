@@ -68,7 +68,7 @@ it("a stranger's sweep of another creator's coin does not count, although its tr
   await start();
   const stranger = world.account("artist002").address;
   const [onCurve, inPool] = [launch(stranger), launch(stranger, 0n)];
-  world.sandbox.coins.migrate(inPool, { fees: SOL });
+  world.sandbox.coins.migrate(inPool, SOL);
   const { address, creatorVault } = account;
   sendWith(
     (payer) => [sweepCurve(payer, onCurve, stranger), collectCreatorFee(stranger)],
@@ -115,7 +115,7 @@ it("only the launch platform's instructions count: neither another program's, no
 it("an endpoint cannot give a pool another coin", async () => {
   await start();
   const mint = launch(account.address, 0n);
-  world.sandbox.coins.migrate(mint, { fees: SOL });
+  world.sandbox.coins.migrate(mint, SOL);
   await world.collect(account.id, {}, [mint]);
   const other = new PublicKey(newMint()).toBuffer();
   node.lie({

@@ -41,12 +41,11 @@ function launch(coin: Partial<NewCoin> = {}): string {
 }
 function launchInPool(): string {
   const mint = launch({ fees: 0n });
-  world.sandbox.coins.migrate(mint, { fees: SOL });
+  world.sandbox.coins.migrate(mint, SOL);
   return mint;
 }
 const launchShared = () =>
   launch({
-    kind: "shared",
     shareholders: [
       { address: account.address, bps: 6_000 },
       { address: world.account("creator").address, bps: 4_000 },

@@ -37,7 +37,7 @@ function launch(
 }
 function launchInPool(handle: string, fees: bigint) {
   const mint = launch(handle);
-  world.sandbox.coins.migrate(mint, { fees });
+  world.sandbox.coins.migrate(mint, fees);
   return mint;
 }
 
@@ -83,7 +83,7 @@ describe("a collect that names a coin", () => {
     const mints = Array.from({ length: 10 }, (_, i) =>
       launch("prolific", { fees: SOL << BigInt(i) }),
     );
-    for (const mint of mints) world.sandbox.coins.migrate(mint, { fees: SOL });
+    for (const mint of mints) world.sandbox.coins.migrate(mint, SOL);
     const before = chain.balance(world.account("prolific").address);
     expect(await vaultOf("prolific", mints)).toBe("1033.0000");
     const collects: { collected: string; remaining: string }[] = [];

@@ -26,7 +26,6 @@ function launchFailing(handle: string, fees = 7n * SOL): string {
 }
 const share = (handle: string, other: string) =>
   launch(handle, {
-    kind: "shared",
     shareholders: [
       { address: world.account(handle).address, bps: 5_000 },
       { address: other, bps: 5_000 },
@@ -108,7 +107,7 @@ describe("a collect says what it left behind, and why:", () => {
     const stranger = launch("artist001");
     const empty = launch("creator", { fees: 0n });
     const tiny = launch("creator", { fees: 0n });
-    world.sandbox.coins.migrate(tiny, { fees: 1_000n });
+    world.sandbox.coins.migrate(tiny, 1_000n);
     const unknown = newMint();
     const body = await collect("creator", [cashback, usd, stranger, empty, tiny, unknown]);
     expect(body).toMatchObject({ success: true, collected: "3.1000" });

@@ -66,8 +66,8 @@ function launch(account: SandboxAccount, shares: Shares, fees = { onCurve: 5n * 
   const mint = newMint();
   const { coins } = world.sandbox;
   const shareholders = shares(account, coins.addressesOf(mint));
-  coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: fees.onCurve });
-  if (fees.inPool > 0n) coins.migrate(mint, { fees: fees.inPool });
+  coins.launch({ mint, creator: STRANGER, shareholders, fees: fees.onCurve });
+  if (fees.inPool > 0n) coins.migrate(mint, fees.inPool);
   return mint;
 }
 const unexpected = () => world.logLines.filter((line) => line.includes("failed unexpectedly"));

@@ -50,7 +50,7 @@ function beforeLanding(act: () => void): void {
 function launchShared(bps: Record<string, number>, fees = 0n) {
   const mint = newMint();
   const shareholders = Object.entries(bps).map(([address, bps]) => ({ address, bps }));
-  world.sandbox.coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees });
+  world.sandbox.coins.launch({ mint, creator: STRANGER, shareholders, fees });
   return { mint, config: world.sandbox.coins.addressesOf(mint).sharingConfig };
 }
 

@@ -110,7 +110,7 @@ it("fees in pools count unless they are dust", async () => {
   const { address } = world.account("graduate");
   setWrappedSol(chain, world.account("graduate").ammVaultAuthority, 0n);
   const mint = launch(address);
-  world.sandbox.coins.migrate(mint, { fees: 4_999n });
+  world.sandbox.coins.migrate(mint, 4_999n);
   const tooLittle = await see("graduate", [mint]);
   expect(tooLittle.coins).toMatchObject([
     { stage: "POOL", collectable: false, reason: "BELOW_AMM_MINIMUM" },

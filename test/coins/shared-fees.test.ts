@@ -92,8 +92,8 @@ function launch(coin: SharedCoin = {}): string {
     const known = world.sandbox.accounts.find((account) => account.handle === name);
     return { address: known?.address ?? name, bps };
   });
-  coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: onCurve, quoteMint });
-  if (inPool !== undefined) coins.migrate(mint, { fees: inPool });
+  coins.launch({ mint, creator: STRANGER, shareholders, fees: onCurve, quoteMint });
+  if (inPool !== undefined) coins.migrate(mint, inPool);
   if (inVault > 0n)
     chain.setBalance(configOf(mint).creatorVault, chain.rentExemptMinimum(0) + inVault);
   return mint;
@@ -318,7 +318,7 @@ it("a shareholder who is also the curve's creator gets the curve's fees although
   const { coins } = world.sandbox;
   const address = addressOf(handle);
   coins.launch({ mint, creator: address, fees: SOL });
-  coins.migrate(mint, { fees: 2n * SOL });
+  coins.migrate(mint, 2n * SOL);
   setPoolCreator(mint, configOf(mint).address);
   const shareholders = [address, STRANGER].map((each) => ({ address: each, bps: 5_000 }));
   setSharingConfig(world.sandbox.chain, mint, shareholders);

@@ -76,7 +76,7 @@ it("a bot that counts each account's part of a transaction once has the chain's 
   addFees(300_000_001n);
   const mint = newMint();
   const shareholders = addresses.slice(0, 10).map((address) => ({ address, bps: 1_000 }));
-  coins.launch({ mint, creator: addresses[0]!, kind: "shared", shareholders, fees: 10n ** 9n });
+  coins.launch({ mint, creator: addresses[0]!, shareholders, fees: 10n ** 9n });
   const before = movedTo(addresses);
   const named = accounts.slice(0, 10).map(({ id }) => ({ socialId: id, mints: [mint] }));
   await bot.collectMany([...entries.slice(10), ...named]);

@@ -88,7 +88,6 @@ describe("a collect with a minimum", () => {
     world.sandbox.coins.launch({
       mint,
       creator: shareholders[0]!.address,
-      kind: "shared",
       shareholders,
       fees: SOL,
     });

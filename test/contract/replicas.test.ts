@@ -75,7 +75,7 @@ describe("two replicas", () => {
       { address, bps: 9_999 },
       { address: stranger, bps: 1 },
     ];
-    coins.launch({ mint, creator: stranger, kind: "shared", shareholders, fees: SOL });
+    coins.launch({ mint, creator: stranger, shareholders, fees: SOL });
     const collectAt = async (i: number) => (await replicas.at(i).collect(id, {}, [mint])).body;
     /** The reason in a lookup, and what its vault counts. */
     const shownAt = async (i: number) => {

@@ -104,7 +104,7 @@ it("compute units that an endpoint understates fail no transaction with coins, v
       const mint = newMint();
       const { address: creator } = world.account(handle);
       coins.launch({ mint, creator, fees: inPool ? 0n : 10n ** 9n });
-      if (inPool) coins.migrate(mint, { fees: 10n ** 9n });
+      if (inPool) coins.migrate(mint, 10n ** 9n);
       return mint;
     });
   const mintsOf = (handle: string) => world.account(handle).coins.map(({ mint }) => mint);

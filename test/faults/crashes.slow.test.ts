@@ -29,7 +29,7 @@ describeWithRedis(
         address,
         bps: 10_000 / accounts.length,
       }));
-      sandbox.coins.launch({ mint, creator: STRANGER, kind: "shared", shareholders, fees: SOL });
+      sandbox.coins.launch({ mint, creator: STRANGER, shareholders, fees: SOL });
       return mint;
     }
     function launchOwn({ address }: SandboxAccount): string {

@@ -48,7 +48,7 @@ describe("npm run doctor -- --platform", () => {
     coins.launch({ mint: old, creator: newMint(), fees: SOL });
     shortenCurve(chain, old, 151);
     coins.launch({ mint: migrated, creator: newMint(), fees: SOL / 3n });
-    coins.migrate(migrated, { fees: SOL / 7n });
+    coins.migrate(migrated, SOL / 7n);
     coins.launch({ mint: emptied, creator: newMint() });
     const holders = [newMint(), newMint()] as const;
     chain.setBalance(holders[0], SOL);
@@ -57,8 +57,8 @@ describe("npm run doctor -- --platform", () => {
       { address: holders[0], bps: 3_333 },
       { address: holders[1], bps: 6_667 },
     ];
-    coins.launch({ mint: shared, creator: newMint(), kind: "shared", shareholders, fees: SOL });
-    coins.migrate(shared, { fees: 123_456_789n });
+    coins.launch({ mint: shared, creator: newMint(), shareholders, fees: SOL });
+    coins.migrate(shared, 123_456_789n);
     coins.launch({ mint: strangers, creator: newMint(), kind: "holderRewards", fees: SOL });
     const mints = [onCurve, old, migrated, emptied, shared, strangers];
     const { exitCode, last, platform, lineOf } = await doctor(

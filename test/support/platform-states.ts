@@ -208,7 +208,7 @@ function createBench({ chain, coins }: Pick<Sandbox, "chain" | "coins">) {
   const receiver = newMint();
   const shareholders = Array.from({ length: MAX_SHAREHOLDERS }, newMint);
   // A coin of each kind, from which every case takes its accounts.
-  coins.launch({ mint, creator: receiver, kind: "shared" });
+  coins.launch({ mint, creator: receiver, shareholders: [] });
   coins.migrate(mint);
   const [curve, pool] = [curveOf(mint), poolOf(mint)];
   const poolTokens = ata(pool, WSOL);

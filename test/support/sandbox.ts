@@ -134,7 +134,7 @@ function moveFeesToCoins({ chain, coins }: Sandbox, account: SandboxAccount): Sa
   const [onCurve, inPool] = [newMint(), newMint()];
   coins.launch({ mint: onCurve, creator: address, fees: fees / 2n });
   coins.launch({ mint: inPool, creator: address });
-  coins.migrate(inPool, { fees: fees - fees / 2n });
+  coins.migrate(inPool, fees - fees / 2n);
   return { ...account, coins: [onCurve, inPool].map(coins.addressesOf) };
 }
 

@@ -3,26 +3,24 @@ import { coinAddressesOf, poolSeedsOf } from "../../chain/launchpad/coin-address
 import { PLACES } from "../../chain/launchpad/fee-accounts.ts";
 import type { Stage } from "../../chain/launchpad/fee-accounts.ts";
 import { LAUNCHPAD_PROGRAM_ID } from "../../chain/launchpad/program-ids.ts";
-import { ALL_BPS } from "../../chain/launchpad/sharing-config.ts";
 import type { Shareholder } from "../../chain/launchpad/sharing-config.ts";
 import { WRAPPED_SOL_MINT } from "../../chain/launchpad/token-accounts.ts";
 import { AMOUNT, setMint, setProgramAccount, setWrappedSol, writeFields } from "./accounts.ts";
 import type { Chain } from "./chain.ts";
-import { setSharingConfig, STRANGER } from "./sharing.ts";
+import { setSharingConfig } from "./sharing.ts";
 
 /** A coin to launch. */
 export interface NewCoin {
   /** In base58, like `creator`. */
   readonly mint: string;
   readonly creator: string;
-  /**
-   * Who gets the fees instead of `creator`: the shareholders of a sharing config, the coin's
-   * holders, or its traders. For the first two kinds, the curve names an address of the launch
-   * platform as the creator.
-   */
-  readonly kind?: "shared" | "holderRewards" | "cashback" | undefined;
-  /** The shareholders, for the kind `shared`. By default {@link STRANGER} gets all fees. */
+  /** Who gets the fees instead of `creator`. The curve then names the sharing config as creator. */
   readonly shareholders?: readonly Shareholder[] | undefined;
+  /**
+   * The coin's holders or traders get the fees. For holders, the curve names an address of the
+   * launch platform as creator.
+   */
+  readonly kind?: "holderRewards" | "cashback" | undefined;
   /**
    * The mint of the currency in which the coin trades, if that is not SOL. Such a coin has only the
    * account of its curve: nothing can sweep or migrate it.
@@ -45,8 +43,8 @@ const POOL_CREATOR = 11;
 const POOL_BASE_MINT = 43;
 const POOL_QUOTE_TOKENS = 171;
 
-function creatorFor({ kind, mint, creator }: NewCoin): string {
-  if (kind === "shared") return coinAddressesOf(mint).sharingConfig.address;
+function creatorFor({ shareholders, kind, mint, creator }: NewCoin): string {
+  if (shareholders) return coinAddressesOf(mint).sharingConfig.address;
   return kind === "holderRewards"
     ? deriveAddress(["holder-rewards", toKeyBytes(mint)], LAUNCHPAD_PROGRAM_ID)
     : creator;
@@ -81,8 +79,7 @@ export function createCoins(chain: Chain) {
 
     /** Creates a coin that trades on its bonding curve. */
     launch(coin: NewCoin): void {
-      const { mint, quoteMint, fees = 0n } = coin;
-      const { shareholders = [{ address: STRANGER, bps: ALL_BPS }] } = coin;
+      const { mint, shareholders, quoteMint, fees = 0n } = coin;
       launched.set(mint, coin);
       setMint(chain, mint);
       setProgramAccount(
@@ -100,11 +97,11 @@ export function createCoins(chain: Chain) {
           [PLACES.CURVE.layout.quoteMint, quoteMint ?? Buffer.alloc(32)],
         ],
       );
-      if (coin.kind === "shared") setSharingConfig(chain, mint, shareholders);
+      if (shareholders) setSharingConfig(chain, mint, shareholders);
     },
 
     /** Moves a coin from its curve to a pool. The fees on the curve stay there. */
-    migrate(mint: string, { fees = 0n }: { fees?: bigint } = {}): void {
+    migrate(mint: string, fees = 0n): void {
       const { curve, pool, poolTokens } = coinAddressesOf(mint);
       const account = chain.account(curve)!;
       chain.setAccount(curve, {

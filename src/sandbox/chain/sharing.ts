@@ -8,24 +8,15 @@ import type { Chain } from "./chain.ts";
 export const STRANGER = "H751joPCRZTquPmgxae7Yysh8qHzmwjvGAwL4RqB8nJb";
 
 /**
- * Offsets in the account SharingConfig. Source:
+ * The account SharingConfig. Source:
  * https://github.com/pump-fun/pump-public-docs/tree/main/idl.
  */
 const DISCRIMINATOR = Buffer.from("d84a0900388c5d4b", "hex");
-const BUMP = 8;
-const VERSION = 9;
-const IS_ACTIVE = 10;
-const MINT = 11;
-const ADMIN = 43;
-const IS_ADMIN_REVOKED = 75;
-const COUNT = 76;
-const SHAREHOLDERS = 80;
-const KEY_BYTES = 32;
-const SHAREHOLDER_BYTES = KEY_BYTES + 2;
 const BYTES = 1024;
-
 /** The version that the platform writes. */
-const LAYOUT_VERSION = 2;
+const VERSION = 2;
+const IS_ACTIVE = 1;
+const IS_ADMIN_REVOKED = 1;
 
 /**
  * Creates or overwrites a coin's sharing config, without a transaction. Its admin is revoked, so no
@@ -38,22 +29,17 @@ export function setSharingConfig(
 ): void {
   const owner = LAUNCHPAD_FEES_PROGRAM_ID;
   const { address, bump } = findAddress(["sharing-config", toKeyBytes(mint)], owner);
-  setProgramAccount(chain, { address, owner, bytes: BYTES }, [
-    [0, DISCRIMINATOR],
-    [BUMP, bump],
-    [VERSION, LAYOUT_VERSION],
-    [IS_ACTIVE, 1],
-    [MINT, mint],
-    [ADMIN, STRANGER],
-    [IS_ADMIN_REVOKED, 1],
-    [COUNT, shareholders.length],
-    ...shareholders.flatMap((shareholder, i) => {
+  const fields = Buffer.concat([
+    DISCRIMINATOR,
+    Buffer.of(bump, VERSION, IS_ACTIVE),
+    toKeyBytes(mint),
+    toKeyBytes(STRANGER),
+    // The count is a u32, and a share a u16.
+    Buffer.of(IS_ADMIN_REVOKED, shareholders.length, 0, 0, 0),
+    ...shareholders.flatMap((shareholder) => {
       const { bps } = shareholder;
-      const at = SHAREHOLDERS + i * SHAREHOLDER_BYTES;
-      return [
-        [at, shareholder.address],
-        [at + KEY_BYTES, Buffer.of(bps & 0xff, bps >> 8)],
-      ] as const;
+      return [toKeyBytes(shareholder.address), Buffer.of(bps & 0xff, bps >> 8)];
     }),
   ]);
+  setProgramAccount(chain, { address, owner, bytes: BYTES }, [[0, fields]]);
 }

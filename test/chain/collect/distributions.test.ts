@@ -38,7 +38,7 @@ beforeEach(() => {
     sandbox.coins.launch({
       mint: each,
       creator: shareholders[0]!.address,
-      kind: "shared",
+
       shareholders,
     });
   sandbox.coins.addFees(mint, SOL);
@@ -111,7 +111,7 @@ describe("the accounts that share a coin", () => {
     }));
     /** 1,200,000 is just above the launch platform's minimum. */
     const setFees = (fees: bigint) => {
-      coins.launch({ mint, creator: mint, kind: "shared", shareholders, fees });
+      coins.launch({ mint, creator: mint, shareholders, fees });
     };
     const { creatorVault } = coins.addressesOf(mint).sharingConfig;
     chain.setBalance(creatorVault, chain.rentExemptMinimum(0));
