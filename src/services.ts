@@ -17,7 +17,7 @@ import { createPrepare } from "./chain/collect/prepare-and-sign.ts";
 import { createSimulations } from "./chain/units/simulations.ts";
 import { createReadUnits } from "./chain/units/units.ts";
 import { createFloors } from "./chain/balances/floors.ts";
-import { createReplicaCount, type ReplicaCount } from "./store/replica-count.ts";
+import { createReplicaCount } from "./store/replica-count.ts";
 import { createHistory } from "./chain/history/history.ts";
 import { toLamports, type Lamports } from "./chain/primitives/lamports.ts";
 import { createLiveBalances, type LiveWaits } from "./chain/live/live-balances.ts";
@@ -26,16 +26,16 @@ import { createRpc } from "./chain/rpc/rpc-client.ts";
 import { NoRoomError } from "./chain/errors/no-room-error.ts";
 import type { Config } from "./config.ts";
 import type { Logger } from "./observability/log.ts";
-import { createWarnings, type Warnings } from "./observability/warnings.ts";
+import { createWarnings } from "./observability/warnings.ts";
 import { createAccountLookup } from "./social/account-lookup.ts";
 import { createSocialClient } from "./social/api-client.ts";
 import { createCallQuota } from "./social/call-quota.ts";
 import { createCircuitBreaker } from "./social/circuit-breaker.ts";
 import { createReadBudget } from "./social/read-budget.ts";
-import { createBudgetMetrics, type BudgetMetrics } from "./fairness/budget-metrics.ts";
+import { createBudgetMetrics } from "./fairness/budget-metrics.ts";
 import { createChainCallPlan } from "./fairness/chain-call-plan.ts";
-import { createCallUpstream, type CallUpstream } from "./upstream/http.ts";
-import { createRedis, type Redis } from "./store/redis.ts";
+import { createCallUpstream } from "./upstream/http.ts";
+import { createRedis } from "./store/redis.ts";
 
 /** What only tests change. The defaults are production's. */
 export type Overrides = ConfirmationWaits &
@@ -49,20 +49,15 @@ export type Overrides = ConfirmationWaits &
     readonly streamSeconds?: number;
   };
 
-interface ServiceNeeds {
-  readonly config: Config;
-  readonly registry: Registry;
-  readonly redis: Redis | undefined;
-  readonly replicas: ReplicaCount;
-  readonly callUpstream: CallUpstream;
-  readonly budgetMetrics: BudgetMetrics;
-  readonly warnings: Warnings;
-  readonly log: Logger;
-  readonly overrides: Overrides;
-}
+type ServiceNeeds = ReturnType<typeof createShared>;
 
 /** Creates the services of a configuration, and what they share. */
 export function createServices(config: Config, log: Logger, overrides: Overrides = {}) {
+  const shared = createShared(config, log, overrides);
+  return { ...shared, social: createSocialServices(shared), chain: createChainServices(shared) };
+}
+
+function createShared(config: Config, log: Logger, overrides: Overrides) {
   const registry = new Registry();
   const base = {
     ...{ config, log, overrides, registry },
@@ -73,9 +68,7 @@ export function createServices(config: Config, log: Logger, overrides: Overrides
   const { redisUrl: urls } = config.secrets;
   const answerTimeoutMs = overrides.redisAnswerTimeoutMs;
   const redis = urls && createRedis({ ...base, urls, answerTimeoutMs });
-  const replicas = createReplicaCount(redis);
-  const shared = { ...base, redis, replicas };
-  return { ...shared, social: createSocialServices(shared), chain: createChainServices(shared) };
+  return { ...base, redis, replicas: createReplicaCount(redis) };
 }
 
 function createSocialServices(needs: ServiceNeeds) {

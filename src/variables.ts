@@ -15,7 +15,7 @@ const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"
  */
 export const Settings = z.object({
   SOCIAL_API_URL: required("the base URL of the social network's API, v2")
-    .transform(parsedBy((text) => parseUrl(text)))
+    .transform(parsedBy(parseUrl))
     .refine(isBare, BARE)
     .refine((url) => !/\/2\/*$/.test(url.pathname), "expected the base URL without /2")
     .describe("base URL of the social network's API v2"),
@@ -172,7 +172,7 @@ export const Secrets = z.object({
   SOLANA_RPC_URL: required(
     "one or more JSON-RPC URLs, separated by commas, the preferred one first",
   )
-    .transform(parsedBy((text) => parseList(text, (entry) => parseUrl(entry))))
+    .transform(parsedBy((text) => parseList(text, parseUrl)))
     .describe("comma-separated JSON-RPC URLs, in order of preference"),
   FEE_PAYER_KEYPAIR: required("the path of the fee payer's keypair file, or its content")
     .transform(parsedBy(readKeypair))
