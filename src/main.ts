@@ -147,22 +147,19 @@ function readArguments(args: readonly string[]) {
 }
 
 /**
- * Imports on demand: production does not need the sandbox, and may not have the sandbox's packages.
+ * Starts a sandbox with the platform's programs that PLATFORM_PROGRAMS selects. Imports it on
+ * demand: production does not need it, and may not have its packages.
  */
-async function importSandbox() {
-  const vm = await import("litesvm/dist/internal.js").catch(() => undefined);
-  if (vm) return import("./sandbox/sandbox.ts");
-  throw new ConfigError([
-    `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
-  ]);
-}
-
-/** Starts a sandbox with the platform's programs that PLATFORM_PROGRAMS selects. */
 async function openSandbox(
   env: Environment,
   at: { host?: string | undefined; rpcPort?: number; socialPort?: number } = {},
 ) {
-  const { startSandbox } = await importSandbox();
+  const vm = await import("litesvm/dist/internal.js").catch(() => undefined);
+  if (!vm)
+    throw new ConfigError([
+      `the sandbox's packages are not installed; run npm ci without --omit=optional. They exist for Linux and macOS, on x64 and arm64; this is ${process.platform} on ${process.arch}`,
+    ]);
+  const { startSandbox } = await import("./sandbox/sandbox.ts");
   return startSandbox({ ...at, platformPrograms: env.PLATFORM_PROGRAMS || undefined });
 }
 

@@ -152,7 +152,7 @@ export function createChainServices(needs: ServiceNeeds) {
 
   return {
     ...{ rpc, readWallets, balances, readUnits, composer, simulations, floors, failures, flights },
-    ...{ chainCallPlan, metrics, feePayer },
+    ...{ chainCallPlan, metrics },
     collector: createCollector({ ...collecting, flights }),
     history: createHistory(reading),
     live: createLiveBalances({ ...reading, batches: chainCallPlan.batchesOf("streams") }),
