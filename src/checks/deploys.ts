@@ -2,7 +2,7 @@ import { Gauge, type Registry } from "@prometheus-io/client";
 import type { Logger } from "../observability/log.ts";
 import type { Redis } from "../store/redis.ts";
 import { deriveAddress, toKeyBytes } from "../chain/primitives/derive-address.ts";
-import { readPlatformChecks } from "./platform-checks.ts";
+import { readPlatformCheck } from "./platform-checks.ts";
 import { LAUNCHPAD_PROGRAMS } from "../chain/launchpad/program-ids.ts";
 import type { Rpc } from "../chain/rpc/rpc-client.ts";
 
@@ -81,9 +81,11 @@ export function createDeployWatch(needs: {
   });
 
   async function read(): Promise<void> {
-    const checkedSlots = redis && (await readPlatformChecks(redis));
-    for (const [program, slot] of checkedSlots ?? []) checkedGauge.set({ program }, slot);
     const programs = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
+    for (const { program } of programs) {
+      const slot = redis && (await readPlatformCheck(redis, program));
+      if (slot) checkedGauge.set({ program }, slot);
+    }
     for (const { program, deploySlot: slot } of await readPrograms(rpc, programs)) {
       const before = slots.get(program);
       // Deployments are never undone: a lower slot comes from a node that is behind.

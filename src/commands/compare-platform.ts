@@ -66,8 +66,12 @@ export async function comparePlatform(needs: {
     }),
   );
   if (isDifferent || checkedSlots.size === 0) return;
-  const isKept = redis && (await recordPlatformCheck(redis, checkedSlots));
-  const end = isKept
+  const kept =
+    redis &&
+    (await Promise.all(
+      [...checkedSlots].map(([name, slot]) => recordPlatformCheck(redis, name, slot)),
+    ));
+  const end = kept?.every(Boolean)
     ? "Redis keeps this for 90 days"
     : "without Redis, the service does not know of it";
   report(good(PLATFORM, `checked: ${[...checkedSlots.keys()].join(", ")}; ${end}`));

@@ -64,7 +64,7 @@ describeWithRedis("with Redis", () => {
 
   it("a metric says which deployment was checked", async () => {
     world = await startWorld({ REDIS_URL: server.url });
-    expect(await recordPlatformCheck(redis, new Map([["AMM", 7]]))).toBe(true);
+    expect(await recordPlatformCheck(redis, "AMM", 7)).toBe(true);
     await world.gateway.start();
     await expect
       .poll(async () => (await world.request("/metrics")).body)
