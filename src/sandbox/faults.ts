@@ -3,7 +3,7 @@ import { z } from "zod";
 import { respondJson } from "../contract/http-messages.ts";
 import { addMs, monotonicNow, msUntil, type MonotonicTime } from "../time/monotonic.ts";
 import type { LoopbackAnswer, LoopbackServer } from "./loopback-server.ts";
-import { readJson, refuse, type SandboxScope } from "./request.ts";
+import { createRoute, refuse } from "./route.ts";
 
 /** Less than the gateway's deadlines: the answer is late, but correct. */
 const SLOW_MS = 2_000;
@@ -44,10 +44,9 @@ const ANSWERS: Readonly<Record<Fault, (answer: () => Answer) => Answer>> = {
 
 /**
  * `POST /sandbox/faults`: makes an upstream fail for a time, so that a client's error handling can
- * be tried. Only a gateway with a sandbox has this route, and only callers on its machine may use
- * it.
+ * be tried. Only callers on the sandbox's machine may use it.
  */
-export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackServer>>) {
+export function createFaultsRoute(servers: Readonly<Record<Upstream, LoopbackServer>>) {
   const faults = new Map<Upstream, { readonly fault: Fault; readonly endsAt: MonotonicTime }>();
 
   for (const upstream of Upstreams.options) {
@@ -61,14 +60,12 @@ export function createFaultsHandler(servers: Readonly<Record<Upstream, LoopbackS
     };
   }
 
-  return async (_request: Request, scope: SandboxScope) => {
-    if (!scope.isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
-    const { data } = Body.safeParse(await readJson(scope));
-    if (!data) return refuse(400, EXPECTED);
-    if ("fault" in data) {
-      const { upstream, fault, seconds } = data;
+  return createRoute(Body, EXPECTED, (body, { isLocal }) => {
+    if (!isLocal) return refuse(403, "Only callers on the sandbox's machine may do this.");
+    if ("fault" in body) {
+      const { upstream, fault, seconds } = body;
       faults.set(upstream, { fault, endsAt: addMs(monotonicNow(), seconds * 1_000) });
     } else faults.clear();
-    return respondJson(200, data);
-  };
+    return respondJson(200, body);
+  });
 }

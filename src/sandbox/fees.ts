@@ -7,7 +7,7 @@ import type { Chain } from "./chain/chain.ts";
 import type { Coins } from "./chain/coins.ts";
 import { addToVault } from "./chain/accounts.ts";
 import { STRANGER } from "./chain/sharing.ts";
-import { readJson, refuse, type SandboxScope } from "./request.ts";
+import { createRoute, refuse } from "./route.ts";
 
 /** In lamports: lets a sweep pay the rent of any account that it creates (`isRentAcceptable`). */
 const DEFAULT_LAMPORTS = 250_000_000n;
@@ -30,9 +30,9 @@ const EXPECTED =
 /**
  * `POST /sandbox/fees`: simulates trading that earns an account of the sandbox these lamports, or
  * 0.25 SOL. Each account has one coin per source, launched before its first trade; of shared
- * fees it gets only its share. Only a gateway with a sandbox has this route.
+ * fees it gets only its share.
  */
-export function createFeesHandler({
+export function createFeesRoute({
   chain,
   coins,
   accounts,
@@ -41,10 +41,7 @@ export function createFeesHandler({
   coins: Coins;
   accounts: readonly { id: string; address: string; creatorVault: string }[];
 }) {
-  return async (_request: Request, scope: Pick<SandboxScope, "readBody">) => {
-    const { data } = Body.safeParse(await readJson(scope));
-    if (!data) return refuse(400, EXPECTED);
-    const { socialId, source, lamports } = data;
+  return createRoute(Body, EXPECTED, ({ socialId, source, lamports }) => {
     const account = accounts.find(({ id }) => id === socialId);
     if (!account) return refuse(400, "The sandbox has no account with this `socialId`.");
     const { address: creator, creatorVault } = account;
@@ -62,7 +59,7 @@ export function createFeesHandler({
       coins.addFees(mint, lamports);
     }
     return respondJson(200, { lamports: String(lamports), mint });
-  };
+  });
 }
 
 /** Derives a coin's mint. The coin of `band` in seed.json has the mint derived for `SHARED`. */

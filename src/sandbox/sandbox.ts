@@ -16,8 +16,8 @@ import { createMethods } from "./rpc/methods.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
 import type { NetworkAccount } from "./social-network.ts";
-import { createFaultsHandler } from "./faults.ts";
-import { createFeesHandler } from "./fees.ts";
+import { createFaultsRoute } from "./faults.ts";
+import { createFeesRoute } from "./fees.ts";
 import { createPlatformConfigs, programsIn, standInFile } from "./platform.ts";
 
 /** A seed account with its addresses on the chain. */
@@ -144,14 +144,8 @@ export async function startSandbox({
     coins,
     /** What the sandbox adds to the API. */
     routes: {
-      "/sandbox/fees": {
-        operation: "other" as const,
-        POST: createFeesHandler({ chain, coins, accounts }),
-      },
-      "/sandbox/faults": {
-        operation: "other" as const,
-        POST: createFaultsHandler({ chain: rpc, network: social }),
-      },
+      "/sandbox/fees": createFeesRoute({ chain, coins, accounts }),
+      "/sandbox/faults": createFaultsRoute({ chain: rpc, network: social }),
     },
     /** The accounts of seed.json with their coins, in the file's order. */
     accounts,
