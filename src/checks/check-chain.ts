@@ -51,15 +51,15 @@ export async function checkChain(needs: {
   rpc: Rpc;
   report: (finding: Finding) => void;
   setFeePayerBalance?: (lamports: Lamports) => void;
-}): Promise<readonly (Program & { readonly id: string })[]> {
+}): Promise<readonly Program[]> {
   const { config, rpc, report, setFeePayerBalance } = needs;
   const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
-  const programs = [
-    { name: "escrow", id: config.escrowProgramId },
-    { name: "launch platform's", id: LAUNCHPAD },
-    { name: "launch platform's AMM", id: AMM },
-    { name: "launch platform's fee-sharing", id: FEES },
-  ];
+  const programs = {
+    escrow: config.escrowProgramId,
+    "launch platform's": LAUNCHPAD,
+    "launch platform's AMM": AMM,
+    "launch platform's fee-sharing": FEES,
+  };
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const [endpoints, accounts] = await Promise.all([
     rpc.readClusters(),
@@ -105,7 +105,7 @@ export async function checkChain(needs: {
     return good("SOLANA_RPC_URL", all);
   }
 
-  function checkProgram({ name, id, isDeployed, deploySlot }: Program & (typeof programs)[number]) {
+  function checkProgram({ name, id, isDeployed, deploySlot }: Program): Finding {
     // The operator chooses the escrow program, but for the launch platform's only the cluster.
     const isEscrow = id === config.escrowProgramId;
     const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";

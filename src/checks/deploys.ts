@@ -16,28 +16,33 @@ const PROGRAM_DATA = { kind: 3, slotOffset: 4, bytes: 12 };
 const PERIOD_MS = 600_000;
 
 export interface Program {
+  readonly name: string;
+  /** In base58. */
+  readonly id: string;
   readonly isDeployed: boolean;
   /** The slot of the last deployment; undefined if unknown. */
   readonly deploySlot: number | undefined;
 }
 
 /**
- * Reads programs by their ids, which are base58 addresses. Returns them in the same order. Rejects
- * with an RpcError.
+ * Reads programs, whose ids are given by name. Returns them in the same order. Rejects with an
+ * RpcError.
  */
-export async function readPrograms<Named extends { readonly id: string }>(
+export async function readPrograms(
   { readAccounts }: Pick<Rpc, "readAccounts">,
-  programs: readonly Named[],
-): Promise<(Named & Program)[]> {
-  const results: (Named & Program)[] = [];
+  ids: Readonly<Record<string, string>>,
+): Promise<Program[]> {
+  const results: Program[] = [];
+  const entries = Object.entries(ids);
   await readAccounts({
-    groups: programs.map(({ id }) => [id, deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER)]),
+    groups: entries.map(([, id]) => [id, deriveAddress([toKeyBytes(id)], UPGRADEABLE_LOADER)]),
     bytes: PROGRAM_DATA.bytes,
     take(i, { accounts: [program, programData], slot }) {
+      const [name, id] = entries[i]!;
       const deploySlot = decodeDeploySlot(programData?.data);
       const isCredible = deploySlot !== undefined && deploySlot <= slot;
       results[i] = {
-        ...programs[i]!,
+        ...{ name, id },
         isDeployed: program?.executable === true,
         deploySlot: isCredible ? deploySlot : undefined,
       };
@@ -81,12 +86,12 @@ export function createDeployWatch(needs: {
   });
 
   async function read(): Promise<void> {
-    const programs = Object.entries(LAUNCHPAD_PROGRAMS).map(([program, id]) => ({ program, id }));
-    for (const { program } of programs) {
+    for (const program of Object.keys(LAUNCHPAD_PROGRAMS)) {
       const slot = redis && (await readPlatformCheck(redis, program));
       if (slot) checkedGauge.set({ program }, slot);
     }
-    for (const { program, deploySlot: slot } of await readPrograms(rpc, programs)) {
+    const programs = await readPrograms(rpc, LAUNCHPAD_PROGRAMS);
+    for (const { name: program, deploySlot: slot } of programs) {
       const before = slots.get(program);
       // Deployments are never undone: a lower slot comes from a node that is behind.
       if (slot === undefined || slot <= (before ?? -1)) continue;

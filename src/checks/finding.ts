@@ -15,11 +15,14 @@ export interface Finding {
   readonly isReported?: boolean;
 }
 
-type Flags = Pick<Finding, "isFatal" | "isReported">;
-
 const create =
   (state: Finding["state"]) =>
-  (variable: string, text: string, flags?: Flags): Finding => ({ state, variable, text, ...flags });
+  (variable: string, text: string, flags?: Partial<Finding>): Finding => ({
+    state,
+    variable,
+    text,
+    ...flags,
+  });
 
 export const good = create("good");
 export const poor = create("poor");

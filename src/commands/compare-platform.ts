@@ -26,7 +26,7 @@ const MAX_READS = 3;
 export async function comparePlatform(needs: {
   chain: ReturnType<typeof createChainServices>;
   redis: Redis | undefined;
-  programs: readonly (Program & { readonly id: string })[];
+  programs: readonly Program[];
   mints: readonly string[];
   address: string | undefined;
   report: (finding: Finding) => void;
