@@ -7,6 +7,7 @@ import { isAddressRange } from "./contract/address-ranges.ts";
 import { toError } from "./observability/thrown.ts";
 
 const BARE = "expected a URL without user, password, query and fragment";
+const TRUE_OR_FALSE = z.enum(["true", "false"], expected("true or false"));
 const LOG_LEVELS = ["trace", "debug", "info", "warn", "error", "fatal", "silent"] as const;
 
 /**
@@ -45,9 +46,7 @@ export const Settings = z.object({
     "addresses or CIDR ranges of proxies whose `X-Forwarded-For` is trusted, comma-separated",
   ),
   /** Undefined: the operator has not decided; handles with an underscore are refused. */
-  HANDLE_ALLOW_UNDERSCORE: z
-    .enum(["true", "false"], expected("true or false"))
-    .transform((text) => text === "true")
+  HANDLE_ALLOW_UNDERSCORE: TRUE_OR_FALSE.transform((text) => text === "true")
     .optional()
     .describe("`true`: handles may contain underscores; otherwise they may not"),
 
@@ -76,10 +75,7 @@ export const Settings = z.object({
     .enum(LOG_LEVELS, expected(`one of ${LOG_LEVELS.join(", ")}`))
     .default("info")
     .describe("`trace`, `debug`, `info`, `warn`, `error`, `fatal` or `silent`"),
-  SANDBOX: z
-    .enum(["true", "false"], expected("true or false"))
-    .optional()
-    .describe("`true`: a sandbox may listen on any `HOST`"),
+  SANDBOX: TRUE_OR_FALSE.optional().describe("`true`: a sandbox may listen on any `HOST`"),
   PLATFORM_PROGRAMS: z
     .string()
     .optional()

@@ -1,6 +1,5 @@
 import { existsSync, readFileSync } from "node:fs";
 import { parseEnv } from "node:util";
-import { codeOf } from "../observability/thrown.ts";
 import { isReadableByAll } from "./risky-variables.ts";
 
 /**
@@ -9,15 +8,9 @@ import { isReadableByAll } from "./risky-variables.ts";
  * if the file cannot be read.
  */
 export function loadEnvFile(path: string): string[] {
-  let text: string;
-  try {
-    // Some editors put a byte-order mark first.
-    text = readFileSync(path, "utf8").replace(/^\uFEFF/, "");
-  } catch (error) {
-    if (codeOf(error) === "ENOENT") return [];
-    throw error;
-  }
-  const variables = parseEnv(text);
+  if (!existsSync(path)) return [];
+  // Some editors put a byte-order mark first.
+  const variables = parseEnv(readFileSync(path, "utf8").replace(/^\uFEFF/, ""));
   for (const [name, value] of Object.entries(variables)) process.env[name] ||= value;
   const key = variables.FEE_PAYER_KEYPAIR;
   return key && !existsSync(key) && isReadableByAll(path)
