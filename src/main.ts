@@ -41,39 +41,35 @@ const OPTIONS = {
   "social-port": { type: "string", default: "8898" },
 } as const;
 
-/** What a command needs from the process. Tests pass their own. */
-interface Host {
+export const THIS_PROCESS = {
   /** Reads the environment variables and the working directory's .env file. */
-  readEnv(): { readonly env: Environment; readonly warnings: readonly string[] };
-  print(text: string): void;
-  printError(...values: unknown[]): void;
-  /** Default: standard output. */
-  readonly logStream?: DestinationStream;
-  onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void): void;
-  /**
-   * The command that starts the service in a process that cannot make code from strings. Undefined
-   * if this process cannot.
-   */
-  readonly saferCommand?: string | undefined;
-}
-
-export const THIS_PROCESS: Host = {
   readEnv() {
     const warnings = loadEnvFile(".env");
     return { env: process.env, warnings };
   },
   print: console.log,
   printError: console.error,
-  onSignal(stop) {
+  onSignal(stop: (signal: "SIGINT" | "SIGTERM") => void) {
     process.on("SIGINT", stop).on("SIGTERM", stop);
   },
+};
+
+/** What a command needs from the process. Tests pass their own. */
+type Host = typeof THIS_PROCESS & {
+  /** Default: standard output. */
+  readonly logStream?: DestinationStream;
+  /**
+   * The command that starts the service in a process that cannot make code from strings. Undefined
+   * if this process cannot.
+   */
+  readonly saferCommand?: string | undefined;
 };
 
 /**
  * Runs a command until it ends, and returns its exit code. Its servers and connections may still be
  * closing then.
  */
-export async function main(args: readonly string[], host = THIS_PROCESS): Promise<number> {
+export async function main(args: readonly string[], host: Host = THIS_PROCESS): Promise<number> {
   let env: Environment = {};
   let hints: readonly string[] = [];
   let isService = false;
