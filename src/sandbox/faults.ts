@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { z } from "zod";
 import { respondJson } from "../contract/http-messages.ts";
 import { addMs, monotonicNow, msUntil, type MonotonicTime } from "../time/monotonic.ts";
-import type { LoopbackAnswer, LoopbackServer } from "./loopback-server.ts";
+import type { LoopbackServer } from "./loopback-server.ts";
 import { createRoute, refuse } from "./route.ts";
 
 /** Less than the gateway's deadlines: the answer is late, but correct. */
@@ -10,20 +10,22 @@ const SLOW_MS = 2_000;
 /** When a throttled caller may come back. It is then refused again. */
 const RETRY_SECONDS = 5;
 
-const Upstreams = z.enum(["chain", "network"]);
 const Faults = z.enum(["fail", "slow", "hang", "throttle"]);
-type Upstream = z.infer<typeof Upstreams>;
 type Fault = z.infer<typeof Faults>;
 
 const Body = z.union([
-  z.object({ upstream: Upstreams, fault: Faults, seconds: z.int().min(1).max(300) }),
+  z.object({
+    upstream: z.enum(["chain", "network"]),
+    fault: Faults,
+    seconds: z.int().min(1).max(300),
+  }),
   z.object({ seconds: z.literal(0) }),
 ]);
 
 const EXPECTED =
   'Send JSON such as {"upstream":"chain","fault":"hang","seconds":30}, or {"seconds":0} to end all faults. `upstream` is chain or network; `fault` is fail, slow, hang or throttle; `seconds` are at most 300.';
 
-type Answer = LoopbackAnswer | Promise<LoopbackAnswer>;
+type Answer = ReturnType<LoopbackServer["handle"]>;
 
 /** What an upstream answers instead of its own `answer`. */
 const ANSWERS: Readonly<Record<Fault, (answer: () => Answer) => Answer>> = {
@@ -46,11 +48,10 @@ const ANSWERS: Readonly<Record<Fault, (answer: () => Answer) => Answer>> = {
  * `POST /sandbox/faults`: makes an upstream fail for a time, so that a client's error handling can
  * be tried. Only callers on the sandbox's machine may use it.
  */
-export function createFaultsRoute(servers: Readonly<Record<Upstream, LoopbackServer>>) {
-  const faults = new Map<Upstream, { readonly fault: Fault; readonly endsAt: MonotonicTime }>();
+export function createFaultsRoute(servers: { chain: LoopbackServer; network: LoopbackServer }) {
+  const faults = new Map<string, { readonly fault: Fault; readonly endsAt: MonotonicTime }>();
 
-  for (const upstream of Upstreams.options) {
-    const server = servers[upstream];
+  for (const [upstream, server] of Object.entries(servers)) {
     const { handle } = server;
     server.handle = (request) => {
       const active = faults.get(upstream);

@@ -17,22 +17,14 @@ export interface LoopbackAnswer {
 
 type Handle = (request: LoopbackRequest) => LoopbackAnswer | Promise<LoopbackAnswer>;
 
-/** An HTTP server, usually on 127.0.0.1. */
-export interface LoopbackServer {
-  /** For example `http://127.0.0.1:8899`, without a trailing slash. */
-  readonly url: string;
-  /** Answers requests. May be replaced, and never resolve. */
-  handle: Handle;
-  /** Closes at once, and aborts requests in flight. */
-  close(): Promise<void>;
-}
+export type LoopbackServer = Awaited<ReturnType<typeof createLoopbackServer>>;
 
-/** Starts a server on `host` at `port`, or at any free port if `port` is 0. */
+/** Starts an HTTP server on `host` at `port`, or at any free port if `port` is 0. */
 export async function createLoopbackServer(options: {
   host?: string | undefined;
   port: number;
   handle: Handle;
-}): Promise<LoopbackServer> {
+}) {
   const { host = "127.0.0.1", port, handle } = options;
 
   async function answer(incoming: IncomingMessage): Promise<LoopbackAnswer> {
@@ -62,9 +54,12 @@ export async function createLoopbackServer(options: {
   });
 
   const hostname = host.includes(":") ? `[${host}]` : host;
-  const loopback: LoopbackServer = {
+  const loopback = {
+    /** For example `http://127.0.0.1:8899`, without a trailing slash. */
     url: `http://${hostname}:${(server.address() as AddressInfo).port}`,
+    /** Answers requests. May be replaced, and never resolve. */
     handle,
+    /** Closes at once, and aborts requests in flight. */
     async close() {
       const closed = once(server.close(), "close");
       server.closeAllConnections();

@@ -3,7 +3,7 @@ import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
 import type { AccountAddresses } from "../chain/launchpad/account-addresses.ts";
 import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
-import { describeSandbox } from "./banner.ts";
+import { VERSION } from "../observability/version.ts";
 import { createChain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
 import { createCoins } from "./chain/coins.ts";
@@ -118,6 +118,7 @@ export async function startSandbox({
     createSocialNetwork({ accounts, token: SOCIAL_API_TOKEN, host, port: socialPort }),
   ]);
 
+  const example = accounts[0]!;
   const programs =
     platformPrograms === undefined
       ? "stand-ins for its programs; PLATFORM_PROGRAMS=<folder> runs its own"
@@ -149,8 +150,24 @@ export async function startSandbox({
     },
     /** The accounts of seed.json with their coins, in the file's order. */
     accounts,
-    /** The banner to print once a gateway listens at `gatewayUrl`. */
-    describe: (gatewayUrl: string) => describeSandbox(gatewayUrl, env, programs, accounts[0]!),
+    /** What to print once a gateway listens at `gatewayUrl`: addresses, and commands to paste. */
+    describe: (gatewayUrl: string) => `
+Tributary ${VERSION} is running on a sandbox: its own chain and social network, in memory. No real money is involved.
+
+  Gateway                 ${gatewayUrl}
+  Home page               ${gatewayUrl}/
+  REST                    ${gatewayUrl}/docs
+  GraphiQL                ${gatewayUrl}/graphql
+  Sandbox chain (RPC)     ${rpc.url}
+  Sandbox social network  ${social.url}
+  Launch platform         ${programs}
+
+Look up ${example.handle}, collect, and add new fees to the vault:
+
+  curl '${gatewayUrl}/wallet/lookup?handle=${example.handle}'
+  curl -X POST ${gatewayUrl}/collect -d '{"socialId":"${example.id}"}'
+  curl ${gatewayUrl}/sandbox/fees -d '{"socialId":"${example.id}","source":"VAULT"}'
+`,
     async close() {
       chain.close();
       await Promise.all([rpc.close(), social.close()]);

@@ -51,7 +51,7 @@ export function createSlots(
   function advanceSlots(count: number): void {
     for (let i = 0; i < count; i++) {
       slot += 1;
-      const height = 1 + (blocks.at(-1)?.height ?? slot - SLOTS_WITHOUT_BLOCK);
+      const height = slot - SLOTS_WITHOUT_BLOCK;
       const time = Math.floor(now() / 1000);
       svm.warpToSlot(BigInt(slot));
       const clock = svm.getClock();
