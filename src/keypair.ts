@@ -14,12 +14,10 @@ const SECRET_KEY_BYTES = 64;
  * `text` only if it looks like a path.
  */
 export function readKeypair(text: string): Keypair {
-  const bytes = decodeBytes(text);
-  const isKey = bytes?.length === SECRET_KEY_BYTES;
-  const secretKey = isKey ? bytes : decodeBytes(readKeyFile(text));
-  if (secretKey?.length !== SECRET_KEY_BYTES) refuse("the file contains no such key");
+  const secretKey =
+    decodeKey(text) ?? decodeKey(readKeyFile(text)) ?? refuse("the file contains no such key");
   try {
-    return Keypair.fromSecretKey(Uint8Array.from(secretKey));
+    return Keypair.fromSecretKey(secretKey);
   } catch {
     return refuse("this key's public half does not match its secret half");
   }
@@ -43,13 +41,14 @@ function readKeyFile(path: string): string {
   }
 }
 
-/** Returns the members of a JSON array, or the bytes of base58; undefined for other text. */
-function decodeBytes(text: string): ArrayLike<number> | undefined {
+/** Returns the 64 bytes of a JSON array or of base58; undefined for other text. */
+function decodeKey(text: string): Uint8Array | undefined {
   const trimmed = text.trim();
   try {
-    return trimmed.startsWith("[")
+    const bytes = trimmed.startsWith("[")
       ? (JSON.parse(trimmed) as number[])
       : getBase58Encoder().encode(trimmed);
+    return bytes.length === SECRET_KEY_BYTES ? Uint8Array.from(bytes) : undefined;
   } catch {
     return undefined;
   }
