@@ -53,13 +53,7 @@ export async function checkChain(needs: {
   setFeePayerBalance?: (lamports: Lamports) => void;
 }): Promise<readonly Program[]> {
   const { config, rpc, report, setFeePayerBalance } = needs;
-  const { LAUNCHPAD, AMM, FEES } = LAUNCHPAD_PROGRAMS;
-  const programs = {
-    escrow: config.escrowProgramId,
-    "launch platform's": LAUNCHPAD,
-    "launch platform's AMM": AMM,
-    "launch platform's fee-sharing": FEES,
-  };
+  const programs = { escrow: config.escrowProgramId, ...LAUNCHPAD_PROGRAMS };
   const feePayer = config.secrets.feePayerKeypair.publicKey.toBase58();
   const [endpoints, accounts] = await Promise.all([
     rpc.readClusters(),
@@ -111,7 +105,8 @@ export async function checkChain(needs: {
     const variable = isEscrow ? "ESCROW_PROGRAM_ID" : "SOLANA_RPC_URL";
     if (isDeployed) {
       const end = deploySlot === undefined ? "" : `, last in slot ${deploySlot}`;
-      return good(variable, `the ${name} program ${id} is deployed${end}`);
+      const title = isEscrow ? "escrow program" : `launch platform's program ${name}`;
+      return good(variable, `the ${title} ${id} is deployed${end}`);
     }
     const problem = isEscrow
       ? ": check the id, and the cluster of SOLANA_RPC_URL"

@@ -34,17 +34,20 @@ export async function comparePlatform(needs: {
   const { redis, mints, address, report } = needs;
   const { readWallets, readUnits, composer, simulations } = needs.chain;
   const programNames = Object.keys(LAUNCHPAD_PROGRAMS) as ProgramName[];
-  const usedPrograms = new Set<ProgramName>();
+  const usedPrograms = new Set<string>();
   let isDifferent = false;
   for (const mint of new Set(address === undefined ? mints : [undefined, ...mints])) {
     const name = mint === undefined ? `the address ${address}` : `the coin ${mint}`;
     try {
-      const { differences, used, text } = await compare(mint);
+      let outcome = await simulate(mint);
+      for (let reads = 1; outcome.difference && reads < MAX_READS; reads++)
+        outcome = await simulate(mint);
+      const { difference, used, text } = outcome;
       for (const program of used) usedPrograms.add(program);
-      if (differences.length > 0) isDifferent = true;
+      if (difference) isDifferent = true;
       report(
-        differences.length > 0
-          ? bad(PLATFORM, `${name} does not do as tested: ${differences.join("; ")} (${text})`)
+        difference
+          ? bad(PLATFORM, `${name} does not do as tested: ${difference} (${text})`)
           : good(PLATFORM, `${name} does as tested: ${text}`),
       );
     } catch (error) {
@@ -59,30 +62,19 @@ export async function comparePlatform(needs: {
         `nothing that moves fees was simulated with ${idlePrograms.join(", ")}: name coins whose fees wait on a curve (LAUNCHPAD), in a pool (AMM), and for shareholders (FEES)`,
       ),
     );
-  const checkedSlots = new Map(
-    [...usedPrograms].flatMap((name) => {
-      const { deploySlot } = needs.programs.find(({ id }) => id === LAUNCHPAD_PROGRAMS[name]) ?? {};
-      return deploySlot === undefined ? [] : [[name, deploySlot]];
-    }),
+  const checked = needs.programs.filter(
+    ({ name, deploySlot }) => usedPrograms.has(name) && deploySlot !== undefined,
   );
-  if (isDifferent || checkedSlots.size === 0) return;
+  if (isDifferent || checked.length === 0) return;
   const kept =
     redis &&
     (await Promise.all(
-      [...checkedSlots].map(([name, slot]) => recordPlatformCheck(redis, name, slot)),
+      checked.map(({ name, deploySlot }) => recordPlatformCheck(redis, name, deploySlot!)),
     ));
   const end = kept?.every(Boolean)
     ? "Redis keeps this for 90 days"
     : "without Redis, the service does not know of it";
-  report(good(PLATFORM, `checked: ${[...checkedSlots.keys()].join(", ")}; ${end}`));
-
-  /** Compares until a read shows no difference. Rejects with why the coin cannot be checked. */
-  async function compare(mint: string | undefined) {
-    for (let reads = 1; ; reads++) {
-      const outcome = await simulate(mint === undefined ? undefined : coinAddressesOf(mint));
-      if (outcome.differences.length === 0 || reads === MAX_READS) return outcome;
-    }
-  }
+  report(good(PLATFORM, `checked: ${checked.map(({ name }) => name).join(", ")}; ${end}`));
 
   /** Returns whom a coin's fees are paid to: its creator, or its largest shareholder. */
   async function readReceiver(coin: CoinAddresses): Promise<string> {
@@ -99,11 +91,12 @@ export async function comparePlatform(needs: {
   }
 
   /** Simulates the collect of a coin, or of `address`. Rejects with why it cannot. */
-  async function simulate(coin: CoinAddresses | undefined) {
+  async function simulate(mint: string | undefined) {
+    const coin = mint === undefined ? undefined : coinAddressesOf(mint);
     const account = new DerivedCreator(coin ? await readReceiver(coin) : address!);
     const { fees, units } = await readUnits({ account, coins: coin ? [coin] : [] }, undefined);
     const unit = units.find(
-      ({ sweeps }) => !coin || sweeps.some(({ coin: { mint } }) => mint === coin.mint),
+      ({ sweeps }) => mint === undefined || sweeps.some(({ coin }) => coin.mint === mint),
     );
     const part = unit && composer.choosePart(account, unit.sweeps, unit.vaults);
     if (!part) {
@@ -117,17 +110,19 @@ export async function comparePlatform(needs: {
     const used = programNames.filter((name) => uses[name]);
     const text = `${used.join(", ")} are to move ${distribution?.distributable ?? part.amount} lamports`;
     const simulation = await simulations.simulate([part], fees.slot);
-    const differences =
+    const difference =
       "err" in simulation
-        ? [`it fails with ${JSON.stringify(simulation.err)}`]
+        ? `it fails with ${JSON.stringify(simulation.err)}`
         : [
             differenceOf("the rent that is paid", simulation.rent, rentOf(part.sweeps)),
             differenceOf(`what ${account.address} gets`, simulation.movedBy(part), part.amount),
-          ].filter((difference) => difference !== undefined);
-    return { used, text, differences };
+          ]
+            .filter(Boolean)
+            .join("; ");
+    return { used, text, difference };
   }
 }
 
-function differenceOf(name: string, actual: bigint, planned: bigint): string | undefined {
-  return actual === planned ? undefined : `${name} is ${actual} lamports instead of ${planned}`;
+function differenceOf(name: string, actual: bigint, planned: bigint): string {
+  return actual === planned ? "" : `${name} is ${actual} lamports instead of ${planned}`;
 }

@@ -43,9 +43,9 @@ describe("a start", () => {
     expect(output()).toMatch(/SOLANA_RPC_URL: \S+ is on mainnet-beta/);
     for (const program of [
       "ESCROW_PROGRAM_ID: the escrow program",
-      "SOLANA_RPC_URL: the launch platform's program",
-      "SOLANA_RPC_URL: the launch platform's AMM program",
-      "SOLANA_RPC_URL: the launch platform's fee-sharing program",
+      "SOLANA_RPC_URL: the launch platform's program LAUNCHPAD",
+      "SOLANA_RPC_URL: the launch platform's program AMM",
+      "SOLANA_RPC_URL: the launch platform's program FEES",
     ])
       expect(output()).toMatch(new RegExp(`${program} \\w+ is deployed, last in slot \\d+[";]`));
     expect(output()).toMatch(/the fee payer \w+ holds 10\.0000 SOL/);
