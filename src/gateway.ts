@@ -39,9 +39,8 @@ export function createGateway(
   const shared = { ...services, rpc: chain.rpc };
   const deploys = createDeployWatch(shared);
   const format = handleFormat(config.handleAllowUnderscore ?? false);
-  const health = createHealth({
-    ...{ ...shared, socialClient: social.client, hasRedis: redis !== undefined },
-  });
+  const hasRedis = redis !== undefined;
+  const health = createHealth({ ...shared, socialClient: social.client, hasRedis });
   const settings = { ...config, ...overrides };
   const streams = createStreams(settings, registry);
   const { api, admin } = createHttpApi({
@@ -78,7 +77,7 @@ export function createGateway(
 
   return {
     /** Resolves when Redis first answers, or after a second. Without Redis, it resolves at once. */
-    ready: redis?.ready ?? Promise.resolve(),
+    ready: redis?.ready,
     /** The gateway's metrics. `main.ts` adds those of the process. */
     registry,
     /**

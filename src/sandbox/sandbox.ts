@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { Keypair } from "@solana/web3.js";
 import { createAddresses } from "../chain/launchpad/account-addresses.ts";
-import type { AccountAddresses } from "../chain/launchpad/account-addresses.ts";
-import { coinAddressesOf, type CoinAddresses } from "../chain/launchpad/coin-addresses.ts";
+import { coinAddressesOf } from "../chain/launchpad/coin-addresses.ts";
 import { VERSION } from "../observability/version.ts";
 import { createChain } from "./chain/chain.ts";
 import type { SlotOptions } from "./chain/slots.ts";
@@ -15,17 +14,14 @@ import { answerJsonRpc } from "./rpc/json-rpc.ts";
 import { createMethods } from "./rpc/methods.ts";
 import seed from "./seed.json" with { type: "json" };
 import { createSocialNetwork } from "./social-network.ts";
-import type { NetworkAccount } from "./social-network.ts";
 import { createFaultsRoute } from "./faults.ts";
 import { createFeesRoute } from "./fees.ts";
 import { createPlatformConfigs, programsIn, standInFile } from "./platform.ts";
 
-/** A seed account with its addresses on the chain. */
-export interface SandboxAccount extends NetworkAccount, AccountAddresses {
-  readonly coins: readonly CoinAddresses[];
-}
-
 export type Sandbox = Awaited<ReturnType<typeof startSandbox>>;
+
+/** A seed account with its addresses on the chain. */
+export type SandboxAccount = Sandbox["accounts"][number];
 
 /** A coin of seed.json. Amounts there are in the smallest unit. */
 interface SeedCoin extends Omit<NewCoin, "creator" | "fees"> {
@@ -63,13 +59,13 @@ const addressesOf = createAddresses({
  * which replace the stand-ins.
  */
 export async function startSandbox({
-  host = "127.0.0.1",
+  host,
   slotMs = 200,
   rpcPort = 0,
   socialPort = 0,
   platformPrograms,
   ...slots
-}: Partial<SlotOptions> & {
+}: SlotOptions & {
   host?: string | undefined;
   slotMs?: number;
   rpcPort?: number;
@@ -91,7 +87,7 @@ export async function startSandbox({
   chain.setBalance(STRANGER, STRANGER_LAMPORTS);
 
   const coins = createCoins(chain);
-  const accounts = seed.map((account): SandboxAccount => {
+  const accounts = seed.map((account) => {
     const { vault, ammVault: inAmm, balance, coins: seedCoins = [], ...profile } = account;
     const addresses = addressesOf(profile.id);
     const { address, creatorVault, vaultTokens, ammVaultAuthority, ammVault } = addresses;

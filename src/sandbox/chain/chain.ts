@@ -17,13 +17,6 @@ export interface ChainAccount {
   readonly executable: boolean;
 }
 
-/** What the programs did in a transaction. */
-interface Execution {
-  readonly err: TransactionError | null;
-  readonly logs: readonly string[];
-  readonly unitsConsumed: number;
-}
-
 /**
  * A transaction in a block. It paid its fee even if it failed.
  */
@@ -189,7 +182,10 @@ function toChainAccount(account: Account): ChainAccount {
   };
 }
 
-function toExecution(result: object, meta: TransactionMetadata): Execution {
+/** What the programs did in a transaction. */
+type Execution = ReturnType<typeof toExecution>;
+
+function toExecution(result: object, meta: TransactionMetadata) {
   return {
     err: result instanceof FailedTransactionMetadata ? toTransactionError(result) : null,
     logs: meta.logs(),
